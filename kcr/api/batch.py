@@ -1,0 +1,59 @@
+"""Jobs, as far as a controller reads them. The pod template is carried as bytes, whole."""
+
+from datetime import datetime
+from typing import Self
+
+import msgspec
+from msgspec.structs import replace
+
+from kcr.api.meta import Condition, Object, Resource
+from kcr.api.selectors import LabelSelector
+
+
+class UncountedTerminatedPods(Object):
+    """UIDs of pods that have ended and are not yet in the counters."""
+
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+class JobSpec(Object):
+    """What a Job is to do. None means that nobody said; the server fills in its defaults."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    selector: LabelSelector | None = None
+    manual_selector: bool | None = None
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+    ttl_seconds_after_finished: int | None = None
+    completion_mode: str | None = None
+    suspend: bool | None = None
+    pod_replacement_policy: str | None = None
+    managed_by: str | None = None
+
+
+class JobStatus(Object):
+    """How far a Job is. `ready` and `terminating` are None until a controller has looked."""
+
+    conditions: tuple[Condition, ...] = ()
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int | None = None
+    ready: int | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
+
+
+class Job(Resource, api_version="batch/v1", plural="jobs"):
+    """Runs pods until enough of them have succeeded."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    def detached(self) -> Self:
+        """Return the Job with a template of its own, so that the page it came in can be freed (ST-7)."""
+        return replace(self, spec=replace(self.spec, template=self.spec.template.copy()))

@@ -1,0 +1,124 @@
+"""Bytes to values and back. Decoders are made once per type and kept."""
+
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+from msgspec.structs import FieldInfo, fields
+
+from kcr.api.meta import ListMeta, MicroTime, Object, Resource, Status
+
+R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
+
+
+class WatchEvent(Object, Generic[R]):
+    """One line of a watch. Look at `type` first: under `ERROR` the object is no object of the kind."""
+
+    type: str
+    object: R
+
+
+class Items(Object, Generic[R]):
+    """One page of a list."""
+
+    metadata: ListMeta = ListMeta()
+    items: tuple[R, ...] | None = None
+
+
+class _ErrorEvent(Object):
+    object: Status
+
+
+def _to_wire(value: object) -> object:
+    if isinstance(value, MicroTime):
+        return value.wire()
+    raise NotImplementedError(f"no wire form for {type(value).__name__}")
+
+
+def _from_wire(wanted: type, value: object) -> object:
+    if wanted is MicroTime and isinstance(value, str):
+        return MicroTime.fromisoformat(value)
+    raise NotImplementedError(f"no value of {wanted.__name__} on the wire")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
+
+
+@cache
+def decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    """Return the one decoder of a type."""
+    return msgspec.json.Decoder(wanted, dec_hook=_from_wire)
+
+
+def decode(kind: type[T], data: bytes) -> T:
+    """Decode one value.
+
+    Raises:
+        msgspec.DecodeError: The bytes are no JSON, or do not fit the type; the message has the path.
+    """
+    value: T = decoder(cast("Hashable", kind)).decode(data)
+    return value.detached() if isinstance(value, Resource) else value
+
+
+def decode_items(kind: type[R], data: bytes) -> tuple[ListMeta, tuple[R, ...]]:
+    """Decode one page of a list, and return its metadata and its objects."""
+    page = decoder(Items[kind]).decode(data)  # type: ignore[valid-type]  # a type made at run time
+    return page.metadata, tuple(item.detached() for item in page.items or ())
+
+
+def decode_event(kind: type[R], line: bytes) -> WatchEvent[R]:
+    """Decode one line of a watch; see `WatchEvent` about errors."""
+    event: WatchEvent[R] = decoder(WatchEvent[kind]).decode(line)  # type: ignore[valid-type]  # made at run time
+    return event
+
+
+def decode_error_event(line: bytes) -> Status:
+    """Decode the Status that a watch event of type ERROR carries."""
+    event: _ErrorEvent = decoder(_ErrorEvent).decode(line)
+    return event.object
+
+
+def encode(value: object) -> bytes:
+    """Encode a value. A resource carries its apiVersion and kind."""
+    data = _encoder.encode(value)
+    if not isinstance(value, Resource):
+        return data
+    head = f'{{"apiVersion":"{value.resource.api_version}","kind":"{value.resource.kind}"'.encode()
+    return head + (b"," + data[1:] if len(data) > 2 else b"}")
+
+
+@cache
+def _wire_fields(kind: type[Object]) -> tuple[FieldInfo, ...]:
+    return fields(kind)
+
+
+def difference(old: object, new: object) -> Any:
+    """Return the JSON merge patch that turns `old` into `new`, or None when they are equal.
+
+    Compared field by field, so that a zero is told from an absence. What `new` lacks becomes null;
+    sequences are replaced whole.
+
+    Source: RFC 7396.
+    """
+    if old == new:
+        return None
+    if isinstance(old, Object) and isinstance(new, Object):
+        pairs = ((f.encode_name, getattr(old, f.name), getattr(new, f.name)) for f in _wire_fields(type(new)))
+    elif isinstance(old, Mapping) and isinstance(new, Mapping):
+        pairs = ((name, old.get(name), new.get(name)) for name in {**old, **new})
+    else:
+        return new
+    return {name: _member(before, after) for name, before, after in pairs if before != after}
+
+
+def _member(before: object, after: object) -> object:
+    if after is None or (after in ((), "", {}) and not _is_said(before, after)):
+        return None
+    return difference(before, after)
+
+
+def _is_said(before: object, after: object) -> bool:
+    """An empty string where nothing was says something; an emptied list or map says nothing is left."""
+    return before is None and after == ""

@@ -1,0 +1,163 @@
+"""Pods, nodes, namespaces and events, as far as controllers read them."""
+
+from datetime import datetime
+
+import msgspec
+
+from kcr.api.meta import Condition, MicroTime, Object, Resource
+
+
+class Container(Object):
+    """A container as the pod's spec names it. `restart_policy` Always on an init container makes a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    restart_policy: str | None = None
+
+
+class PodSpec(Object):
+    """Where a pod runs and what it restarts."""
+
+    node_name: str = ""
+    restart_policy: str = ""
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+
+
+class ContainerStateTerminated(Object):
+    """How a container ended."""
+
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerStateWaiting(Object):
+    """Why a container does not run yet, or not again."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateRunning(Object):
+    """Since when a container runs."""
+
+    started_at: datetime | None = None
+
+
+class ContainerState(Object):
+    """One of the three holds; none means waiting."""
+
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Object):
+    """What the node reports of a container."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+
+
+class PodStatus(Object):
+    """What the node reports of a pod. `phase` may be any text a newer server invents."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Resource, api_version="v1", plural="pods"):
+    """Containers that run together on one node."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class NamespaceStatus(Object):
+    """`phase` is Active or Terminating."""
+
+    phase: str = ""
+
+
+class Namespace(Resource, api_version="v1", plural="namespaces", namespaced=False):
+    """A room for names."""
+
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class NodeSpec(Object):
+    """Whether new pods may come."""
+
+    unschedulable: bool = False
+
+
+class NodeStatus(Object):
+    """The node's own report."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class Node(Resource, api_version="v1", plural="nodes", namespaced=False):
+    """A machine that runs pods."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ObjectReference(Object):
+    """Names an object of any kind."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class EventSource(Object):
+    """Who reports an event, and from which machine."""
+
+    component: str = ""
+    host: str = ""
+
+
+class Event(Resource, api_version="v1", plural="events"):
+    """Something that happened to an object, for people to read. `type` is Normal or Warning."""
+
+    involved_object: ObjectReference = msgspec.field(default_factory=ObjectReference)
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    event_time: MicroTime | None = None
+    count: int = 0
+    type: str = ""
+    action: str = ""
+    reporting_component: str = ""
+    reporting_instance: str = ""
+
+
+def reference_to(obj: Resource) -> ObjectReference:
+    """Return a reference to an object, as events carry it."""
+    metadata = obj.metadata
+    return ObjectReference(
+        kind=obj.resource.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version=obj.resource.api_version,
+        resource_version=metadata.resource_version,
+    )

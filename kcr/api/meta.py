@@ -1,0 +1,212 @@
+"""What every object carries, and how frozen values are made.
+
+`Object` is the base of all values on the wire, `Resource` of those with a name of their own. Their
+subclasses state fields and nothing else: the metaclass sets the options of msgspec, and sees to it that
+encoding says what is meant. Only None and emptiness are left out of the wire form; a field that holds its
+default is still written, because the default here need not be the server's.
+
+A value is changed with `msgspec.structs.replace`; there is no mutable form.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
+
+import msgspec
+
+from kcr.api.resources import ResourceType
+
+_OPTIONS: Mapping[str, object] = {
+    "frozen": True, "gc": False, "kw_only": True, "rename": "camel", "omit_defaults": True,
+}  # fmt: skip
+_EMPTY: tuple[object, ...] = (None, "", (), [], {})
+
+
+def _constant(value: object) -> Callable[[], object]:
+    return lambda: value
+
+
+def _explicit_defaults(namespace: dict[str, Any]) -> None:
+    """Turn every default but None and the empty ones into a factory, which `omit_defaults` never drops."""
+    for name in namespace.get("__annotations__", {}):
+        default = namespace.get(name, msgspec.NODEFAULT)
+        if default is msgspec.NODEFAULT or callable(default) or hasattr(default, "__get__"):
+            continue
+        if isinstance(default, type(msgspec.field())):
+            continue
+        if not any(type(default) is type(empty) and default == empty for empty in _EMPTY):
+            namespace[name] = msgspec.field(default_factory=_constant(default))
+
+
+def _resource_type(name: str, options: dict[str, Any]) -> ResourceType | None:
+    api_version, plural = options.pop("api_version", None), options.pop("plural", None)
+    kind, namespaced = options.pop("kind", name), options.pop("namespaced", True)
+    if api_version is None and plural is None:
+        return None
+    if not api_version or not plural:
+        raise TypeError(f"{name}: a resource names both api_version and plural")
+    group, _, version = api_version.rpartition("/")
+    return ResourceType(group, version, kind, plural, namespaced)
+
+
+class ObjectType(msgspec.StructMeta):
+    """Makes the classes of frozen values; see the module's docstring.
+
+    Class keywords of a `Resource`: `api_version`, `plural`, `kind` (default: the class's name) and
+    `namespaced` (default: True).
+    """
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
+        """Make one class of frozen values."""
+        resource = _resource_type(name, options)
+        _explicit_defaults(namespace)
+        made = super().__new__(cls, name, bases, namespace, **{**_OPTIONS, **options})
+        if resource is not None:
+            made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar
+        return made
+
+
+# Stated here and not on the metaclass: type checkers take the nearest base that states it, and
+# msgspec.Struct states its own.
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Object(msgspec.Struct, frozen=True, metaclass=ObjectType):
+    """Base of all frozen values. Sequences are tuples, maps are `Mapping`; both are never changed."""
+
+
+class Key(NamedTuple):
+    """Names one object of a kind; the unit of work. `namespace` is `""` for kinds without namespaces."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return `namespace/name`, or the name alone."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class MicroTime(datetime):
+    """A moment written with exactly six fractional digits (Lease and Event times).
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/micro_time.go.
+    """
+
+    def wire(self) -> str:
+        """Return the form on the wire, such as `2026-01-01T00:00:00.000000Z`."""
+        return self.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    @classmethod
+    def of(cls, moment: datetime) -> Self:
+        """Return the same moment as a MicroTime."""
+        return cls.combine(moment.date(), moment.time(), moment.tzinfo)
+
+
+class OwnerReference(Object):
+    """Says which object another one belongs to; at most one reference is the controller's."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Object):
+    """The metadata that controllers read. Managed fields are not kept."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class Resource(Object):
+    """Base of all kinds: `class Website(kcr.Resource, api_version="example.dev/v1", plural="websites")`."""
+
+    resource: ClassVar[ResourceType]
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def key(self) -> Key:
+        """The namespace and name of this object."""
+        return Key(self.metadata.namespace, self.metadata.name)
+
+    def detached(self) -> Self:
+        """Return this value free of the bytes it was decoded from.
+
+        A type with a `msgspec.Raw` field overrides it and copies the field: a Raw that is not copied
+        keeps its whole input alive.
+        """
+        return self
+
+
+class ListMeta(Object):
+    """The metadata of a list. `continue_` is empty on the last page."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class StatusCause(Object):
+    """One cause in a Status."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Object):
+    """What a Status is about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] | None = None
+    retry_after_seconds: int = 0
+
+
+class Status(Object):
+    """The server's answer where it has no object to give, above all its errors."""
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: StatusDetails | None = None
+    metadata: ListMeta | None = None
+
+
+class Condition(Object):
+    """One condition of a status. `status` is `True`, `False` or `Unknown`."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_probe_time: datetime | None = None
+    last_transition_time: datetime | None = None
+
+
+def whole_seconds(moment: datetime) -> datetime:
+    """Cut a moment to whole seconds, as the server does with all times but MicroTime."""
+    return moment.replace(microsecond=0)
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """Return the one owner reference whose `controller` is true, or None."""
+    for reference in metadata.owner_references:
+        if reference.controller:
+            return reference
+    return None

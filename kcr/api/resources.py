@@ -1,0 +1,48 @@
+"""Where a kind lives on the server: group, version, plural, scope; and the paths these make."""
+
+from typing import NamedTuple
+from urllib.parse import quote
+
+
+class ResourceType(NamedTuple):
+    """A kind as the server serves it.
+
+    Attributes:
+        group: The API group, `""` for core.
+        version: The version in the group.
+        kind: The kind, as in manifests.
+        plural: The resource name, as in paths.
+        namespaced: Whether objects live in namespaces.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The `apiVersion` of manifests: `v1`, `batch/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def display(self) -> str:
+        """The name the server uses in messages: `pods`, `jobs.batch`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the path of the collection, an object or its subresource.
+
+        Args:
+            namespace: Empty means all namespaces, or a kind without namespaces.
+            name: Empty means the collection.
+            subresource: For example `status`; only with a name.
+        """
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        if self.namespaced and namespace:
+            root = f"{root}/namespaces/{quote(namespace, safe='')}"
+        path = f"{root}/{self.plural}"
+        if name:
+            path = f"{path}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path

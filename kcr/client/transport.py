@@ -1,0 +1,63 @@
+"""The one seam: requests go in as bytes, answers come out as bytes.
+
+`HttpTransport` speaks HTTP; the embedded server has a `Transport` of its own that calls it without a socket.
+Everything above is the same code in production and in tests.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
+
+
+class Request(NamedTuple):
+    """One request.
+
+    Attributes:
+        method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+        target: Path and query, percent-encoded, such as `/api/v1/pods?watch=true`.
+        headers: Headers of this request; the transport adds authorization and User-Agent.
+        body: The body, empty for none.
+        timeout_seconds: How long the whole exchange may take; None for watches and logs that follow.
+        idle_seconds: How long the answer may stay silent; None for no limit. Watches set it.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    timeout_seconds: float | None = 30.0
+    idle_seconds: float | None = None
+
+
+class Response(Protocol):
+    """An answer whose status and headers are there, and whose body is read once."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code; errors are not raised here."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, names in lower case."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        ...
+
+    def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line as it arrives; the end of the body ends the iteration."""
+        ...
+
+
+class Transport(Protocol):
+    """Sends a request and gives its answer for as long as the context lives.
+
+    Raises:
+        TransportError: No answer came, or it broke off; from `send`, `read` and `lines` alike.
+    """
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        """Send one request."""
+        ...

@@ -1,0 +1,168 @@
+"""What can go wrong, as one tree.
+
+```
+KcrError
+├── ApiError(code, reason, message)   the server answered, and said no
+│   ├── BadRequestError 400   UnauthorizedError 401   ForbiddenError 403   NotFoundError 404
+│   ├── AlreadyExistsError 409   ConflictError 409   GoneError 410   InvalidError 422
+│   └── TooManyRequestsError 429 (retry_after_seconds)   ServerError 5xx
+├── TransportError                    no answer; the write may have happened
+├── ConfigError   NotSyncedError   LeadershipLostError   QueueClosedError
+└── TerminalError                     raised by a reconciler: retrying cannot help
+```
+
+The class of an `ApiError` is chosen by the Status `reason`, then by the code: `error_for`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class KcrError(Exception):
+    """Base of every error this library raises on purpose."""
+
+
+class Cause(NamedTuple):
+    """One cause of a refusal: which field, what kind of fault, and the server's words."""
+
+    field: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ApiError(KcrError):
+    """The server answered, and said no.
+
+    Attributes:
+        code: The HTTP status code.
+        reason: The Status reason, `""` when the answer was no Status.
+        message: The server's words.
+        causes: What exactly was refused, mostly for `InvalidError`.
+        retry_after_seconds: How long the server asks to wait at least; 0 when it does not say.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        causes: tuple[Cause, ...] = (),
+        retry_after_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = causes
+        self.retry_after_seconds = retry_after_seconds
+
+    def has_cause(self, reason: str) -> bool:
+        """Return whether one of the causes carries this reason, such as `NamespaceTerminating`."""
+        return any(cause.reason == reason for cause in self.causes)
+
+
+class BadRequestError(ApiError):
+    """400: the request makes no sense to the server; the same request will never do."""
+
+
+class UnauthorizedError(ApiError):
+    """401: the server does not know who asks."""
+
+
+class ForbiddenError(ApiError):
+    """403: the server knows who asks and does not allow it."""
+
+
+class NotFoundError(ApiError):
+    """404: there is no such object, or no such kind."""
+
+
+class AlreadyExistsError(ApiError):
+    """409 on create: the name is taken."""
+
+
+class ConflictError(ApiError):
+    """409 on a write: the object has changed since it was read; read again and decide anew."""
+
+
+class GoneError(ApiError):
+    """410: the resourceVersion asked for is no longer known; list again."""
+
+
+class InvalidError(ApiError):
+    """422: the object was understood and refused; `causes` names the fields."""
+
+
+class TooManyRequestsError(ApiError):
+    """429: wait at least `retry_after_seconds`."""
+
+
+class ServerError(ApiError):
+    """5xx: the server failed; the write may or may not have happened."""
+
+
+class TransportError(KcrError):
+    """No answer came: refused, cut or timed out. A write may have happened all the same."""
+
+
+class ConfigError(KcrError):
+    """The configuration cannot be used; the message names the source and the remedy."""
+
+
+class NotSyncedError(KcrError):
+    """A store was asked before its first list was stored, or could not be filled in time."""
+
+
+class LeadershipLostError(KcrError):
+    """Another process leads now; this one must stop writing at once."""
+
+
+class QueueClosedError(KcrError):
+    """The work queue is shut down and empty; the worker may end."""
+
+
+class TerminalError(KcrError):
+    """Raised by a reconciler when retrying cannot help; only a change of the object can."""
+
+
+_BY_REASON: Mapping[str, type[ApiError]] = {
+    "BadRequest": BadRequestError,
+    "Unauthorized": UnauthorizedError,
+    "Forbidden": ForbiddenError,
+    "NotFound": NotFoundError,
+    "AlreadyExists": AlreadyExistsError,
+    "Conflict": ConflictError,
+    "Gone": GoneError,
+    "Expired": GoneError,
+    "Invalid": InvalidError,
+    "TooManyRequests": TooManyRequestsError,
+    "InternalError": ServerError,
+    "ServerTimeout": ServerError,
+    "ServiceUnavailable": ServerError,
+    "Timeout": ServerError,
+}
+
+_BY_CODE: Mapping[int, type[ApiError]] = {
+    400: BadRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    422: InvalidError,
+    429: TooManyRequestsError,
+}
+
+
+def error_for(
+    code: int,
+    reason: str,
+    message: str,
+    *,
+    causes: tuple[Cause, ...] = (),
+    retry_after_seconds: float = 0.0,
+) -> ApiError:
+    """Build the error that a Status stands for: by its reason, else by its code."""
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
+    return kind(code, reason, message, causes=causes, retry_after_seconds=retry_after_seconds)
