@@ -1,0 +1,1 @@
+"""What users import in tests of their controllers."""
