@@ -1,0 +1,34 @@
+# Everything starts from a bare checkout: python3 (3.11 or newer, with venv) and make are enough.
+PYTHON = $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+BIN = .venv/bin
+STAMP = .venv/.installed
+
+.PHONY: demo test soak lint clean
+
+demo: $(STAMP)
+	@if perl -Mbignum=bpi -e 'print bpi(2000)' >/dev/null 2>&1; then job=examples/pi.yaml; else job=examples/pi-python.yaml; \
+	echo "demo: the perl of this machine cannot compute 2,000 digits of pi, so $$job runs: the same Job in Python" >&2; fi; \
+	$(BIN)/kcr dev -f $$job --wait
+
+test: lint
+	$(BIN)/pytest -n auto -m "not soak"
+
+soak: $(STAMP)
+	$(BIN)/pytest -n auto -m soak --timeout 0
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: no python3 of version 3.11 or newer with the venv module is on the PATH; install one (on Debian: python3 and python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
