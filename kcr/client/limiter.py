@@ -1,0 +1,33 @@
+"""A limit on requests per second, with bursts."""
+
+import asyncio
+
+
+class RateLimit:
+    """A token bucket on the loop's time. Those who wait are served in the order they came."""
+
+    def __init__(self, qps: float, burst: int) -> None:
+        """Start with a full bucket.
+
+        Args:
+            qps: How many requests per second in the long run; above zero.
+            burst: How many may go at once after a pause; at least one.
+        """
+        if qps <= 0 or burst < 1:
+            raise ValueError("a rate limit needs qps above 0 and a burst of at least 1")
+        self._interval = 1.0 / qps
+        self._slack = (burst - 1) * self._interval
+        # When the bucket will be full again; in the past while nothing is owed.
+        self._full_at = float("-inf")
+
+    def reserve(self, now: float) -> float:
+        """Take one token, perhaps one of the future, and return how long to wait for it in seconds."""
+        wait = max(0.0, self._full_at - self._slack - now)
+        self._full_at = max(self._full_at, now) + self._interval
+        return wait
+
+    async def wait(self) -> None:
+        """Return when the next request may go."""
+        seconds = self.reserve(asyncio.get_running_loop().time())
+        if seconds > 0:
+            await asyncio.sleep(seconds)
