@@ -1,0 +1,89 @@
+"""A transport that dies at a chosen write, as a process does.
+
+What is cut is the wire, not the tasks: cancelling alone is no crash, because `finally` runs.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from kcr.client.transport import Request, Response, Transport
+from kcr.errors import TransportError
+
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class CrashingTransport:
+    """Passes requests on, counts the writes, and fails where it is told to.
+
+    Attributes:
+        writes: How many writes have been executed.
+        crashed: Done once the wire is cut: nothing more is sent or answered.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._crash_after: int | None = None
+        self._lost_replies: set[int] = set()
+        self.writes = 0
+        self.crashed = asyncio.Event()
+
+    def crash_after(self, write: int) -> None:
+        """Cut the wire once write number `write` (from 1) is executed; 0 cuts it now."""
+        self._crash_after = write
+        if self.writes >= write:
+            self.crashed.set()
+
+    def lose_reply(self, write: int) -> None:
+        """Let write number `write` (from 1) happen, and its answer be lost: the caller sees a TransportError."""
+        self._lost_replies.add(write)
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        """Send one request, or hang for ever after the crash."""
+        return self._send(request)
+
+    @asynccontextmanager
+    async def _send(self, request: Request) -> AsyncIterator[Response]:
+        await self._hang_if_crashed()
+        async with self._inner.send(request) as response:
+            if request.method in _WRITES:
+                self._count()
+                if self.writes in self._lost_replies:
+                    raise TransportError(f"{request.method} {request.target}: the reply was lost")
+            await self._hang_if_crashed()
+            yield _CrashingResponse(response, self._hang_if_crashed)
+
+    def _count(self) -> None:
+        self.writes += 1
+        if self.writes == self._crash_after:
+            self.crashed.set()
+
+    async def _hang_if_crashed(self) -> None:
+        if self.crashed.is_set():
+            await asyncio.get_running_loop().create_future()
+
+
+class _CrashingResponse:
+    """An answer that stops in the middle when the process that reads it dies."""
+
+    def __init__(self, inner: Response, hang_if_crashed: Callable[[], Awaitable[None]]) -> None:
+        self._inner = inner
+        self._hang_if_crashed = hang_if_crashed
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._inner.headers
+
+    async def read(self) -> bytes:
+        body = await self._inner.read()
+        await self._hang_if_crashed()
+        return body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for line in self._inner.lines():
+            await self._hang_if_crashed()
+            yield line

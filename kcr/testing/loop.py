@@ -1,0 +1,121 @@
+"""An event loop whose time jumps to the next timer whenever nothing is left to do.
+
+Ten minutes of backoff pass in a microsecond, and always in the same order: time moves only while every
+task waits. Sockets and threads know nothing of this time, so both are refused.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+
+class StallError(RuntimeError):
+    """Every task waits, and no timer would ever wake one."""
+
+
+class _NoWait(selectors.SelectSelector):
+    """Reports nothing and never sleeps; where a real selector would sleep, time jumps instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.idle: Callable[[float | None], None] = lambda timeout: None
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        # The loop registers one file of its own, the pipe through which threads and signals wake it.
+        if self.get_map():
+            raise RuntimeError("virtual time knows no sockets or pipes: run this test on an ordinary loop")
+        return super().register(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            self.idle(timeout)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop for tests; `time()` starts at 0 and moves in jumps.
+
+    When every task waits and no timer is set, the loop raises `StallError`, which names the tasks and where
+    they wait: nothing could ever happen again.
+    """
+
+    def __init__(self) -> None:
+        selector = _NoWait()
+        self._virtual_now = 0.0
+        self.stalled = False
+        # Who waits for the end of the present moment, and who for the next one.
+        self._settled: list[asyncio.Future[None]] = []
+        self._jumped: list[asyncio.Future[None]] = []
+        super().__init__(selector)
+        selector.idle = self._jump
+
+    def time(self) -> float:
+        """Return the seconds that have passed on this loop."""
+        return self._virtual_now
+
+    def settled(self) -> asyncio.Future[None]:
+        """Return a future that is done once nothing is left to do at the present moment."""
+        future = self.create_future()
+        self._settled.append(future)
+        return future
+
+    async def jumped(self, limit: float) -> None:
+        """Return after time has moved to the next timer, at the latest at the moment `limit`."""
+        future = self.create_future()
+        self._jumped.append(future)
+        alarm = self.call_at(limit, lambda: None)
+        try:
+            await future
+        finally:
+            alarm.cancel()
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Arguments], T], *args: *Arguments
+    ) -> asyncio.Future[T]:
+        """Refuse: a thread's work takes no virtual time, so its place in the order of things is chance."""
+        raise RuntimeError("virtual time knows no threads: run this test on an ordinary loop")
+
+    def _jump(self, timeout: float | None) -> None:
+        if self._settled:
+            _wake(self._settled)
+        elif timeout is None:
+            self.stalled = True
+            raise StallError(self._describe_stall())
+        else:
+            # The timer's own moment, not `now + timeout`: a callback that compares must find itself due.
+            self._virtual_now = max(self._virtual_now, self._next_timer())
+            _wake(self._jumped)
+
+    def _next_timer(self) -> float:
+        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio keeps its heap private
+        return scheduled[0].when()
+
+    def _describe_stall(self) -> str:
+        lines = sorted(f"  {task.get_name()}: {_place(task)}" for task in asyncio.all_tasks(self))
+        return "every task waits and no timer is set:\n" + "\n".join(lines)
+
+
+def _wake(waiting: list[asyncio.Future[None]]) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)
+    waiting.clear()
+
+
+def _place(task: asyncio.Task[Any]) -> str:
+    """Name the innermost line of the project's own code at which a task waits."""
+    frames = []
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is None:
+            frame = getattr(awaited, "ag_frame", None)
+        if frame is not None:
+            frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return " > ".join(frames[-3:]) or "not started"

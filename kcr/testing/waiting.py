@@ -1,0 +1,38 @@
+"""Waiting for the world to come round, on whatever loop the test runs."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+from kcr.errors import NotFoundError
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.05
+
+
+async def eventually(check: Callable[[], T] | Callable[[], Awaitable[T]], *, seconds: float = 30) -> T:
+    """Poll until `check` gives something true, and return that.
+
+    A check that raises AssertionError or NotFoundError is not fulfilled yet. It may be a coroutine function.
+
+    Raises:
+        AssertionError: The last one raised by the check, or one that names it, after `seconds` of the loop's time.
+    """
+    loop = asyncio.get_running_loop()
+    limit = loop.time() + seconds
+    while True:
+        failure: Exception | None = None
+        try:
+            answer = check()
+            if inspect.isawaitable(answer):
+                answer = await answer
+            if answer:
+                return cast("T", answer)
+        except (AssertionError, NotFoundError) as error:
+            failure = error
+        if loop.time() >= limit:
+            name = getattr(check, "__name__", repr(check))
+            raise AssertionError(f"{name}: not fulfilled after {seconds} s: {failure or answer!r}") from failure
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,109 @@
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+import pytest
+
+from kcr.testing import StallError, VirtualClock, VirtualLoop
+
+T = TypeVar("T")
+
+
+def run(main: Callable[[], Coroutine[None, None, T]]) -> T:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def test_ten_hours_pass_without_waiting() -> None:
+    async def main() -> float:
+        await asyncio.sleep(36_000)
+        return asyncio.get_running_loop().time()
+
+    assert run(main) == 36_000
+
+
+def test_time_stands_at_the_timers_own_moment() -> None:
+    async def main() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(0.1)
+        when = loop.time() + 0.2
+        reached: asyncio.Future[float] = loop.create_future()
+        loop.call_at(when, lambda: reached.set_result(loop.time()))
+        return await reached, when
+
+    reached, when = run(main)
+    assert reached == when
+
+
+def test_stall_names_the_tasks_that_wait() -> None:
+    async def wait_for_nothing() -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(wait_for_nothing(), name="forgotten")
+
+    with pytest.raises(StallError, match=r"forgotten: .*wait_for_nothing > .* wait"):
+        run(main)
+
+
+def test_sockets_are_refused() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().add_reader(ours, lambda: None)
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(RuntimeError, match="virtual time knows no sockets"):
+        run(main)
+
+
+def test_threads_are_refused() -> None:
+    async def main() -> None:
+        await asyncio.to_thread(time.perf_counter)
+
+    with pytest.raises(RuntimeError, match="virtual time knows no threads"):
+        run(main)
+
+
+@pytest.mark.virtual
+async def test_marked_test_runs_on_the_virtual_loop(clock: VirtualClock) -> None:
+    before = clock.now()
+    await clock.advance(600)
+    assert (clock.now() - before).total_seconds() == 600
+    assert isinstance(asyncio.get_running_loop(), VirtualLoop)
+
+
+@pytest.mark.asyncio
+async def test_other_tests_keep_their_loop() -> None:
+    assert not isinstance(asyncio.get_running_loop(), VirtualLoop)
+
+
+@pytest.mark.virtual
+async def test_settle_finishes_the_moment_without_passing_time(clock: VirtualClock) -> None:
+    steps: list[int] = []
+
+    async def work() -> None:
+        for step in range(20):
+            await asyncio.sleep(0)
+            steps.append(step)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        await clock.settle()
+        assert (len(steps), asyncio.get_running_loop().time()) == (20, 0)
+
+
+@pytest.mark.virtual
+async def test_run_until_stops_at_the_very_moment(clock: VirtualClock) -> None:
+    done: list[bool] = []
+    asyncio.get_running_loop().call_later(7.25, done.append, True)
+    asyncio.get_running_loop().call_later(9, done.append, True)
+    await clock.run_until(lambda: bool(done))
+    assert asyncio.get_running_loop().time() == 7.25
+
+
+@pytest.mark.virtual
+async def test_run_until_gives_up_at_its_limit(clock: VirtualClock) -> None:
+    with pytest.raises(AssertionError, match="does not hold after 60"):
+        await clock.run_until(lambda: False, seconds=60)
