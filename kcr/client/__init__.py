@@ -1,7 +1,22 @@
 """Talking to the server: configuration, transport, and the client on top of them."""
 
 from kcr.client.client import Client
+from kcr.client.cluster import ClusterConfig, Pem
+from kcr.client.credentials import Credential, Credentials, FixedCredentials
+from kcr.client.http import HttpTransport
 from kcr.client.limiter import RateLimit
 from kcr.client.transport import Request, Response, Transport
 
-__all__ = ["Client", "RateLimit", "Request", "Response", "Transport"]
+__all__ = [
+    "Client",
+    "ClusterConfig",
+    "Credential",
+    "Credentials",
+    "FixedCredentials",
+    "HttpTransport",
+    "Pem",
+    "RateLimit",
+    "Request",
+    "Response",
+    "Transport",
+]

@@ -242,7 +242,7 @@ class Client:
         headers = {"accept": JSON, "accept-encoding": "identity"}
         request = Request("GET", path, headers, timeout_seconds=None, idle_seconds=IDLE_SECONDS)
         async with self._transport.send(request) as response:
-            if response.status >= 400:
+            if response.status >= 300:
                 raise decoding.error_from(response.status, response.headers, await response.read())
             yield response.lines()
 
@@ -264,7 +264,7 @@ class Client:
             await self._limiter.wait()
         async with self._transport.send(request) as response:
             body = await response.read()
-            if response.status >= 400:
+            if response.status >= 300:
                 raise decoding.error_from(response.status, response.headers, body)
             return body
 

@@ -1,0 +1,80 @@
+"""Which server to talk to, and as whom: the value that configuration ends in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kcr.client.credentials import Credentials, FixedCredentials
+from kcr.errors import ConfigError
+
+
+class Pem(NamedTuple):
+    """A certificate or a key: the file it stands in, or its text.
+
+    Attributes:
+        path: The file, read again when it changes; empty when there is none.
+        text: The text itself, looked at when there is no path.
+        field: The name of the setting it comes from, for messages.
+    """
+
+    path: str = ""
+    text: str = ""
+    field: str = ""
+
+    def __bool__(self) -> bool:
+        """Return whether there is one."""
+        return bool(self.path or self.text)
+
+    def read(self) -> str:
+        """Return the text.
+
+        Raises:
+            ConfigError: The file cannot be read, or holds nothing of the kind.
+        """
+        text = self.text
+        if self.path:
+            try:
+                with open(self.path, encoding="ascii") as file:
+                    text = file.read()
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else "is no PEM file"
+                raise ConfigError(f"{self.field} {self.path}: {why}") from error
+        if "-----BEGIN " not in text:
+            raise ConfigError(f"{self.field}{' ' + self.path if self.path else ''}: holds no PEM block")
+        return text
+
+
+NO_PEM = Pem()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterConfig:
+    """How to reach one cluster.
+
+    Attributes:
+        server: The URL, perhaps with a path, without a slash at its end.
+        origin: Where this was configured, for messages.
+        credentials: Who asks.
+        ca: The authorities that may sign for the server; without one, the system's.
+        certificate: The client's certificate.
+        key: The key of the client's certificate.
+        verify: Whether the server's certificate is checked at all.
+        server_name: The name the certificate must bear; empty for the server's host.
+        proxy: The URL of an HTTP proxy, or empty.
+        headers: Sent with each request, for example to impersonate.
+        compression: Whether answers may be compressed.
+        namespace: The namespace that the configuration names, `default` when it names none.
+    """
+
+    server: str
+    origin: str = ""
+    credentials: Credentials = field(default_factory=FixedCredentials)
+    ca: Pem = NO_PEM
+    certificate: Pem = NO_PEM
+    key: Pem = NO_PEM
+    verify: bool = True
+    server_name: str = ""
+    proxy: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    compression: bool = True
+    namespace: str = "default"

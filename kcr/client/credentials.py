@@ -1,0 +1,216 @@
+"""Who asks: tokens that stay, tokens in files that change, and tokens that a plugin gives."""
+
+import asyncio
+import base64
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from kcr.clock import Clock, SystemClock
+from kcr.errors import TransportError
+
+# How long the token of a file is taken as it was read. Kubelets rotate tokens well before they expire.
+_REREAD_SECONDS = 60.0
+_PLUGIN_SECONDS = 60.0
+# A plugin's credential is renewed this long before it ends.
+_MARGIN = timedelta(seconds=10)
+
+
+class Credential(NamedTuple):
+    """What proves who asks.
+
+    Attributes:
+        authorization: The value of the Authorization header; empty for none.
+        certificate: A client certificate as PEM; empty for none.
+        key: Its key.
+    """
+
+    authorization: str = ""
+    certificate: str = ""
+    key: str = ""
+
+    @classmethod
+    def bearer(cls, token: str) -> "Credential":
+        """Return the credential that a token is."""
+        return cls(f"Bearer {token.strip()}")
+
+    @classmethod
+    def basic(cls, username: str, password: str) -> "Credential":
+        """Return the credential that a name and a password are."""
+        return cls("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
+
+
+ANONYMOUS = Credential()
+
+
+class Credentials(Protocol):
+    """Where credentials come from."""
+
+    async def current(self) -> Credential:
+        """Return the credential to use now.
+
+        Raises:
+            TransportError: There is none to be had at the moment.
+        """
+        ...
+
+    def refuse(self, credential: Credential) -> bool:
+        """Hear that the server did not accept a credential, and return whether to ask for another."""
+        ...
+
+
+class FixedCredentials:
+    """A credential that never changes; by default none at all."""
+
+    def __init__(self, credential: Credential = ANONYMOUS) -> None:
+        self._credential = credential
+
+    async def current(self) -> Credential:
+        """Return the credential."""
+        return self._credential
+
+    def refuse(self, credential: Credential) -> bool:
+        """Return False: there is no other."""
+        return False
+
+
+class TokenFile:
+    """The token in a file, read again once a minute and when the server refuses it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._credential = Credential()
+        self._read_at = float("-inf")
+
+    async def current(self) -> Credential:
+        """Return the token, at most a minute old; the last known one while the file cannot be read."""
+        now = asyncio.get_running_loop().time()
+        if now - self._read_at >= _REREAD_SECONDS:
+            try:
+                self._credential = Credential.bearer(self._path.read_text())
+            except (OSError, ValueError) as error:
+                if not self._credential.authorization:
+                    raise TransportError(f"token file {self._path}: {error}") from error
+            self._read_at = now
+        return self._credential
+
+    def refuse(self, credential: Credential) -> bool:
+        """Read the file again, and return whether it holds another token now."""
+        try:
+            fresh = Credential.bearer(self._path.read_text())
+        except (OSError, ValueError):
+            return False
+        self._credential = fresh
+        return fresh != credential
+
+
+class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A credential plugin, as the kubeconfig describes it.
+
+    Attributes:
+        command: The program; with a path, an absolute one.
+        args: Its arguments.
+        env: What is added to the environment.
+        api_version: The version of ExecCredential it speaks.
+        cluster: What it is told of the cluster; None when it did not ask.
+        hint: How to install it.
+    """
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    api_version: str = "client.authentication.k8s.io/v1"
+    cluster: Mapping[str, object] | None = None
+    hint: str = ""
+
+
+class _PluginStatus(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _PluginAnswer(msgspec.Struct, rename="camel"):
+    status: _PluginStatus
+
+
+class PluginCredentials:
+    """What a credential plugin gives, kept until shortly before it expires.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go.
+    """
+
+    def __init__(self, spec: PluginSpec, *, clock: Clock | None = None) -> None:
+        self._spec = spec
+        self._clock = clock or SystemClock()
+        self._credential: Credential | None = None
+        self._expires: datetime | None = None
+        # Held while the plugin runs: whoever comes meanwhile waits for the same answer.
+        self._running = asyncio.Lock()
+
+    async def current(self) -> Credential:
+        """Return the plugin's credential; runs it when there is none, or none for much longer."""
+        async with self._running:
+            if self._credential is None or self._is_old():
+                answer = await self._run()
+                self._expires = answer.expiration_timestamp
+                self._credential = Credential(
+                    f"Bearer {answer.token.strip()}" if answer.token else "",
+                    answer.client_certificate_data,
+                    answer.client_key_data,
+                )
+            return self._credential
+
+    def refuse(self, credential: Credential) -> bool:
+        """Drop the credential, unless it has been replaced already; the plugin is asked again."""
+        if self._credential == credential:
+            self._credential = None
+        return True
+
+    def _is_old(self) -> bool:
+        return self._expires is not None and self._clock.now() >= self._expires - _MARGIN
+
+    async def _run(self) -> _PluginStatus:
+        name = f"credential plugin {self._spec.command}"
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._spec.command,
+                *self._spec.args,
+                env={**os.environ, **self._spec.env, "KUBERNETES_EXEC_INFO": self._info()},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            hint = f"; {' '.join(self._spec.hint.split())}" if self._spec.hint else ""
+            raise TransportError(f"{name}: {error.strerror or error}{hint}") from error
+        try:
+            async with asyncio.timeout(_PLUGIN_SECONDS):
+                out, err = await process.communicate()
+        except TimeoutError as error:
+            raise TransportError(f"{name}: no answer within {_PLUGIN_SECONDS:.0f} s") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+        if process.returncode:
+            said = " ".join(err.decode(errors="replace").split())[-256:]
+            raise TransportError(f"{name}: exit code {process.returncode}: {said}")
+        try:
+            status = msgspec.json.decode(out, type=_PluginAnswer).status
+        except msgspec.DecodeError as error:
+            raise TransportError(f"{name}: its answer is no ExecCredential: {error}") from error
+        if not status.token and not (status.client_certificate_data and status.client_key_data):
+            raise TransportError(f"{name}: its answer holds neither a token nor a certificate with its key")
+        return status
+
+    def _info(self) -> str:
+        spec: dict[str, object] = {"interactive": False}
+        if self._spec.cluster is not None:
+            spec["cluster"] = self._spec.cluster
+        info = {"apiVersion": self._spec.api_version, "kind": "ExecCredential", "spec": spec}
+        return msgspec.json.encode(info).decode()

@@ -1,0 +1,252 @@
+"""HTTP and TLS: the one module that uses aiohttp's client, and the only place where its exceptions are seen."""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import structlog
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from kcr.client import tls
+from kcr.client.cluster import ClusterConfig
+from kcr.client.credentials import Credential
+from kcr.client.transport import Request
+from kcr.errors import ConfigError, TransportError
+
+_log = structlog.get_logger("kcr.client")
+
+_CONNECT_SECONDS = 10.0
+_KEEP_ALIVE_SECONDS = 60.0
+_CALLS_AT_ONCE = 100
+# One line is one watch event, and an object may have 3 MiB as the server counts.
+_LINE_BYTES = 32 * 1024 * 1024
+# Certificates are looked at again this often, to see whether their files have changed.
+_CERTIFICATE_SECONDS = 60.0
+# Finds dead connections below HTTP: probes after 30 s of silence, and no acknowledgement awaited beyond 30 s.
+# By name, because not every system has all of them.
+_SOCKET_OPTIONS: tuple[tuple[int, str, int], ...] = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 30_000),
+)
+_FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
+
+
+class HttpTransport:
+    """Sends requests over HTTP/1.1, with one pool of connections for everything.
+
+    Calls share a hundred places; watches, which have no total timeout, take none of them. A refused
+    credential is renewed once and the request sent again. Use it as a context, or call `aclose`.
+    """
+
+    def __init__(self, config: ClusterConfig, *, user_agent: str = "kcr") -> None:
+        """Make a transport; nothing is sent yet.
+
+        Raises:
+            ConfigError: A certificate or key is unusable.
+        """
+        self._config = config
+        self._headers = {"User-Agent": user_agent, "Accept-Encoding": _encoding(config), **config.headers}
+        self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
+        # What the TLS context was made from, and when its files were last looked at.
+        self._made_from = (tls.modified(config), "")
+        self._looked_at = float("-inf")
+        self._tls = tls.context(config)
+        # The pool that new requests use; None before the first. Pools with outdated certificates stay
+        # open for what still runs on them.
+        self._session: aiohttp.ClientSession | None = None
+        self._outdated: list[aiohttp.ClientSession] = []
+
+    async def __aenter__(self) -> Self:
+        """Return the transport itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections; what still runs on them fails."""
+        sessions = [*self._outdated, *([self._session] if self._session else [])]
+        self._outdated, self._session = [], None
+        for session in sessions:
+            await session.close()
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator["HttpResponse"]:
+        """Send one request.
+
+        Raises:
+            TransportError: No answer came.
+        """
+        async with AsyncExitStack() as stack:
+            if request.timeout_seconds is not None:
+                await stack.enter_async_context(self._calls)
+            answer = await self._send(request)
+            stack.callback(answer.release)
+            yield HttpResponse(answer, request)
+
+    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+        credential = await self._config.credentials.current()
+        answer = await self._attempt(request, credential)
+        if answer.status != 401 or not self._config.credentials.refuse(credential):
+            return answer
+        answer.release()
+        return await self._attempt(request, await self._config.credentials.current())
+
+    async def _attempt(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
+        session = self._session_for(credential)
+        headers = {**self._headers, **request.headers}
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        timeout = aiohttp.ClientTimeout(
+            total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
+        )
+        try:
+            return await session.request(
+                request.method,
+                URL(self._config.server + request.target, encoded=True),
+                headers=headers,
+                data=request.body or None,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=self._config.proxy or None,
+                server_hostname=self._config.server_name or None,
+            )
+        except _FAILURES as error:
+            if isinstance(error, aiohttp.ClientSSLError):
+                # Perhaps the authority was replaced: look at the files before the next attempt.
+                self._looked_at = float("-inf")
+            raise _failure(request, error, self._config.server) from error
+
+    def _session_for(self, credential: Credential) -> aiohttp.ClientSession:
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at >= _CERTIFICATE_SECONDS or credential.certificate != self._made_from[1]:
+            self._looked_at = now
+            self._refresh(credential)
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                limit=0, ssl=self._tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=_socket
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+            )
+        return self._session
+
+    def _refresh(self, credential: Credential) -> None:
+        made_from = (tls.modified(self._config), credential.certificate)
+        if made_from == self._made_from:
+            return
+        try:
+            self._tls = tls.context(self._config, credential)
+        except ConfigError as error:
+            # Perhaps the files are being written just now. What we have is tried as long as it works.
+            _log.warning("certificates not reloaded", server=self._config.server, error=str(error))
+            return
+        self._made_from = made_from
+        if self._session is not None:
+            self._outdated.append(self._session)
+            self._session = None
+
+
+class HttpResponse:
+    """An answer that has begun to arrive."""
+
+    def __init__(self, answer: aiohttp.ClientResponse, request: Request) -> None:
+        self._answer = answer
+        self._request = request
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, names in lower case."""
+        return {name.lower(): value for name, value in self._answer.headers.items()}
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        try:
+            return await self._answer.read()
+        except _FAILURES as error:
+            raise _failure(self._request, error) from error
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line, each with its line break, as it arrives."""
+        readline = self._answer.content.readline
+        while True:
+            try:
+                line = await readline(max_line_length=_LINE_BYTES)
+            except _FAILURES as error:
+                raise _failure(self._request, error) from error
+            if not line:
+                return
+            yield line
+
+
+def _encoding(config: ClusterConfig) -> str:
+    """On the same machine compressing costs more than it saves; elsewhere the client does not mind (ST-22)."""
+    host = URL(config.server).host or ""
+    try:
+        near = ip_address(host).is_loopback
+    except ValueError:
+        near = host == "localhost"
+    return "gzip" if config.compression and not near else "identity"
+
+
+def _socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    for level, name, value in _SOCKET_OPTIONS:
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(level, option, value)
+    return made
+
+
+def _failure(request: Request, error: Exception, server: str = "") -> TransportError:
+    path = request.target.partition("?")[0]
+    match error:
+        case aiohttp.SocketTimeoutError():
+            why = f"nothing came for {request.idle_seconds or 0:.0f} s"
+        case aiohttp.ConnectionTimeoutError():
+            why = f"no connection within {_CONNECT_SECONDS:.0f} s"
+        case TimeoutError():
+            why = f"no answer within {request.timeout_seconds or 0:.0f} s"
+        case aiohttp.ClientConnectorCertificateError():
+            why = f"the server's certificate is not trusted: {_reason(error.certificate_error)}"
+        case aiohttp.ClientConnectorError():
+            why = f"cannot connect: {_reason(error.os_error)}"
+        case _:
+            why = str(error) or type(error).__name__
+    return TransportError(f"{request.method} {server}{path}: {why}")
+
+
+def _reason(error: Exception) -> str:
+    """Return the system's words for an error; asyncio puts its own in their place."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if (
+        isinstance(error, OSError)
+        and error.errno is not None
+        and error.errno > 0
+        and not isinstance(error, ssl.SSLError)
+    ):
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or str(error)
