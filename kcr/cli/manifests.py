@@ -1,0 +1,180 @@
+"""Manifests from files, several documents and kinds in one, applied as `kubectl apply` would name it."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+import yaml
+
+from kcr.api.meta import Key
+from kcr.api.resources import ResourceType
+from kcr.client import Client
+from kcr.client.client import STRATEGIC_PATCH
+from kcr.errors import AlreadyExistsError, ApiError, ConfigError, NotFoundError
+
+_FIELD_MANAGER = "fieldManager=kcr-dev"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: a time stays text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Document(NamedTuple):
+    """One object of a file.
+
+    Attributes:
+        source: The file, and which document of it.
+        manifest: The object, whole.
+    """
+
+    source: str
+    manifest: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The object's kind."""
+        return str(self.manifest["kind"])
+
+    @property
+    def title(self) -> str:
+        """File, kind and name, as errors say it."""
+        return f"{self.source}: {self.kind} {_name(self.manifest)}"
+
+
+class Applied(NamedTuple):
+    """An object that is on the server now. `verb` is `created` or `configured`."""
+
+    resource: ResourceType
+    key: Key
+    verb: str
+
+    def __str__(self) -> str:
+        """Return kubectl's line: `job.batch/pi created`."""
+        group = f".{self.resource.group}" if self.resource.group else ""
+        return f"{self.resource.kind.lower()}{group}/{self.key.name} {self.verb}"
+
+
+def read_documents(path: str) -> tuple[Document, ...]:
+    """Read the objects of a file; `-` is stdin.
+
+    Raises:
+        ConfigError: The file cannot be read, is no YAML, or holds something that is no object.
+    """
+    shown = "stdin" if path == "-" else path
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        found = [document for document in yaml.load_all(text, _Loader) if document is not None]
+    except OSError as error:
+        raise ConfigError(f"{shown}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown}: no text in UTF-8") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{shown}: no YAML: {_place(error)}") from error
+    if not found:
+        raise ConfigError(f"{shown}: no object in it")
+    several = len(found) > 1
+    sources = (f"{shown}, document {number}" if several else shown for number in range(1, len(found) + 1))
+    return tuple(
+        document for source, value in zip(sources, found, strict=False) for document in _objects(source, value)
+    )
+
+
+def _place(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return f"{where}{getattr(error, 'problem', None) or error}"
+
+
+def _objects(source: str, value: Any) -> Iterator[Document]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{source}: an object is a mapping with apiVersion, kind and metadata, and this is none")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str) or not value[field]:
+            raise ConfigError(f"{source}: {field} is missing")
+    if value["kind"] == "List" and isinstance(value.get("items"), list):
+        for number, item in enumerate(value["items"], 1):
+            yield from _objects(f"{source}, item {number}", item)
+    elif not _name(value):
+        raise ConfigError(f"{source}: {value['kind']}: metadata.name is missing")
+    else:
+        yield Document(source, value)
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name") or metadata.get("generateName") or ""
+    return str(name)
+
+
+async def apply(client: Client, documents: Sequence[Document]) -> tuple[Applied, ...]:
+    """Create the objects, in order; those that exist are patched.
+
+    Raises:
+        ConfigError: The server refuses one; the message names file, object and fields. Those before it stay.
+    """
+    served = _Served(client)
+    return tuple([await _apply(client, served, document) for document in documents])
+
+
+async def _apply(client: Client, served: "_Served", document: Document) -> Applied:
+    try:
+        resource = await served.resource(document)
+        metadata = dict(document.manifest["metadata"])
+        namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
+        try:
+            body = msgspec.json.encode(document.manifest)
+            answer = await client.request("POST", f"{resource.path(namespace)}?{_FIELD_MANAGER}", body)
+            verb = "created"
+        except AlreadyExistsError:
+            path = f"{resource.path(namespace, metadata['name'])}?{_FIELD_MANAGER}"
+            answer = await client.request("PATCH", path, body, STRATEGIC_PATCH)
+            verb = "configured"
+    except ApiError as error:
+        raise ConfigError(f"{document.title}: {refusal(error)}") from error
+    return Applied(resource, Key(namespace, msgspec.json.decode(answer)["metadata"]["name"]), verb)
+
+
+def refusal(error: ApiError) -> str:
+    """Return why the server refuses an object: its fields when it names any, else its words."""
+    causes = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes]
+    return "; ".join(causes) or error.message
+
+
+class _Served:
+    """What the server serves, asked for once per group and version."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lists: dict[str, dict[str, ResourceType]] = {}
+
+    async def resource(self, document: Document) -> ResourceType:
+        api_version = str(document.manifest["apiVersion"])
+        if api_version not in self._lists:
+            self._lists[api_version] = await self._ask(api_version)
+        resource = self._lists[api_version].get(document.kind)
+        if resource is None:
+            raise ConfigError(f"{document.title}: the server serves no {document.kind} in {api_version}")
+        return resource
+
+    async def _ask(self, api_version: str) -> dict[str, ResourceType]:
+        group, _, version = api_version.rpartition("/")
+        root = f"/apis/{quote(api_version)}" if group else f"/api/{quote(version)}"
+        try:
+            answer = msgspec.json.decode(await self._client.request("GET", root))
+        except NotFoundError:
+            return {}
+        return {
+            entry["kind"]: ResourceType(group, version, entry["kind"], entry["name"], entry["namespaced"])
+            for entry in answer["resources"]
+            if "/" not in entry["name"]
+        }

@@ -1,0 +1,52 @@
+"""Options that several commands share, and the errors of usage."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def log_options(default_level: str) -> Callable[[F], F]:
+    """Return a decorator that adds `--log-format` and `--log-level`.
+
+    Args:
+        default_level: The level when neither option nor variable says one.
+    """
+
+    def decorate(command: F) -> F:
+        level = click.option(
+            "--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default=default_level,
+            envvar="KCR_LOG_LEVEL", show_envvar=True, show_default=True, help="Log lines of this level and above.",
+        )  # fmt: skip
+        form = click.option(
+            "--log-format", type=click.Choice(["json", "console"]), envvar="KCR_LOG_FORMAT", show_envvar=True,
+            help="Form of the log lines on stderr.  [default: console on a terminal, else json]",
+        )  # fmt: skip
+        return form(level(command))
+
+    return decorate
+
+
+def controllers_option(command: F) -> F:
+    """Add `--controllers`."""
+    return click.option(
+        "--controllers", default="job", show_default=True, envvar="KCR_CONTROLLERS", show_envvar=True,
+        metavar="NAME[,NAME…]", help="Controllers to run, by the names they are installed under.",
+    )(command)  # fmt: skip
+
+
+def workers_option(command: F) -> F:
+    """Add `--workers`."""
+    return click.option(
+        "--workers", type=click.IntRange(min=1), envvar="KCR_WORKERS", show_envvar=True,
+        help="Objects a controller works on at the same time.  [default: the controller's own]",
+    )(command)  # fmt: skip
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Split a comma-separated option, without blanks and repetitions, in the order given."""
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

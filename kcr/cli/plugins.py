@@ -1,0 +1,107 @@
+"""Controllers found through the entry-point group `kcr.controllers`, and their options.
+
+A plugin is a function `setup(manager, options)`. The annotation of `options` is a frozen struct of the plugin's
+own; each of its fields is read from the environment as `KCR_` and its name in capitals, and some are given by the
+command line. A plugin without options is `setup(manager)`.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, get_type_hints
+
+import click
+import msgspec
+
+from kcr.errors import ConfigError
+from kcr.manager import Manager
+
+GROUP = "kcr.controllers"
+
+Setup = Callable[..., object]
+
+
+def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | None = None) -> dict[str, Setup]:
+    """Import the plugins of these names.
+
+    Args:
+        names: As the user wrote them.
+        installed: The entry points to choose from; None means those installed.
+
+    Raises:
+        click.UsageError: There is no plugin of this name.
+        ConfigError: A plugin cannot be imported.
+    """
+    known = {point.name: point for point in entry_points(group=GROUP)} if installed is None else installed
+    for name in names:
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none is installed"
+            raise click.UsageError(f"no controller is named {name!r}: known are {listed}")
+    return {name: _load(known[name]) for name in names}
+
+
+def _load(point: EntryPoint) -> Setup:
+    try:
+        setup = point.load()
+    except Exception as error:
+        # Whatever a module may raise while it is imported: the user needs its name, not our stack.
+        raise ConfigError(
+            f"controller {point.name!r} cannot be imported from {point.value}: {type(error).__name__}: {error}: "
+            "reinstall it, or see whether a package or file of yours stands in its way"
+        ) from error
+    if not callable(setup):
+        raise ConfigError(f"controller {point.name!r}: {point.value} is no function: name its setup function")
+    return setup  # type: ignore[no-any-return]  # what an entry point loads is not typed
+
+
+def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str, object]) -> Any:
+    """Build a plugin's options.
+
+    Args:
+        kind: The struct of the options.
+        environ: The environment; an empty variable counts as none.
+        given: Values of the command line by field name; None and names that are no field are passed over.
+
+    Raises:
+        click.UsageError: A variable has a value its field cannot take, or a field has none and needs one.
+    """
+    values: dict[str, object] = {}
+    for field in msgspec.structs.fields(kind):
+        variable = f"KCR_{field.name.upper()}"
+        if given.get(field.name) is not None:
+            values[field.name] = given[field.name]
+        elif environ.get(variable):
+            values[field.name] = _converted(environ[variable], field.type, variable)
+        elif field.required:
+            raise click.UsageError(f"{variable} is not set, and the controller needs a value")
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise click.UsageError(f"the controller refuses its options: {error}") from error
+
+
+def _converted(text: str, wanted: Any, variable: str) -> object:
+    try:
+        return msgspec.convert(text.strip(), wanted, strict=False)
+    except msgspec.ValidationError as error:
+        # "Expected `float`, got `str`": that a variable is text, the user knows.
+        fault = str(error).partition(", got")[0].replace("`", "").lower()
+        raise click.UsageError(f"{variable}={text!r}: {fault}") from error
+
+
+def attach(plugins: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
+    """Call the setup of each plugin with the manager and its options.
+
+    Raises:
+        click.UsageError: A value does not fit its option.
+        ConfigError: A setup is not made as the module's docstring says.
+    """
+    for name, setup in plugins.items():
+        parameters = tuple(inspect.signature(setup).parameters)
+        if len(parameters) < 2:
+            setup(manager)
+            continue
+        kind = get_type_hints(setup).get(parameters[1])
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            raise ConfigError(f"controller {name!r}: the options of its setup are no struct: annotate them with one")
+        setup(manager, read_options(kind, environ, given))

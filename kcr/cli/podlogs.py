@@ -1,0 +1,54 @@
+"""Which logs of which containers there are to follow, and following them."""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.client import Request, Transport
+from kcr.errors import TransportError
+
+
+class ContainerRun(NamedTuple):
+    """One run of a container: `attempt` counts its restarts."""
+
+    pod: Key
+    uid: str
+    container: str
+    attempt: int
+
+
+def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
+    """Return the present run of each container that has begun to run."""
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return tuple(
+        ContainerRun(pod.key, pod.metadata.uid, status.name, status.restart_count)
+        for status in statuses
+        if status.state.running is not None or status.state.terminated is not None
+    )
+
+
+def target(run: ContainerRun, *, previous: bool) -> str:
+    """Return the request's target: the log from its start, followed until the container ends.
+
+    Args:
+        run: The run whose log is wanted.
+        previous: Whether the container has been restarted since; its log is complete then.
+    """
+    query = f"container={quote(run.container)}&{'previous' if previous else 'follow'}=true"
+    return f"{Pod.resource.path(run.pod.namespace, run.pod.name, 'log')}?{query}"
+
+
+async def lines_of(transport: Transport, run: ContainerRun, *, previous: bool) -> AsyncIterator[str]:
+    """Yield what a run of a container prints, line by line, until it ends. A log that is gone is empty."""
+    request = Request("GET", target(run, previous=previous), timeout_seconds=None)
+    try:
+        async with transport.send(request) as response:
+            if response.status >= 400:
+                return
+            async for line in response.lines():
+                yield line.decode(errors="replace").rstrip("\r\n")
+    except TransportError:
+        # The pod was deleted while it was read, or the cluster ends.
+        return

@@ -1,0 +1,57 @@
+"""A command as a process: its event loop, and how signals end it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+# A process is given five seconds to end; what hangs then is left behind by force.
+GRACE_SECONDS = 4.5
+
+
+def run_to_end(
+    main: Callable[[], Coroutine[Any, Any, int]],
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> int | None:
+    """Run a command until it ends, or SIGTERM or SIGINT ends it.
+
+    The first signal cancels `main`, which gets a few seconds to end in order. The second ends the process at once.
+
+    Returns:
+        The exit code of `main`, or None when a signal ended it.
+    """
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(_until_signal(main))
+
+
+async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]]) -> int | None:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        if received:
+            os._exit(128 + number)
+        received.append(number)
+        loop.call_later(GRACE_SECONDS, os._exit, 128 + number)
+        task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        return await main()
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        task.uncancel()
+        return None
+
+
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's factory when it is installed, else None."""
+    try:
+        import uvloop  # noqa: PLC0415  # an extra
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

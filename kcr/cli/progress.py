@@ -1,0 +1,147 @@
+"""Feeds a display from a manager's informers: Jobs, events, and the logs of pods."""
+
+import asyncio
+from collections.abc import Iterable
+
+from kcr.api.batch import Job
+from kcr.api.core import Event, Pod
+from kcr.api.meta import Key
+from kcr.cli.display import Display
+from kcr.cli.podlogs import ContainerRun, lines_of, runs_of
+from kcr.cli.view import JobView, event_line, view_of
+from kcr.client import Transport
+from kcr.informer import Handler
+from kcr.manager import Manager
+
+# How long the last lines of logs are waited for once the Jobs have ended.
+_LAST_LINES_SECONDS = 5.0
+
+
+class Progress:
+    """Shows the Jobs of a cluster, and knows when some of them have ended.
+
+    A component of the manager: its run follows logs, one task per run of a container.
+    """
+
+    def __init__(self, manager: Manager, transport: Transport, display: Display) -> None:
+        """Attach to the manager's informers; nothing is shown before they run."""
+        self._transport = transport
+        self._display = display
+        self._pods = manager.store(Pod)
+        # Lines are prefixed by the pod's name when several pods may print at once.
+        self.name_pods = True
+        # The Jobs that exist, and the last view of those deleted: who waits for one must see how it ended.
+        self._views: dict[Key, JobView] = {}
+        self._deleted: set[Key] = set()
+        self._changed = asyncio.Event()
+        # Runs whose log is followed or was; forgotten with their pod.
+        self._followed: set[ContainerRun] = set()
+        self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
+        self._open = 0
+        manager.informer(Job).add_handler(_Jobs(self))
+        manager.informer(Event).add_handler(_Events(display))
+        manager.informer(Pod).add_handler(_Pods(self))
+        manager.add(self)
+
+    async def run(self) -> None:
+        """Follow logs until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(self._follow(await self._waiting.get()))
+
+    async def ended(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
+        """Wait until these Jobs have ended or are deleted, and their logs are shown; return their last views."""
+        wanted = tuple(keys)
+        while not all(key in self._deleted or (key in self._views and self._views[key].has_ended) for key in wanted):
+            await self._next_change()
+        try:
+            async with asyncio.timeout(_LAST_LINES_SECONDS):
+                while self._open:
+                    await self._next_change()
+        except TimeoutError:
+            self._display.say("some logs have not ended with their Jobs, and are left")
+        return tuple(self._views[key] for key in wanted if key in self._views)
+
+    async def _next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+    def job_changed(self, job: Job) -> None:
+        """Show a Job."""
+        view = view_of(job)
+        self._views[view.key] = view
+        self._deleted.discard(view.key)
+        self._display.job(view)
+        self._changed.set()
+
+    def job_deleted(self, key: Key) -> None:
+        """Take a Job from the display."""
+        self._deleted.add(key)
+        self._display.gone(key)
+        self._changed.set()
+
+    def pod_changed(self, pod: Pod) -> None:
+        """Follow the logs of containers that have begun to run."""
+        for run in runs_of(pod):
+            if run not in self._followed:
+                self._followed.add(run)
+                self._open += 1
+                self._waiting.put_nowait(run)
+
+    def pod_deleted(self, pod: Pod) -> None:
+        """Forget the runs of a pod."""
+        self._followed = {run for run in self._followed if run.uid != pod.metadata.uid}
+
+    async def _follow(self, run: ContainerRun) -> None:
+        prefix = f"{run.pod.name} | " if self.name_pods else ""
+        try:
+            async for line in lines_of(self._transport, run, previous=self._was_restarted(run)):
+                self._display.log(f"{prefix}{line}")
+        finally:
+            self._open -= 1
+            self._changed.set()
+
+    def _was_restarted(self, run: ContainerRun) -> bool:
+        pod = self._pods.get(run.pod)
+        return pod is not None and any(
+            now.container == run.container and now.attempt > run.attempt for now in runs_of(pod)
+        )
+
+
+class _Jobs(Handler[Job]):
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def on_add(self, obj: Job, initial: bool) -> None:
+        self._progress.job_changed(obj)
+
+    def on_update(self, old: Job, new: Job) -> None:
+        self._progress.job_changed(new)
+
+    def on_delete(self, obj: Job) -> None:
+        self._progress.job_deleted(obj.key)
+
+
+class _Pods(Handler[Pod]):
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        self._progress.pod_changed(obj)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        self._progress.pod_changed(new)
+
+    def on_delete(self, obj: Pod) -> None:
+        self._progress.pod_deleted(obj)
+
+
+class _Events(Handler[Event]):
+    def __init__(self, display: Display) -> None:
+        self._display = display
+
+    def on_add(self, obj: Event, initial: bool) -> None:
+        self._display.event(event_line(obj), warning=obj.type == "Warning")
+
+    def on_update(self, old: Event, new: Event) -> None:
+        self.on_add(new, False)

@@ -1,0 +1,121 @@
+"""`kcr run`: controllers against the API server that a kubeconfig, or the pod they run in, names."""
+
+import asyncio
+import os
+import random
+import socket
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import structlog
+
+from kcr.cli import options as shared
+from kcr.cli.contact import check_access, remedy
+from kcr.cli.logs import configure_logs
+from kcr.cli.plugins import Setup, attach, find_plugins
+from kcr.cli.process import fast_loop, run_to_end
+from kcr.client import Client, HttpTransport, RateLimit, load_config
+from kcr.errors import ApiError, TransportError
+from kcr.manager import Manager
+
+
+@click.command("run", context_settings={"auto_envvar_prefix": "KCR", "show_default": True})
+@shared.controllers_option
+@click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    show_envvar=True,
+    help="Kubeconfig to use.  [default: KUBECONFIG, in-cluster, ~/.kube/config]",
+)
+@click.option(
+    "--context", metavar="NAME", show_envvar=True, help="Context of the kubeconfig.  [default: its current one]"
+)
+@click.option("--namespace", metavar="NAME", default="", show_envvar=True, help="Namespace to work in.  [default: all]")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    show_envvar=True,
+    help="Be the cluster's Job controller: reconcile Jobs without spec.managedBy too.",
+)
+@shared.workers_option
+@click.option(
+    "--kube-api-qps",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_envvar=True,
+    help="Requests per second in the long run; 0 for no limit.",
+)
+@click.option(
+    "--kube-api-burst",
+    type=click.IntRange(min=1),
+    default=100,
+    show_envvar=True,
+    help="Requests at once, under a limit.",
+)
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    show_envvar=True,
+    help="File made once the caches are synced and the workers run.",
+)
+@shared.log_options("info")
+def command(**values: Any) -> int:
+    r"""Run controllers against a Kubernetes API server.
+
+    \b
+    Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.
+    """
+    configure_logs(values["log_format"], values["log_level"])
+    names = shared.names(values["controllers"])
+    if not names:
+        raise click.UsageError("--controllers names none")
+    plugins = find_plugins(names)
+    return run_to_end(lambda: _run(values, plugins), fast_loop()) or 0
+
+
+async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
+    config = load_config(values["kubeconfig"], values["context"])
+    limiter = RateLimit(values["kube_api_qps"], values["kube_api_burst"]) if values["kube_api_qps"] else None
+    async with HttpTransport(config) as transport:
+        client = Client(transport, limiter=limiter)
+        manager = Manager(
+            client,
+            random=random.Random(),
+            namespace=values["namespace"],
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+        )
+        try:
+            version = await client.server_version()
+            manager.embedded = version.endswith("+kcr")
+            attach(plugins, manager, os.environ, workers=values["workers"], take_over=values["take_over"])
+            await check_access(client, manager.kinds, values["namespace"])
+        except (ApiError, TransportError) as error:
+            raise click.ClickException(remedy(error, config.server, config.source)) from error
+        if values["ready_file"]:
+            manager.add(ReadyFile(manager, values["ready_file"]))
+        structlog.get_logger().info("connected", server=config.server, version=version, controllers=[*plugins])
+        await manager.run()
+    return 0
+
+
+class ReadyFile:
+    """A file that exists while the caches are synced and the workers run."""
+
+    def __init__(self, manager: Manager, path: Path) -> None:
+        """Remove a file that an earlier run left behind."""
+        self._manager = manager
+        self._path = path
+        path.unlink(missing_ok=True)
+
+    async def run(self) -> None:
+        """Make the file when the manager is ready, and remove it at the end."""
+        await self._manager.wait_ready()
+        self._path.touch()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._path.unlink(missing_ok=True)
