@@ -1,0 +1,67 @@
+"""Many writes of one kind, carefully: one first, then two, then four."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from kcr.errors import ApiError, TransportError
+
+T = TypeVar("T")
+
+
+class Failure(NamedTuple):
+    """A call that failed: which one, and why. After a `TransportError` it may have happened all the same."""
+
+    index: int
+    error: ApiError | TransportError
+
+
+class Attempts(NamedTuple, Generic[T]):
+    """What became of the calls.
+
+    Attributes:
+        done: The results of those that went well, in the order of their calls.
+        failures: Those that failed, in the order of their calls.
+        skipped: How many were never tried.
+    """
+
+    done: tuple[T, ...]
+    failures: tuple[Failure, ...]
+    skipped: int
+
+
+async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial: int = 1) -> Attempts[T]:
+    """Make `count` calls in concurrent batches that double in size, and stop after a batch with a failure.
+
+    So a quota that is used up costs one refused request and not a thousand. A call that fails cancels none
+    of its siblings.
+
+    Args:
+        count: How many calls to make.
+        call: Makes one call; gets its index, from 0.
+        initial: The size of the first batch; `count` makes all calls at once.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
+    """
+    done: list[T] = []
+    failures: list[Failure] = []
+    begun, size = 0, initial
+    while begun < count and not failures:
+        end = min(begun + size, count)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_attempt(call, index)) for index in range(begun, end)]
+        for task in tasks:
+            outcome = task.result()
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+            else:
+                done.append(outcome)
+        begun, size = end, size * 2
+    return Attempts(tuple(done), tuple(failures), count - begun)
+
+
+async def _attempt(call: Callable[[int], Awaitable[T]], index: int) -> T | Failure:
+    try:
+        return await call(index)
+    except (ApiError, TransportError) as error:
+        return Failure(index, error)
