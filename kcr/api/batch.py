@@ -17,6 +17,10 @@ class UncountedTerminatedPods(Object):
     failed: tuple[str, ...] = ()
 
 
+class PodFailurePolicy(Object):
+    """Which failures end a Job, and which do not count."""
+
+
 class JobSpec(Object):
     """What a Job is to do. None means that nobody said; the server fills in its defaults."""
 
@@ -31,6 +35,7 @@ class JobSpec(Object):
     completion_mode: str | None = None
     suspend: bool | None = None
     pod_replacement_policy: str | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
     managed_by: str | None = None
 
 

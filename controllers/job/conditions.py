@@ -1,0 +1,31 @@
+"""The conditions a Job can have, and what they mean for it."""
+
+from collections.abc import Mapping
+
+from kcr.api.batch import Job
+from kcr.api.conditions import is_true
+
+COMPLETE = "Complete"
+FAILED = "Failed"
+SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
+FAILURE_TARGET = "FailureTarget"
+SUSPENDED = "Suspended"
+
+# The interim condition that comes before each terminal one, while pods still have to go.
+INTERIM: Mapping[str, str] = {COMPLETE: SUCCESS_CRITERIA_MET, FAILED: FAILURE_TARGET}
+
+COMPLETIONS_REACHED = "CompletionsReached"
+BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+JOB_SUSPENDED = "JobSuspended"
+JOB_RESUMED = "JobResumed"
+
+
+def is_finished(job: Job) -> bool:
+    """Return whether the Job has ended, one way or the other; nothing changes it any more."""
+    return is_true(job.status.conditions, COMPLETE) or is_true(job.status.conditions, FAILED)
+
+
+def is_being_deleted(job: Job) -> bool:
+    """Return whether somebody has asked for the Job to go."""
+    return job.metadata.deletion_timestamp is not None

@@ -1,0 +1,239 @@
+"""The Job controller's front door: its options, what it watches, and which keys that wakes."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import structlog
+from kcr.expectations import Expectations
+from kcr.manager import Manager
+
+from controllers.job import indexes
+from controllers.job.actions import Actions
+from controllers.job.conditions import is_finished
+from controllers.job.memory import Identity, Memory, identity
+from controllers.job.orphans import OrphanReconciler, owning_job
+from controllers.job.plan import Limits
+from controllers.job.pods import is_tracked
+from controllers.job.reconciler import JobReconciler, Services
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.api.meta import Key, controller_of
+from kcr.informer import Handler, Store
+from kcr.workqueue import ItemExponential, WorkQueue
+
+KCR = "kcr.dev/job-controller"
+RESERVED = "kubernetes.io/job-controller"
+COMPONENT = "job-controller"
+
+# Errors of the API: wait a second, then twice as long each time.
+RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
+
+    Attributes:
+        workers: How many Jobs are worked on at the same time.
+        take_over: Whether to look after all Jobs, in place of the cluster's own controller; else only those
+            with `spec.managedBy: kcr.dev/job-controller`.
+        job_pod_failure_backoff: Seconds before the first replacement of a failed pod; doubles each time.
+        max_job_pod_failure_backoff: The most seconds between two replacements.
+        sync_job_batch_period: Seconds between two looks at a Job that is busy; 0 for no limit.
+        max_uncounted_pods: How many ended pods one status write may list.
+        max_pod_create_delete_per_sync: How many pods one look creates or deletes at most.
+    """
+
+    workers: int = 5
+    take_over: bool = False
+    job_pod_failure_backoff: float = 10.0
+    max_job_pod_failure_backoff: float = 600.0
+    sync_job_batch_period: float = 1.0
+    max_uncounted_pods: int = 500
+    max_pod_create_delete_per_sync: int = 500
+
+
+def setup(manager: Manager, options: Options) -> None:
+    """Attach the Job controller to a manager."""
+    take_over = options.take_over or manager.embedded
+    jobs, pods = manager.store(Job), manager.store(Pod)
+    pods.add_index(indexes.UNSETTLED, indexes.unsettled)
+    expectations: Expectations[Identity] = Expectations(manager.clock)
+    memory = Memory(options.sync_job_batch_period, expectations.forget)
+    recorder = manager.recorder(COMPONENT)
+    services = Services(
+        client=manager.client,
+        jobs=jobs,
+        pods=pods,
+        memory=memory,
+        expectations=expectations,
+        actions=Actions(manager.client, recorder, manager.random, expectations),
+        recorder=recorder,
+        clock=manager.clock,
+        limits=Limits(
+            options.job_pod_failure_backoff,
+            options.max_job_pod_failure_backoff,
+            options.max_uncounted_pods,
+            options.max_pod_create_delete_per_sync,
+        ),
+        is_ours=lambda job: is_ours(job, take_over=take_over),
+        wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
+    )
+    limiter = ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS)
+    controller = manager.add_controller("job", JobReconciler(services), workers=options.workers, limiter=limiter)
+    orphans = manager.add_controller(
+        "job_orphan_pod",
+        OrphanReconciler(manager.client, jobs, pods, services.is_ours),
+        workers=options.workers,
+        limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+    )
+    keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
+    manager.informer(Job).add_handler(JobEvents(keys, pods))
+    manager.informer(Pod).add_handler(PodEvents(keys, jobs))
+    manager.when_ready(lambda: _report_left_alone(jobs, services.is_ours))
+
+
+def is_ours(job: Job, *, take_over: bool) -> bool:
+    """Return whether this controller looks after a Job (`spec.managedBy`).
+
+    The field exists for this purpose: the cluster's own controller skips a Job that names another.
+    """
+    named = job.spec.managed_by
+    return named in (None, RESERVED, KCR) if take_over else named == KCR
+
+
+class Keys:
+    """Wakes Jobs and orphaned pods; shared by the handlers of both kinds."""
+
+    def __init__(
+        self,
+        queue: WorkQueue[Key],
+        orphans: WorkQueue[Key],
+        memory: Memory,
+        expectations: Expectations[Identity],
+        is_ours: Callable[[Job], bool],
+    ) -> None:
+        self._queue = queue
+        self._orphans = orphans
+        self._memory = memory
+        self._is_ours = is_ours
+        self.expectations = expectations
+
+    def now(self, key: Key) -> None:
+        """Look at a Job at once."""
+        self._queue.add(key)
+
+    def anew(self, key: Key) -> None:
+        """Look at a new Job at once; the failures of an older one of its name are not its own."""
+        self._queue.forget(key)
+        self._queue.add(key)
+
+    def soon(self, job: Job, version: str) -> None:
+        """Look at a Job when its bucket allows, unless the event only shows what we wrote ourselves.
+
+        Args:
+            job: The Job.
+            version: The version of the object that the event shows; empty when the event is no echo for sure.
+        """
+        if not self._is_ours(job):
+            return
+        mine = self._memory.of(job)
+        freed = mine.held_back and self.expectations.met(identity(job))
+        if freed or not mine.is_echo(version):
+            self._queue.add_after(job.key, mine.bucket.delay(asyncio.get_running_loop().time()))
+
+    def orphaned(self, pod: Pod) -> None:
+        """Let a pod go that no Job counts, if it is held."""
+        if is_tracked(pod):
+            self._orphans.add(pod.key)
+
+    def over(self, job: Job, pods: Store[Pod]) -> None:
+        """Forget a Job that has ended or is gone, and let the pods go that it has not let go itself."""
+        if self._is_ours(job):
+            asked = self._memory.of(job).untracked
+            for pod in pods.by_index(indexes.UNSETTLED, job.metadata.uid):
+                if pod.metadata.uid not in asked:
+                    self.orphaned(pod)
+        self._memory.forget(job.key)
+
+
+class JobEvents(Handler[Job]):
+    """What happens to Jobs, and the keys it wakes.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, addJob, updateJob, deleteJob.
+    """
+
+    def __init__(self, keys: Keys, pods: Store[Pod]) -> None:
+        self._keys = keys
+        self._pods = pods
+
+    def on_add(self, obj: Job, initial: bool) -> None:
+        """A Job came."""
+        self._keys.anew(obj.key)
+
+    def on_update(self, old: Job, new: Job) -> None:
+        """A Job changed: a new wish is met at once, a new status when the Job's bucket allows."""
+        if is_finished(new):
+            self._keys.over(new, self._pods)
+        elif old.metadata.generation != new.metadata.generation:
+            self._keys.now(new.key)
+        else:
+            self._keys.soon(new, new.metadata.resource_version)
+
+    def on_delete(self, obj: Job) -> None:
+        """A Job went."""
+        self._keys.over(obj, self._pods)
+        self._keys.now(obj.key)
+
+
+class PodEvents(Handler[Pod]):
+    """What happens to pods, and the Jobs it wakes.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, addPod, updatePod, deletePod.
+    """
+
+    def __init__(self, keys: Keys, jobs: Store[Job]) -> None:
+        self._keys = keys
+        self._jobs = jobs
+
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        """A pod came: one creation less to wait for."""
+        job = self._job_of(obj)
+        if job is not None:
+            self._keys.expectations.creations_observed(identity(job), 1)
+        self._changed(obj, job)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """A pod changed."""
+        if new.metadata.resource_version != old.metadata.resource_version:
+            self._changed(new, self._job_of(new))
+
+    def on_delete(self, obj: Pod) -> None:
+        """A pod is gone."""
+        job = self._job_of(obj)
+        if job is not None and not is_finished(job):
+            self._keys.expectations.deletions_observed(identity(job), 1)
+            self._keys.soon(job, "")
+
+    def _changed(self, pod: Pod, job: Job | None) -> None:
+        going = pod.metadata.deletion_timestamp is not None
+        if job is not None and not is_finished(job):
+            if going:
+                self._keys.expectations.deletions_observed(identity(job), 1)
+            self._keys.soon(job, pod.metadata.resource_version)
+        elif going or job is not None or controller_of(pod.metadata) is None:
+            # A pod with an owner that is not in the store may have come before its Job: it waits.
+            self._keys.orphaned(pod)
+
+    def _job_of(self, pod: Pod) -> Job | None:
+        return owning_job(self._jobs, pod.metadata.namespace, controller_of(pod.metadata))
+
+
+def _report_left_alone(jobs: Store[Job], ours: Callable[[Job], bool]) -> None:
+    left = sum(not ours(job) for job in jobs.list())
+    if left:
+        structlog.get_logger().info(
+            "jobs left alone",
+            count=left,
+            reason=f"their spec.managedBy is not {KCR}; --take-over looks after all of them",
+        )

@@ -1,0 +1,132 @@
+"""What the controller remembers of a Job between two reconciles.
+
+Everything here may be lost at any moment: it saves waiting and requests, and never decides what is counted.
+All of it is filed under namespace, name and UID, so that a Job created anew under an old name starts clean.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from controllers.job.backoff import Backoff
+from controllers.job.pod_template import PodToCreate
+from kcr.api.batch import Job
+from kcr.api.meta import Key
+
+BURST = 5.0
+
+
+class Identity(NamedTuple):
+    """Names one Job for ever: another of the same name has another UID."""
+
+    key: Key
+    uid: str
+
+
+def identity(job: Job) -> Identity:
+    """Return the name and UID of a Job."""
+    return Identity(job.key, job.metadata.uid)
+
+
+class Bucket:
+    """How soon a Job may be looked at again: at once while it has been quiet, once per period when it is busy.
+
+    Args:
+        period_seconds: How long one token takes to come back; 0 turns the bucket off.
+    """
+
+    def __init__(self, period_seconds: float) -> None:
+        self._period = period_seconds
+        # Tokens at the moment `_at`; between 0 and BURST.
+        self._tokens = BURST
+        self._at = 0.0
+
+    def delay(self, now: float) -> float:
+        """Return the seconds until the next token; 0 when there is one."""
+        if self._period <= 0:
+            return 0.0
+        return max(0.0, (1.0 - self._level(now)) * self._period)
+
+    def spend(self, now: float) -> None:
+        """Take one token, if there is one."""
+        if self._period > 0:
+            self._tokens, self._at = max(0.0, self._level(now) - 1.0), now
+
+    def _level(self, now: float) -> float:
+        return min(BURST, self._tokens + (now - self._at) / self._period)
+
+
+class Remembered:
+    """The memory of one Job."""
+
+    def __init__(self, uid: str, period_seconds: float) -> None:
+        self.uid = uid
+        self.bucket = Bucket(period_seconds)
+        self.backoff = Backoff()
+        # UIDs of pods whose finalizer was asked to go and is still in the store.
+        self.untracked: set[str] = set()
+        # Creations sent without an answer: the pod may exist. Each still counts as expected.
+        self.doubtful: list[PodToCreate] = []
+        # Whether a status write went without an answer: the store may be older than it looks.
+        self.status_in_doubt = False
+        # The highest versions this process wrote. Below them the store does not show our own work.
+        self.job_version = 0
+        self.pod_version = 0
+        # Versions we wrote and have not seen come back; their events tell us nothing new.
+        self.echoes: set[str] = set()
+        # When this Job began to wait for the store, on the loop's clock; None while it does not.
+        self.parked_at: float | None = None
+        # Whether a reconcile was held back by open expectations.
+        self.held_back = False
+        # Whether the terminal condition has been written, though the store may not show it yet.
+        self.finished = False
+
+    def wrote_job(self, version: str) -> None:
+        """Note that the Job was written."""
+        self.job_version = max(self.job_version, _number(version))
+        self.echoes.add(version)
+
+    def wrote_pod(self, version: str) -> None:
+        """Note that one of the Job's pods was written."""
+        self.pod_version = max(self.pod_version, _number(version))
+        self.echoes.add(version)
+
+    def is_echo(self, version: str) -> bool:
+        """Return whether an event shows nothing but our own write; true once per write."""
+        if version not in self.echoes:
+            return False
+        self.echoes.discard(version)
+        return True
+
+
+class Memory:
+    """The memories of all Jobs, at most one per name."""
+
+    def __init__(self, period_seconds: float, forgotten: Callable[[Identity], None]) -> None:
+        """Start empty.
+
+        Args:
+            period_seconds: The refill time of each Job's bucket.
+            forgotten: Called with every Job whose memory is dropped, for what others remember of it.
+        """
+        self._period = period_seconds
+        self._forgotten = forgotten
+        self._jobs: dict[Key, Remembered] = {}
+
+    def of(self, job: Job) -> Remembered:
+        """Return the memory of this Job, empty if there is none; another UID's under this name is dropped."""
+        mine = self._jobs.get(job.key)
+        if mine is None or mine.uid != job.metadata.uid:
+            self.forget(job.key)
+            mine = self._jobs[job.key] = Remembered(job.metadata.uid, self._period)
+        return mine
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of the Job of this name, whichever it was."""
+        mine = self._jobs.pop(key, None)
+        if mine is not None:
+            self._forgotten(Identity(key, mine.uid))
+
+
+def _number(version: str) -> int:
+    # A version that is no number cannot be compared; 0 makes the check pass, as upstream does.
+    return int(version) if version.isdecimal() else 0

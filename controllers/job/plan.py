@@ -1,0 +1,143 @@
+"""The values that pass between the rooms of a reconcile."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from controllers.job.backoff import Backoff
+from kcr.api.batch import Job, JobStatus
+from kcr.api.core import Pod
+
+
+class Limits(NamedTuple):
+    """The tunables a decision depends on; seconds and counts."""
+
+    backoff_base_seconds: float = 10.0
+    backoff_max_seconds: float = 600.0
+    max_uncounted: int = 500
+    max_changes: int = 500
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reconcile sees. Everything was read at the same moment.
+
+    Attributes:
+        job: The Job from the store.
+        pods: Its unsettled pods from the store.
+        untracked: UIDs of pods whose finalizer was removed, though the store may still show it.
+        expectations_met: Whether all pods created and deleted before have been seen.
+        backoff: The failures so far.
+        limits: The tunables.
+        now: The moment to judge at.
+    """
+
+    job: Job
+    pods: tuple[Pod, ...]
+    untracked: frozenset[str]
+    expectations_met: bool
+    backoff: Backoff
+    limits: Limits
+    now: datetime
+
+
+class Tally(NamedTuple):
+    """The pods of a snapshot, sorted by what they are; and the totals they make."""
+
+    active: tuple[Pod, ...]
+    terminating: int
+    newly_succeeded: tuple[Pod, ...]
+    newly_failed: tuple[Pod, ...]
+    succeeded: int
+    failed: int
+
+
+class Ending(NamedTuple):
+    """How a Job ends: `condition` is Complete or Failed."""
+
+    condition: str
+    reason: str
+    message: str
+
+
+class ScaleUp(msgspec.Struct, frozen=True):
+    """Create so many pods."""
+
+    count: int
+
+
+class ScaleDown(msgspec.Struct, frozen=True):
+    """Remove these pods, uncounted: there are too many, or the Job is suspended."""
+
+    pods: tuple[Pod, ...]
+
+
+class Terminate(msgspec.Struct, frozen=True):
+    """Delete these pods because the Job ends; they keep their finalizer until they are counted."""
+
+    pods: tuple[Pod, ...]
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Neither create nor delete."""
+
+
+Work = ScaleUp | ScaleDown | Terminate | Hold
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do.
+
+    Attributes:
+        work: The one kind of work of this reconcile.
+        tally: The pods as counted.
+        ending: How the Job ends, or None.
+        managed: Whether the number of pods was looked after; False while expectations are open.
+        started: When the Job started, now if only now; None while it is suspended and has not.
+        backoff: The failures, this snapshot's included.
+        requeue_after: When to look again if nothing happens before; None for never.
+    """
+
+    work: Work
+    tally: Tally
+    ending: Ending | None
+    managed: bool
+    started: datetime | None
+    backoff: Backoff
+    requeue_after: timedelta | None
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the work.
+
+    Attributes:
+        created: How many pods are there, or may be there, that were not.
+        deleted: The pods that are gone or going.
+        error: The first error, to be raised when the status has been written.
+    """
+
+    created: int = 0
+    deleted: tuple[Pod, ...] = ()
+    error: Exception | None = None
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """What to write, and what to do after it.
+
+    Attributes:
+        status: The status to write before any finalizer goes.
+        untrack: The pods whose finalizer may go once that is written.
+        tracked: UIDs of all pods that carry the finalizer.
+        ending: How the Job ends, or None.
+        capped: Whether more pods have ended than may be counted at once; another reconcile follows.
+        again: Whether work was put off that no event will ask for.
+        announcements: Events (reason, message) that go with the status.
+    """
+
+    status: JobStatus
+    untrack: tuple[Pod, ...]
+    tracked: frozenset[str]
+    ending: Ending | None
+    capped: bool
+    again: bool
+    announcements: tuple[tuple[str, str], ...]

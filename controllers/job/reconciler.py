@@ -1,0 +1,209 @@
+"""One pass over one Job: observe, decide, act, settle, record, untrack, close, record."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+from kcr.events import EventRecorder
+from kcr.expectations import Expectations
+from msgspec.structs import replace
+
+from controllers.job.actions import Actions
+from controllers.job.conditions import FAILED, is_finished
+from controllers.job.decide import decide
+from controllers.job.indexes import UNSETTLED
+from controllers.job.memory import Identity, Memory, Remembered, identity
+from controllers.job.plan import Hold, Ledger, Limits, Outcome, ScaleDown, ScaleUp, Snapshot, Terminate, Work
+from controllers.job.settle import close, settle
+from kcr.api.batch import Job, JobStatus
+from kcr.api.conditions import find
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.controller import Result
+from kcr.errors import KcrError, NotFoundError, ServerError, TransportError
+from kcr.informer import Store
+
+# How long a Job waits for the store to show what this process wrote, before that becomes an error.
+PATIENCE_SECONDS = 0.5
+
+
+class StaleStoreError(KcrError):
+    """The store still lags behind our own writes; the reconcile is tried again, later each time."""
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """What the reconciler works with.
+
+    Attributes:
+        client: Talks to the server.
+        jobs: The store of Jobs.
+        pods: The store of pods, with the index `UNSETTLED`.
+        memory: What is remembered of each Job.
+        expectations: Creations and deletions not yet seen.
+        actions: The writes to pods.
+        recorder: Events about Jobs.
+        clock: Wall time.
+        limits: The tunables of a decision.
+        is_ours: Whether this controller looks after a Job.
+        wake: Puts a key into the queue, after so many seconds.
+    """
+
+    client: Client
+    jobs: Store[Job]
+    pods: Store[Pod]
+    memory: Memory
+    expectations: Expectations[Identity]
+    actions: Actions
+    recorder: EventRecorder
+    clock: Clock
+    limits: Limits
+    is_ours: Callable[[Job], bool]
+    wake: Callable[[Key, float], None]
+
+
+class JobReconciler:
+    """Brings Jobs and their pods together."""
+
+    def __init__(self, services: Services) -> None:
+        self._use = services
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring one Job a step further."""
+        job = self._use.jobs.get(key)
+        if job is None or is_finished(job):
+            self._use.memory.forget(key)
+            return Result()
+        if not self._use.is_ours(job):
+            return Result()
+        mine = self._use.memory.of(job)
+        if mine.finished or (reason := _unsupported(job)):
+            return self._leave_alone(job, mine, reason if not mine.finished else "")
+        if (parked := await self._catch_up(job, mine)) is not None:
+            return parked
+        await self._use.actions.resolve(job, mine)
+        return await self._pass_over(job, mine)
+
+    async def _pass_over(self, job: Job, mine: Remembered) -> Result:
+        seen = self._observe(job, mine)
+        plan = decide(seen)
+        outcome = await self._act(job, mine, plan.work)
+        ledger = settle(seen, plan, outcome)
+        recorded = await self._record(job, ledger.status, mine)
+        mine.backoff = plan.backoff
+        self._announce(recorded, ledger)
+        untracked, error = await self._use.actions.untrack(mine, ledger.untrack)
+        final = close(ledger, recorded, untracked, self._use.clock.now())
+        closed = await self._record(recorded, final, mine)
+        self._spend(mine, wrote=closed is not job or bool(ledger.untrack) or not isinstance(plan.work, Hold))
+        if is_finished(closed):
+            self._finish(closed, mine)
+        elif ledger.again:
+            self._use.wake(job.key, mine.bucket.delay(self._now()))
+        if (first := outcome.error or error) is not None:
+            raise first
+        return Result(requeue_after=plan.requeue_after)
+
+    def _observe(self, job: Job, mine: Remembered) -> Snapshot:
+        """Read everything at one moment; nothing may come between."""
+        pods = self._use.pods.by_index(UNSETTLED, job.metadata.uid)
+        # Pods that are no longer unsettled have lost their finalizer for all to see.
+        mine.untracked &= {pod.metadata.uid for pod in pods}
+        met = self._use.expectations.met(identity(job))
+        mine.held_back = not met
+        return Snapshot(
+            job=job,
+            pods=pods,
+            untracked=frozenset(mine.untracked),
+            expectations_met=met,
+            backoff=mine.backoff,
+            limits=self._use.limits,
+            now=self._use.clock.now(),
+        )
+
+    async def _act(self, job: Job, mine: Remembered, work: Work) -> Outcome:
+        match work:
+            case ScaleUp(count):
+                return await self._use.actions.create(job, mine, count)
+            case ScaleDown(pods):
+                return await self._use.actions.remove(job, mine, pods)
+            case Terminate(pods):
+                return await self._use.actions.delete(job, pods)
+            case Hold():
+                return Outcome()
+
+    async def _record(self, job: Job, status: JobStatus, mine: Remembered) -> Job:
+        """Write the status if it differs; the Job that comes back carries the version to go on with."""
+        try:
+            written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
+        except (TransportError, ServerError):
+            mine.status_in_doubt = True
+            raise
+        if written is not job:
+            mine.wrote_job(written.metadata.resource_version)
+        return written
+
+    async def _catch_up(self, job: Job, mine: Remembered) -> Result | None:
+        """Return what to do while the store lags behind our own writes, or None when it does not.
+
+        No worker waits: the key comes back when the store has got there.
+        """
+        if mine.status_in_doubt:
+            try:
+                live = await self._use.client.get(Job, job.metadata.name, job.metadata.namespace)
+            except NotFoundError:
+                return Result()
+            mine.wrote_job(live.metadata.resource_version)
+            mine.status_in_doubt = False
+        versions = ((self._use.jobs, mine.job_version), (self._use.pods, mine.pod_version))
+        behind = [(store, version) for store, version in versions if store.resource_version < version]
+        if not behind:
+            mine.parked_at = None
+            mine.echoes.clear()
+            return None
+        if mine.parked_at is None:
+            mine.parked_at = self._now()
+            for store, version in behind:
+                store.call_when_at(version, lambda: self._use.wake(job.key, 0.0))
+        waited = self._now() - mine.parked_at
+        if waited >= PATIENCE_SECONDS:
+            raise StaleStoreError(f"job {job.key}: the store does not show our own write yet, after {waited:.1f} s")
+        return Result(requeue_after=timedelta(seconds=PATIENCE_SECONDS - waited))
+
+    def _announce(self, job: Job, ledger: Ledger) -> None:
+        for reason, message in ledger.announcements:
+            self._use.recorder.event(job, "Normal", reason, message)
+
+    def _finish(self, job: Job, mine: Remembered) -> None:
+        """Tell how it ended, once the terminal condition is written."""
+        mine.finished = True
+        failed = find(job.status.conditions, FAILED)
+        if failed is not None and failed.status == "True":
+            self._use.recorder.event(job, "Warning", failed.reason, failed.message)
+            return
+        completions = job.spec.completions
+        if completions is not None and job.status.succeeded > completions:
+            message = "Too many succeeded pods running after completion count reached"
+            self._use.recorder.event(job, "Warning", "TooManySucceededPods", message)
+        self._use.recorder.event(job, "Normal", "Completed", "Job completed")
+
+    def _spend(self, mine: Remembered, *, wrote: bool) -> None:
+        if wrote:
+            mine.bucket.spend(self._now())
+
+    def _leave_alone(self, job: Job, mine: Remembered, reason: str) -> Result:
+        if reason:
+            self._use.recorder.event(job, "Warning", "NotSupported", f"Skipped Job sync: {reason}")
+        return Result()
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _unsupported(job: Job) -> str:
+    """Return what this version cannot do for the Job, or nothing."""
+    if job.spec.completion_mode not in (None, "NonIndexed"):
+        return f"completionMode {job.spec.completion_mode} is not supported yet"
+    return "podFailurePolicy is not supported yet" if job.spec.pod_failure_policy is not None else ""

@@ -1,0 +1,123 @@
+"""What to write about a Job once the work is done, before and after the finalizers go."""
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from controllers.job import suspend
+from controllers.job.completion import is_complete
+from controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, FAILED, INTERIM, SUSPENDED
+from controllers.job.plan import Ending, Ledger, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, Work
+from controllers.job.pods import is_ready
+from controllers.job.tracking import Listing, counted, tracked_uids
+from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
+from kcr.api.conditions import ensure, is_true, made
+from kcr.api.meta import whole_seconds
+
+
+def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
+    """Return the status to write first, and the pods that may lose their finalizer after it.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, syncJob and trackJobStatusAndRemoveFinalizers.
+    """
+    status = _present(seen, plan, outcome)
+    ending = _ending(seen, plan, outcome, status.active)
+    announcements: tuple[tuple[str, str], ...] = ()
+    if plan.managed and ending is None:
+        before, status = status, suspend.reported(seen.job, status, seen.now)
+        announcements = () if status is before else (_suspension(status),)
+    tracked = tracked_uids(seen.pods, seen.untracked)
+    status = counted(status, tracked)
+    listing, capped = _listed(seen, status, ending, tracked)
+    status = replace(status, uncounted_terminated_pods=listing.uncounted)
+    if ending is not None:
+        status = _with_interim(status, ending, seen.now)
+    return Ledger(
+        status=status,
+        untrack=tuple(listing.untrack),
+        tracked=tracked,
+        ending=ending,
+        capped=capped,
+        again=capped or _put_off(seen, plan.work),
+        announcements=announcements,
+    )
+
+
+def close(ledger: Ledger, job: Job, untracked: frozenset[str], now: datetime) -> JobStatus:
+    """Return the status after the finalizers went: the listed pods counted, and the end recorded if it is one.
+
+    Args:
+        ledger: What was written first.
+        job: The Job as that write returned it.
+        untracked: UIDs of the pods that have lost their finalizer.
+        now: The moment to judge at.
+    """
+    status = counted(job.status, ledger.tracked - untracked)
+    nothing_listed = status.uncounted_terminated_pods == UncountedTerminatedPods()
+    done = nothing_listed and not ledger.capped and not status.terminating and not status.active
+    if ledger.ending is None or not done:
+        return status
+    kind, reason, message = ledger.ending
+    status = replace(status, conditions=ensure(status.conditions, made(kind, "True", reason, message, now)))
+    return replace(status, completion_time=whole_seconds(now)) if kind == COMPLETE else status
+
+
+def _present(seen: Snapshot, plan: Plan, outcome: Outcome) -> JobStatus:
+    """The status with the numbers of pods as they are after the work."""
+    active = len(plan.tally.active) + outcome.created - len(outcome.deleted)
+    ready = sum(map(is_ready, plan.tally.active)) - sum(map(is_ready, outcome.deleted))
+    return replace(
+        seen.job.status,
+        start_time=plan.started,
+        active=active,
+        ready=ready,
+        terminating=plan.tally.terminating + len(outcome.deleted),
+    )
+
+
+def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending | None:
+    """The ending that holds: not while pods are left that could not be deleted, or were never seen."""
+    if plan.ending is not None:
+        everything_goes = len(outcome.deleted) == len(plan.tally.active)
+        return plan.ending if everything_goes and seen.expectations_met else None
+    if seen.expectations_met and is_complete(seen.job, plan.tally.succeeded, active):
+        return Ending(COMPLETE, COMPLETIONS_REACHED, "Reached expected number of succeeded pods")
+    return None
+
+
+def _listed(seen: Snapshot, status: JobStatus, ending: Ending | None, tracked: frozenset[str]) -> tuple[Listing, bool]:
+    listed = status.uncounted_terminated_pods or UncountedTerminatedPods()
+    fails = ending is not None and ending.condition == FAILED
+    listing = Listing(seen.job, listed, ends=ending is not None, fails=fails)
+    for pod in seen.pods:
+        if pod.metadata.uid not in tracked:
+            continue
+        if len(listing) >= seen.limits.max_uncounted:
+            return listing, True
+        listing.note(pod)
+    return listing, False
+
+
+def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
+    """The interim condition is on record before the first finalizer goes: the pods are the only other witness."""
+    interim = INTERIM[ending.condition]
+    if is_true(status.conditions, interim):
+        return status
+    condition = made(interim, "True", ending.reason, ending.message, now)
+    return replace(status, conditions=ensure(status.conditions, condition))
+
+
+def _suspension(status: JobStatus) -> tuple[str, str]:
+    suspended = is_true(status.conditions, SUSPENDED)
+    return ("Suspended", "Job suspended") if suspended else ("Resumed", "Job resumed")
+
+
+def _put_off(seen: Snapshot, work: Work) -> bool:
+    """Creation never happens in the round of a deletion, and no round exceeds the cap: the rest comes again."""
+    match work:
+        case ScaleDown():
+            return not seen.job.spec.suspend
+        case ScaleUp(count):
+            return count >= seen.limits.max_changes
+        case _:
+            return False

@@ -1,0 +1,90 @@
+"""Jobs and pods for tests, as the API server would hand them out."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from controllers.job.backoff import Backoff
+from controllers.job.plan import Limits, Snapshot
+from controllers.job.pod_template import owner_reference
+from controllers.job.pods import TRACKING_FINALIZER
+from kcr.api.batch import Job, JobSpec, JobStatus
+from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
+from kcr.api.meta import Condition, ObjectMeta
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def job(
+    *, spec: JobSpec | None = None, status: JobStatus | None = None, deleted: bool = False, **fields: object
+) -> Job:
+    """A Job of one pod unless the fields of its spec say otherwise."""
+    template = msgspec.json.encode(
+        {"metadata": {"labels": {"app": "pi"}}, "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]}}
+    )
+    spec = spec or JobSpec(parallelism=1, completions=1, backoff_limit=6, template=msgspec.Raw(template))
+    return Job(
+        metadata=ObjectMeta(
+            name="pi", namespace="default", uid="uid-pi", generation=1, resource_version="1",
+            deletion_timestamp=NOW if deleted else None,
+        ),
+        spec=msgspec.structs.replace(spec, **fields),
+        status=status or JobStatus(start_time=ago(60)),
+    )  # fmt: skip
+
+
+def template(restart_policy: str) -> msgspec.Raw:
+    return msgspec.Raw(
+        msgspec.json.encode(
+            {"metadata": {"labels": {"app": "pi"}}, "spec": {"restartPolicy": restart_policy, "containers": []}}
+        )
+    )
+
+
+def pod(
+    name: str = "pi-1",
+    phase: str = "Running",
+    *,
+    owner: Job | None = None,
+    tracked: bool = True,
+    ready_since: datetime | None = None,
+    restarts: int = 0,
+    finished: datetime | None = None,
+    deleted: datetime | None = None,
+    created: datetime | None = None,
+    node: str = "n1",
+) -> Pod:
+    """A pod of one container; its uid is `uid-` and its name."""
+    state = ContainerState(terminated=ContainerStateTerminated(finished_at=finished)) if finished else ContainerState()
+    ready = Condition(type="Ready", status="True", last_transition_time=ready_since)
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="default",
+            uid=f"uid-{name}",
+            resource_version="5",
+            labels={"app": "pi"},
+            finalizers=(TRACKING_FINALIZER,) if tracked else (),
+            owner_references=(owner_reference(owner or job()),),
+            deletion_timestamp=deleted,
+            creation_timestamp=created or ago(120),
+        ),
+        spec=PodSpec(node_name=node),
+        status=PodStatus(
+            phase=phase,
+            conditions=(ready,) if ready_since else (),
+            container_statuses=(ContainerStatus(name="c", restart_count=restarts, state=state),),
+        ),
+    )
+
+
+def snapshot(job: Job, *pods: Pod, **fields: object) -> Snapshot:
+    """What a reconcile sees when nothing is outstanding."""
+    seen = Snapshot(
+        job=job, pods=pods, untracked=frozenset(), expectations_met=True, backoff=Backoff(), limits=Limits(), now=NOW
+    )
+    return msgspec.structs.replace(seen, **fields)

@@ -1,0 +1,58 @@
+from msgspec.structs import replace
+
+from controllers.job.memory import Bucket, Identity, Memory
+from kcr.api.batch import Job
+from tests.builders import job
+
+
+def other(uid: str) -> Job:
+    one = job()
+    return replace(one, metadata=replace(one.metadata, uid=uid))
+
+
+def test_quiet_job_is_looked_at_at_once() -> None:
+    bucket = Bucket(1.0)
+    for _ in range(5):
+        assert bucket.delay(100.0) == 0
+        bucket.spend(100.0)
+    assert bucket.delay(100.0) == 1.0
+    assert bucket.delay(100.75) == 0.25
+    assert bucket.delay(101.0) == 0
+
+
+def test_bucket_never_holds_more_than_its_burst() -> None:
+    bucket = Bucket(1.0)
+    bucket.spend(0.0)
+    for _ in range(5):
+        assert bucket.delay(1000.0) == 0
+        bucket.spend(1000.0)
+    assert bucket.delay(1000.0) == 1.0
+
+
+def test_period_zero_never_waits() -> None:
+    bucket = Bucket(0.0)
+    for _ in range(50):
+        bucket.spend(1.0)
+    assert bucket.delay(1.0) == 0
+
+
+def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
+    # job-controller §40, row 152.
+    forgotten: list[Identity] = []
+    memory = Memory(1.0, forgotten.append)
+    mine = memory.of(other("a"))
+    mine.finished = True
+    assert memory.of(other("a")) is mine
+    assert not memory.of(other("b")).finished
+    assert forgotten == [Identity(job().key, "a")]
+    memory.forget(job().key)
+    assert forgotten[-1] == Identity(job().key, "b")
+
+
+def test_own_write_is_an_echo_exactly_once() -> None:
+    mine = Memory(1.0, lambda _: None).of(job())
+    mine.wrote_pod("17")
+    assert mine.is_echo("17")
+    assert not mine.is_echo("17")
+    assert not mine.is_echo("18")
+    assert mine.pod_version == 17

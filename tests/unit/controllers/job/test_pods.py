@@ -1,0 +1,55 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from controllers.job.pods import finish_time, has_failed, is_active, is_terminating
+from kcr.api.core import PodStatus
+from kcr.api.meta import Condition
+from tests.builders import NOW, ago, job, pod
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleted", "active", "terminating"),
+    [
+        ("Pending", False, True, False), ("Running", False, True, False), ("Unknown", False, True, False),
+        ("", False, True, False), ("Running", True, False, True), ("Succeeded", True, False, False),
+        ("Failed", False, False, False),
+    ],
+)  # fmt: skip
+def test_pod_is_active_terminating_or_over(phase: str, deleted: bool, active: bool, terminating: bool) -> None:
+    one = pod(phase=phase, deleted=NOW if deleted else None)
+    assert (is_active(one), is_terminating(one)) == (active, terminating)
+
+
+@pytest.mark.parametrize(
+    ("phase", "deleted", "policy", "failed"),
+    [
+        pytest.param("Failed", False, "Failed", True, id="failed"),
+        pytest.param("Running", True, "TerminatingOrFailed", True, id="going"),
+        pytest.param("Running", True, "Failed", False, id="going-but-not-over"),
+        pytest.param("Succeeded", True, "TerminatingOrFailed", False, id="succeeded-and-going"),
+        pytest.param("Running", False, "TerminatingOrFailed", False, id="running"),
+    ],
+)
+def test_pod_told_to_go_counts_as_failed_by_policy(phase: str, deleted: bool, policy: str, failed: bool) -> None:
+    # job-controller §§9, 22.
+    one = pod(phase=phase, deleted=NOW if deleted else None)
+    assert has_failed(one, job(pod_replacement_policy=policy)) is failed
+
+
+def test_end_of_a_pod_is_taken_from_the_best_source() -> None:
+    # job-controller §18, in order of preference.
+    created = pod(created=ago(100))
+    deleted = replace(
+        created,
+        metadata=replace(created.metadata, deletion_timestamp=ago(10), deletion_grace_period_seconds=30),
+    )
+    unready = replace(
+        deleted, status=PodStatus(conditions=(Condition(type="Ready", status="False", last_transition_time=ago(7)),))
+    )
+    ended = pod("d", "Failed", finished=ago(3))
+    assert finish_time(created) == ago(100)
+    assert finish_time(deleted) == ago(10) - timedelta(seconds=30)
+    assert finish_time(unready) == ago(7)
+    assert finish_time(ended) == ago(3)

@@ -1,0 +1,144 @@
+import pytest
+from msgspec.structs import replace
+
+from controllers.job.decide import decide
+from controllers.job.plan import Ledger, Limits, Outcome, Snapshot
+from controllers.job.settle import close, settle
+from kcr.api.batch import JobStatus, UncountedTerminatedPods
+from kcr.api.meta import Condition
+from tests.builders import NOW, ago, job, pod, snapshot
+
+
+def settled(seen: Snapshot, **outcome: object) -> Ledger:
+    return settle(seen, decide(seen), Outcome(**outcome))  # type: ignore[arg-type]  # fields by name
+
+
+def types(status: JobStatus) -> list[tuple[str, str]]:
+    return [(condition.type, condition.reason) for condition in status.conditions]
+
+
+def test_first_status_says_that_somebody_has_looked() -> None:
+    # Row 1.
+    status = settled(snapshot(job(status=JobStatus())), created=1).status
+    assert status == JobStatus(
+        active=1, ready=0, terminating=0, start_time=NOW, uncounted_terminated_pods=UncountedTerminatedPods()
+    )
+
+
+def test_ended_pods_are_listed_before_they_are_let_go() -> None:
+    # job-controller §15, steps 5 to 9.
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b", "Failed", finished=ago(1)), pod("c"))
+    ledger = settled(snapshot(job(parallelism=3, completions=9), *pods))
+    assert ledger.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=("uid-a",), failed=("uid-b",))
+    assert (ledger.status.succeeded, ledger.status.failed) == (0, 0)
+    assert ledger.untrack == pods[:2]
+
+
+def test_listed_pods_are_counted_when_they_were_let_go() -> None:
+    # job-controller §15, step 12.
+    one = job(parallelism=3, completions=9)
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b", "Failed", finished=ago(1)))
+    ledger = settled(snapshot(one, *pods))
+    recorded = replace(one, status=ledger.status)
+    half = close(ledger, recorded, frozenset({"uid-a"}), NOW)
+    assert (half.succeeded, half.failed) == (1, 0)
+    assert half.uncounted_terminated_pods == UncountedTerminatedPods(failed=("uid-b",))
+    whole = close(ledger, recorded, frozenset({"uid-a", "uid-b"}), NOW)
+    assert (whole.succeeded, whole.failed) == (1, 1)
+    assert whole.uncounted_terminated_pods == UncountedTerminatedPods()
+
+
+def test_success_is_recorded_in_two_steps() -> None:
+    # Row 3 and §11.3, §11.4.
+    one = job()
+    ledger = settled(snapshot(one, pod("a", "Succeeded", finished=ago(1))))
+    assert types(ledger.status) == [("SuccessCriteriaMet", "CompletionsReached")]
+    final = close(ledger, replace(one, status=ledger.status), frozenset({"uid-a"}), NOW)
+    assert types(final) == [("SuccessCriteriaMet", "CompletionsReached"), ("Complete", "CompletionsReached")]
+    assert (final.succeeded, final.active, final.ready, final.terminating) == (1, 0, 0, 0)
+    assert final.completion_time == NOW
+    assert final.conditions[1].message == "Reached expected number of succeeded pods"
+
+
+def test_terminal_condition_waits_for_pods_that_are_going() -> None:
+    # Rows 35 and 42: the deleted pod counts as failed at once, Failed comes when it is gone.
+    one = job(backoff_limit=0)
+    failed, running = pod("a", "Failed", finished=ago(1)), pod("b")
+    ledger = settled(snapshot(one, failed, running), deleted=(running,))
+    assert (ledger.status.active, ledger.status.terminating) == (0, 1)
+    final = close(ledger, replace(one, status=ledger.status), frozenset({"uid-a", "uid-b"}), NOW)
+    assert types(final) == [("FailureTarget", "BackoffLimitExceeded")]
+    assert final.failed == 2
+
+
+def test_failed_job_has_no_completion_time() -> None:
+    one = job(backoff_limit=0)
+    ledger = settled(snapshot(one, pod("a", "Failed", finished=ago(1))))
+    final = close(ledger, replace(one, status=ledger.status), frozenset({"uid-a"}), NOW)
+    assert types(final) == [("FailureTarget", "BackoffLimitExceeded"), ("Failed", "BackoffLimitExceeded")]
+    assert final.completion_time is None
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_ending_needs_every_pod_gone_and_every_pod_known(met: bool) -> None:
+    # §10 step 14, row 40: the pods go, but the end is not recorded yet.
+    failed, running = pod("a", "Failed", finished=ago(1)), pod("b")
+    deleted = () if met else (running,)
+    ledger = settled(snapshot(job(backoff_limit=0), failed, running, expectations_met=met), deleted=deleted)
+    assert ledger.ending is None
+    assert types(ledger.status) == []
+    assert ledger.untrack == (failed,)
+
+
+def test_running_pods_of_a_complete_job_are_let_go_uncounted() -> None:
+    interim = Condition(type="SuccessCriteriaMet", status="True", reason="R", message="M")
+    status = JobStatus(start_time=ago(5), succeeded=1, conditions=(interim,))
+    running = pod("b")
+    ledger = settled(snapshot(job(status=status), running), deleted=(running,))
+    assert ledger.untrack == (running,)
+    assert ledger.status.uncounted_terminated_pods == UncountedTerminatedPods()
+
+
+def test_job_being_deleted_lets_all_its_pods_go() -> None:
+    # §28: ended ones counted, running ones not.
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b"))
+    ledger = settled(snapshot(job(deleted=True, completions=5), *pods))
+    assert ledger.untrack == pods
+    assert ledger.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=("uid-a",))
+
+
+def test_no_more_pods_are_listed_than_the_cap_allows() -> None:
+    # Row 138.
+    pods = [pod(f"p{n}", "Succeeded", finished=ago(1)) for n in range(5)]
+    one = job(parallelism=5, completions=5)
+    ledger = settled(snapshot(one, *pods, limits=Limits(max_uncounted=3)))
+    assert ledger.capped
+    assert ledger.again
+    assert len(ledger.untrack) == 3
+    gone = frozenset(pod.metadata.uid for pod in ledger.untrack)
+    assert "Complete" not in dict(types(close(ledger, replace(one, status=ledger.status), gone, NOW)))
+
+
+def test_listed_pod_keeps_its_place_whatever_it_does_later() -> None:
+    # Row 140: listed as failed, then seen to have succeeded.
+    listed = UncountedTerminatedPods(failed=("uid-a",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    ledger = settled(snapshot(job(completions=3, status=status), pod("a", "Succeeded", finished=ago(1))))
+    assert ledger.status.uncounted_terminated_pods == listed
+
+
+def test_pods_gone_without_a_trace_are_counted_from_the_list() -> None:
+    # Row 139.
+    listed = UncountedTerminatedPods(succeeded=("x", "y"), failed=("z",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    ledger = settled(snapshot(job(completions=9, status=status)))
+    assert (ledger.status.succeeded, ledger.status.failed) == (2, 1)
+    assert ledger.status.uncounted_terminated_pods == UncountedTerminatedPods()
+
+
+def test_suspension_is_told_with_the_status() -> None:
+    running = pod("a")
+    ledger = settled(snapshot(job(suspend=True), running), deleted=(running,))
+    assert ledger.announcements == (("Suspended", "Job suspended"),)
+    assert ledger.status.start_time is None
+    assert ledger.status.active == 0
