@@ -1,0 +1,54 @@
+"""The private kubeconfig of `kcr dev`."""
+
+from pathlib import Path
+
+import pytest
+
+from kcr.cli.kubeconfig import default_path, private_file
+from kcr.errors import ConfigError
+
+
+def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "dev.kubeconfig"
+    with private_file(path, "kind: Config\n"):
+        assert path.read_text(encoding="utf-8").endswith("kind: Config\n")
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert not path.exists()
+
+
+def test_one_of_an_earlier_run_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "dev.kubeconfig"
+    with private_file(path, "old"), private_file(path, "new"):
+        assert path.read_text(encoding="utf-8").endswith("new")
+
+
+def test_file_that_another_run_wrote_since_stays(tmp_path: Path) -> None:
+    path = tmp_path / "dev.kubeconfig"
+    with private_file(path, "old"):
+        later = private_file(path, "new")
+        later.__enter__()
+    assert path.read_text(encoding="utf-8").endswith("new")
+
+
+def test_kubeconfig_of_the_user_is_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("apiVersion: v1\nkind: Config\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="not of kcr dev"), private_file(path, "new"):
+        pass
+    assert path.read_text(encoding="utf-8").startswith("apiVersion")
+
+
+def test_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with (
+        pytest.raises(ConfigError, match=r"cannot write .*dev\.kubeconfig"),
+        private_file(blocked / "dev.kubeconfig", ""),
+    ):
+        pass
+
+
+def test_runtime_directory_of_the_session_is_preferred(tmp_path: Path) -> None:
+    assert default_path({"XDG_RUNTIME_DIR": str(tmp_path)}) == tmp_path / "kcr" / "dev.kubeconfig"
+    assert default_path({}).parts[-2:] == (".kcr", "dev.kubeconfig")

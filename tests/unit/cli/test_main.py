@@ -1,0 +1,54 @@
+"""Errors of the command line: one line, and an exit code."""
+
+import pytest
+
+from kcr.cli.main import exit_code_of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        pytest.param(["walk"], "No such command 'walk'", id="unknown-command"),
+        pytest.param(["run", "--fast"], "No such option: --fast", id="unknown-option"),
+        pytest.param(["run", "--workers", "0"], "0 is not in the range", id="value-out-of-range"),
+        pytest.param(["run", "--workers", "x"], "'x' is not a valid integer", id="value-of-another-type"),
+        pytest.param(
+            ["run", "--controllers", "jop"], "no controller is named 'jop': known are", id="unknown-controller"
+        ),
+        pytest.param(["run", "--controllers", ","], "--controllers names none", id="no-controller"),
+        pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_two(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("kcr: ")
+    assert line in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_variable_of_the_environment_is_an_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KCR_WORKERS", "none")
+    assert exit_code_of(["run"]) == 2
+    assert "'none' is not a valid integer" in capsys.readouterr().err
+
+
+def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["run", "--kubeconfig", "/nowhere/config"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("kcr: ")
+    assert "/nowhere/config" in shown
+    assert shown.count("\n") == 1
+
+
+def test_file_without_object_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["dev", "-f", "/nowhere/job.yaml"]) == 1
+    assert capsys.readouterr().err == "kcr: /nowhere/job.yaml: No such file or directory\n"
+
+
+def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([]) == 0
+    assert "Commands:" in capsys.readouterr().out

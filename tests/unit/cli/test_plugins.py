@@ -1,0 +1,80 @@
+"""Finding plugins and reading their options."""
+
+from datetime import timedelta
+from importlib.metadata import EntryPoint
+
+import click
+import msgspec
+import pytest
+
+from kcr.cli.plugins import GROUP, find_plugins, read_options
+from kcr.errors import ConfigError
+
+
+class Options(msgspec.Struct, frozen=True):
+    workers: int = 5
+    take_over: bool = False
+    sync_job_batch_period: float = 1.0
+    backoff: timedelta = timedelta(seconds=10)
+
+
+class Needy(msgspec.Struct, frozen=True):
+    cluster_name: str
+
+
+def point(name: str, value: str) -> dict[str, EntryPoint]:
+    return {name: EntryPoint(name, value, GROUP)}
+
+
+def test_defaults_hold_when_nothing_is_said() -> None:
+    assert read_options(Options, {}, {"workers": None}) == Options()
+
+
+def test_each_field_comes_from_its_variable() -> None:
+    environ = {"KCR_WORKERS": "7", "KCR_TAKE_OVER": "true", "KCR_SYNC_JOB_BATCH_PERIOD": "0.5", "KCR_BACKOFF": "3"}
+    assert read_options(Options, environ, {}) == Options(7, True, 0.5, timedelta(seconds=3))
+
+
+def test_command_line_wins_over_the_environment() -> None:
+    assert read_options(Options, {"KCR_WORKERS": "7"}, {"workers": 3}).workers == 3
+
+
+def test_empty_variable_counts_as_none() -> None:
+    assert read_options(Options, {"KCR_WORKERS": ""}, {}).workers == 5
+
+
+def test_values_for_other_plugins_are_passed_over() -> None:
+    assert read_options(Options, {"KCR_KUBECONFIG": "x"}, {"shards": 2}) == Options()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "fault"),
+    [
+        pytest.param("KCR_WORKERS", "many", "expected int", id="word-for-a-number"),
+        pytest.param("KCR_TAKE_OVER", "perhaps", "expected bool", id="word-for-a-truth"),
+        pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "1s", "expected float", id="unit-in-a-number"),
+    ],
+)
+def test_bad_value_is_named_with_its_variable(variable: str, value: str, fault: str) -> None:
+    with pytest.raises(click.UsageError, match=f"{variable}='{value}': {fault}"):
+        read_options(Options, {variable: value}, {})
+
+
+def test_missing_value_without_default_is_named() -> None:
+    with pytest.raises(click.UsageError, match="KCR_CLUSTER_NAME is not set"):
+        read_options(Needy, {}, {})
+
+
+def test_unknown_controller_lists_the_known_ones() -> None:
+    with pytest.raises(click.UsageError, match="no controller is named 'jop': known are job"):
+        find_plugins(("jop",), point("job", "controllers.job.controller:setup"))
+
+
+def test_plugin_that_cannot_be_imported_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"controller 'mine' cannot be imported from no_such_package\.x:setup"):
+        find_plugins(("mine",), point("mine", "no_such_package.x:setup"))
+
+
+def test_plugin_that_is_no_function_is_refused() -> None:
+    with pytest.raises(ConfigError, match="sys:path is no function"):
+        find_plugins(("mine",), point("mine", "sys:path"))

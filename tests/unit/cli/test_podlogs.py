@@ -1,0 +1,39 @@
+"""Which logs there are to follow."""
+
+from kcr.api.core import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+)
+from kcr.api.meta import Key, ObjectMeta
+from kcr.cli.podlogs import ContainerRun, runs_of, target
+
+METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
+
+
+def pod(*statuses: ContainerStatus) -> Pod:
+    return Pod(metadata=METADATA, status=PodStatus(container_statuses=statuses))
+
+
+def test_containers_that_have_begun_are_followed() -> None:
+    running = ContainerStatus(name="a", state=ContainerState(running=ContainerStateRunning()))
+    ended = ContainerStatus(name="b", restart_count=2, state=ContainerState(terminated=ContainerStateTerminated()))
+    assert runs_of(pod(running, ended)) == (
+        ContainerRun(Key("default", "pi-x"), "u1", "a", 0),
+        ContainerRun(Key("default", "pi-x"), "u1", "b", 2),
+    )
+
+
+def test_containers_that_wait_have_no_log() -> None:
+    waiting = ContainerStatus(name="a", state=ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")))
+    assert runs_of(pod(waiting)) == ()
+
+
+def test_run_that_was_restarted_is_read_as_the_previous() -> None:
+    run = ContainerRun(Key("default", "pi-x"), "u1", "a", 0)
+    assert target(run, previous=False) == "/api/v1/namespaces/default/pods/pi-x/log?container=a&follow=true"
+    assert target(run, previous=True) == "/api/v1/namespaces/default/pods/pi-x/log?container=a&previous=true"

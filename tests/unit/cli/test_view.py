@@ -1,0 +1,107 @@
+"""What is shown of a Job."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kcr.api.batch import Job, JobSpec, JobStatus
+from kcr.api.core import Event, ObjectReference
+from kcr.api.meta import Condition, Key, ObjectMeta
+from kcr.cli.view import JobView, Shares, duration, event_line, line_of, shares, shown_name, view_of
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+METADATA = ObjectMeta(name="pi", namespace="default")
+
+
+def condition(kind: str, reason: str = "", message: str = "") -> Condition:
+    return Condition(type=kind, status="True", reason=reason, message=message, last_transition_time=NOON)
+
+
+def view(**fields: object) -> JobView:
+    base = JobView(Key("default", "pi"), 4, 2, 0, 0, 0, 0, "Running", "", None, None)
+    return base._replace(**fields)
+
+
+def test_running_job_shows_its_counters() -> None:
+    job = Job(metadata=METADATA, spec=JobSpec(completions=4, parallelism=2), status=JobStatus(active=2, ready=1))
+    assert line_of(view_of(job)) == "job pi: Running: 2 active (1 ready), 0/4 succeeded, 0 failed"
+
+
+def test_failed_job_says_why() -> None:
+    status = JobStatus(
+        failed=4,
+        conditions=(
+            condition("FailureTarget", "BackoffLimitExceeded"),
+            condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"),
+        ),
+    )
+    shown = view_of(Job(metadata=METADATA, spec=JobSpec(completions=1), status=status))
+    assert shown.has_ended
+    assert shown.ended == NOON
+    assert line_of(shown) == (
+        "job pi: Failed (BackoffLimitExceeded: Job has reached the specified backoff limit): "
+        "0 active (0 ready), 0/1 succeeded, 4 failed"
+    )
+
+
+def test_interim_condition_is_no_end() -> None:
+    status = JobStatus(conditions=(condition("SuccessCriteriaMet"),))
+    assert not view_of(Job(metadata=METADATA, status=status)).has_ended
+
+
+def test_condition_that_is_false_is_not_shown() -> None:
+    status = JobStatus(conditions=(Condition(type="Suspended", status="False"),))
+    assert view_of(Job(metadata=METADATA, status=status)).state == "Running"
+
+
+def test_work_queue_has_no_goal() -> None:
+    assert line_of(view(wanted=None, succeeded=1)) == "job pi: Running: 0 active (0 ready), 1 succeeded, 0 failed"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        pytest.param(0, "0s", id="at-once"),
+        pytest.param(119, "119s", id="below-two-minutes"),
+        pytest.param(125, "2m5s", id="minutes"),
+        pytest.param(180, "3m", id="whole-minutes"),
+        pytest.param(12_000, "3h20m", id="hours"),
+    ],
+)
+def test_duration_reads_as_kubectl_writes_it(seconds: int, text: str) -> None:
+    assert duration(view(started=NOON), NOON + timedelta(seconds=seconds)) == text
+
+
+def test_duration_stops_with_the_job() -> None:
+    assert duration(view(started=NOON, ended=NOON + timedelta(seconds=3)), NOON + timedelta(hours=1)) == "3s"
+
+
+def test_duration_is_empty_before_the_start() -> None:
+    assert duration(view(), NOON) == ""
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        pytest.param(view(), Shares(0, 0, 20), id="nothing-yet"),
+        pytest.param(view(active=2), Shares(0, 10, 10), id="half-at-work"),
+        pytest.param(view(succeeded=2, active=2), Shares(10, 10, 0), id="half-done"),
+        pytest.param(view(succeeded=4), Shares(19, 0, 1), id="done-and-not-yet-complete"),
+        pytest.param(view(succeeded=4, state="Complete"), Shares(20, 0, 0), id="complete"),
+        pytest.param(view(wanted=1000, succeeded=1, active=1), Shares(1, 1, 18), id="small-shares-are-seen"),
+        pytest.param(view(wanted=None, succeeded=1, active=1), Shares(10, 10, 0), id="work-queue"),
+        pytest.param(view(wanted=0), Shares(0, 0, 20), id="nothing-wanted"),
+    ],
+)
+def test_bar_is_shared_among_states(shown: JobView, expected: Shares) -> None:
+    assert shares(shown, 20) == expected
+
+
+def test_default_namespace_goes_without_saying() -> None:
+    assert (shown_name(Key("default", "pi")), shown_name(Key("math", "pi"))) == ("pi", "math/pi")
+
+
+def test_event_is_one_line() -> None:
+    about = ObjectReference(kind="Pod", namespace="default", name="pi-x")
+    event = Event(involved_object=about, reason="BackOff", message="Back-off\nrestarting", count=3)
+    assert event_line(event) == "pod/pi-x BackOff: Back-off restarting (x3)"
