@@ -5,9 +5,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
 
-from kcr.events import EventRecorder
-from kcr.expectations import Expectations
-
 from controllers.job.memory import Identity, Remembered, identity
 from controllers.job.plan import Outcome
 from controllers.job.pod_template import PodToCreate, named, prototype
@@ -19,6 +16,8 @@ from kcr.api.meta import controller_of
 from kcr.client import Client
 from kcr.dependents import slow_start
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError, TransportError
+from kcr.events import EventRecorder
+from kcr.expectations import Expectations
 
 # Pauses in seconds before a create whose reply was lost is sent again, under the same name.
 PAUSES = (0.0, 0.1, 0.5)
@@ -49,35 +48,34 @@ class Actions:
         """
         pod = prototype(job)
         self._expectations.expect_creations(identity(job), count)
-        results = await slow_start(count, lambda _: self._create_one(named(pod, self._random)))
-        created = [result for result in results if isinstance(result, Pod)]
-        doubtful = [result for result in results if isinstance(result, _InDoubtError)]
-        refused = [result for result in results if isinstance(result, ApiError)]
-        for made in created:
+        attempts = await slow_start(count, lambda _: self._create_one(named(pod, self._random)))
+        errors = [failure.error for failure in attempts.failures]
+        doubtful = [error.pod for error in errors if isinstance(error, InDoubtError)]
+        mine.doubtful.extend(doubtful)
+        for made in attempts.done:
             mine.wrote_pod(made.metadata.resource_version)
-        mine.doubtful.extend(result.pod for result in doubtful)
-        self._expectations.creations_observed(identity(job), count - len(created) - len(doubtful))
-        self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name for made in created])
+        there = len(attempts.done) + len(doubtful)
+        self._expectations.creation_observed(identity(job), count - there)
+        self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name for made in attempts.done])
+        refused = [error for error in errors if isinstance(error, ApiError)]
         error = self._failures(job, "FailedCreate", "Error creating", refused)
-        error = error or (doubtful[0] if doubtful else None)
-        return Outcome(created=len(created) + len(doubtful), error=error)
+        return Outcome(created=there, error=error or (errors[0] if doubtful else None))
 
     async def resolve(self, job: Job, mine: Remembered) -> None:
         """Send the creates again that went without an answer, until each has one.
 
         Raises:
-            KcrError: There is still no answer; the reconcile is to be tried again.
+            InDoubtError: There is still no answer; the reconcile is to be tried again.
         """
         while mine.doubtful:
-            result = await self._create_one(mine.doubtful[0])
-            if isinstance(result, _InDoubtError):
-                raise result
-            mine.doubtful.pop(0)
-            if isinstance(result, Pod):
-                mine.wrote_pod(result.metadata.resource_version)
-                self._announce(job, "SuccessfulCreate", "Created", [result.metadata.name])
+            try:
+                made = await self._create_one(mine.doubtful[0])
+            except ApiError:
+                self._expectations.creation_observed(identity(job))
             else:
-                self._expectations.creations_observed(identity(job), 1)
+                mine.wrote_pod(made.metadata.resource_version)
+                self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name])
+            mine.doubtful.pop(0)
 
     async def remove(self, job: Job, mine: Remembered, pods: Sequence[Pod]) -> Outcome:
         """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first."""
@@ -88,7 +86,7 @@ class Actions:
             return error or await self._delete_one(pod)
 
         outcome = self._deleted(job, pods, await _all(remove_one, pods))
-        self._expectations.deletions_observed(identity(job), len(pods) - len(outcome.deleted))
+        self._expectations.deletion_observed(identity(job), len(pods) - len(outcome.deleted))
         return outcome
 
     async def delete(self, job: Job, pods: Sequence[Pod]) -> Outcome:
@@ -108,20 +106,24 @@ class Actions:
         gone = frozenset(pod.metadata.uid for pod in pods) - kept
         return gone, next((error for error in errors if error is not None), None)
 
-    async def _create_one(self, pod: PodToCreate) -> "Pod | ApiError | _InDoubtError":
-        answer: ApiError | _InDoubtError = _InDoubtError(pod, "not sent")
+    async def _create_one(self, pod: PodToCreate) -> Pod:
+        """Create one pod, whatever it takes to get an answer.
+
+        Raises:
+            ApiError: The server refuses it.
+            InDoubtError: There was no answer.
+        """
+        error: ApiError | InDoubtError = InDoubtError(pod, "not sent")
         for pause in PAUSES:
             await asyncio.sleep(pause)
             try:
                 return await self._create_or_find(pod)
             except AlreadyExistsError as taken:
                 # Somebody else's pod has the name; the next draw will be free.
-                pod, answer = named(pod, self._random), taken
-            except _UNKNOWN as error:
-                answer = _InDoubtError(pod, str(error))
-            except ApiError as error:
-                return error
-        return answer
+                pod, error = named(pod, self._random), taken
+            except _UNKNOWN as unknown:
+                error = InDoubtError(pod, str(unknown))
+        raise error
 
     async def _create_or_find(self, pod: PodToCreate) -> Pod:
         """Create the pod, or find it if it was created before and the reply was lost."""
@@ -174,7 +176,7 @@ class Actions:
         return told[0] if told else None
 
 
-class _InDoubtError(KcrError):
+class InDoubtError(TransportError):
     """A pod may have been created or not; the same create is to be sent again."""
 
     def __init__(self, pod: PodToCreate, cause: str) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 import msgspec
 import structlog
-from kcr.expectations import Expectations
-from kcr.manager import Manager
 
 from controllers.job import indexes
 from controllers.job.actions import Actions
@@ -19,8 +17,10 @@ from controllers.job.reconciler import JobReconciler, Services
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
+from kcr.expectations import Expectations
 from kcr.informer import Handler, Store
-from kcr.workqueue import ItemExponential, WorkQueue
+from kcr.manager import Manager
+from kcr.workqueue import RateLimiter, WorkQueue
 
 KCR = "kcr.dev/job-controller"
 RESERVED = "kubernetes.io/job-controller"
@@ -79,18 +79,22 @@ def setup(manager: Manager, options: Options) -> None:
         is_ours=lambda job: is_ours(job, take_over=take_over),
         wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
     )
-    limiter = ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS)
-    controller = manager.add_controller("job", JobReconciler(services), workers=options.workers, limiter=limiter)
+    controller = manager.add_controller(
+        "job",
+        JobReconciler(services),
+        workers=options.workers,
+        limiter=RateLimiter(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+    )
     orphans = manager.add_controller(
         "job_orphan_pod",
         OrphanReconciler(manager.client, jobs, pods, services.is_ours),
         workers=options.workers,
-        limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+        limiter=RateLimiter(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
     )
     keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
-    manager.when_ready(lambda: _report_left_alone(jobs, services.is_ours))
+    manager.add(Census(jobs, services.is_ours))
 
 
 def is_ours(job: Job, *, take_over: bool) -> bool:
@@ -138,7 +142,7 @@ class Keys:
         if not self._is_ours(job):
             return
         mine = self._memory.of(job)
-        freed = mine.held_back and self.expectations.met(identity(job))
+        freed = mine.held_back and self.expectations.expectations_met(identity(job))
         if freed or not mine.is_echo(version):
             self._queue.add_after(job.key, mine.bucket.delay(asyncio.get_running_loop().time()))
 
@@ -200,7 +204,7 @@ class PodEvents(Handler[Pod]):
         """A pod came: one creation less to wait for."""
         job = self._job_of(obj)
         if job is not None:
-            self._keys.expectations.creations_observed(identity(job), 1)
+            self._keys.expectations.creation_observed(identity(job))
         self._changed(obj, job)
 
     def on_update(self, old: Pod, new: Pod) -> None:
@@ -212,14 +216,14 @@ class PodEvents(Handler[Pod]):
         """A pod is gone."""
         job = self._job_of(obj)
         if job is not None and not is_finished(job):
-            self._keys.expectations.deletions_observed(identity(job), 1)
+            self._keys.expectations.deletion_observed(identity(job))
             self._keys.soon(job, "")
 
     def _changed(self, pod: Pod, job: Job | None) -> None:
         going = pod.metadata.deletion_timestamp is not None
         if job is not None and not is_finished(job):
             if going:
-                self._keys.expectations.deletions_observed(identity(job), 1)
+                self._keys.expectations.deletion_observed(identity(job))
             self._keys.soon(job, pod.metadata.resource_version)
         elif going or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.
@@ -229,11 +233,18 @@ class PodEvents(Handler[Pod]):
         return owning_job(self._jobs, pod.metadata.namespace, controller_of(pod.metadata))
 
 
-def _report_left_alone(jobs: Store[Job], ours: Callable[[Job], bool]) -> None:
-    left = sum(not ours(job) for job in jobs.list())
-    if left:
-        structlog.get_logger().info(
-            "jobs left alone",
-            count=left,
-            reason=f"their spec.managedBy is not {KCR}; --take-over looks after all of them",
-        )
+class Census:
+    """Says once, when the stores are there, how many Jobs are left alone, and why."""
+
+    name = "job census"
+
+    def __init__(self, jobs: Store[Job], ours: Callable[[Job], bool]) -> None:
+        self._jobs = jobs
+        self._ours = ours
+
+    async def run(self) -> None:
+        """Count once."""
+        left = sum(not self._ours(job) for job in self._jobs.list())
+        if left:
+            reason = f"their spec.managedBy is not {KCR}; --take-over looks after all of them"
+            structlog.get_logger().info("jobs left alone", count=left, reason=reason)

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
-from kcr.events import EventRecorder
-from kcr.expectations import Expectations
 from msgspec.structs import replace
 
 from controllers.job.actions import Actions
@@ -24,6 +22,8 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Result
 from kcr.errors import KcrError, NotFoundError, ServerError, TransportError
+from kcr.events import EventRecorder
+from kcr.expectations import Expectations
 from kcr.informer import Store
 
 # How long a Job waits for the store to show what this process wrote, before that becomes an error.
@@ -111,7 +111,7 @@ class JobReconciler:
         pods = self._use.pods.by_index(UNSETTLED, job.metadata.uid)
         # Pods that are no longer unsettled have lost their finalizer for all to see.
         mine.untracked &= {pod.metadata.uid for pod in pods}
-        met = self._use.expectations.met(identity(job))
+        met = self._use.expectations.expectations_met(identity(job))
         mine.held_back = not met
         return Snapshot(
             job=job,
