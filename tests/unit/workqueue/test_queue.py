@@ -1,0 +1,311 @@
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kcr.errors import QueueClosedError
+from kcr.testing import VirtualClock, VirtualLoop
+from kcr.workqueue import RateLimiter, WorkQueue
+
+pytestmark = pytest.mark.virtual
+
+
+async def take(queue: WorkQueue[str]) -> str:
+    """Take a key that must be there, and give it back."""
+    assert len(queue) > 0
+    async with queue.item() as key:
+        return key
+
+
+async def test_keys_come_in_the_order_of_arrival() -> None:
+    queue = WorkQueue[str]()
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    assert [await take(queue) for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_key_added_twice_comes_once() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.add("a")
+    await take(queue)
+    assert len(queue) == 0
+
+
+async def test_key_added_while_held_comes_round_again_after_done() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    queue.done(key)
+    assert await take(queue) == "a"
+    assert len(queue) == 0
+
+
+async def test_done_without_get_is_refused() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    with pytest.raises(RuntimeError, match="nobody held it"):
+        queue.done("a")
+
+
+async def test_failing_worker_gives_its_key_back() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    with pytest.raises(ZeroDivisionError):
+        async with queue.item():
+            raise ZeroDivisionError
+    queue.add("a")
+    assert await take(queue) == "a"
+
+
+async def test_sleeping_worker_gets_the_key_that_arrives(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    async with asyncio.TaskGroup() as group:
+        worker = group.create_task(take_when_there(queue))
+        await clock.settle()
+        queue.add("a")
+    assert worker.result() == "a"
+
+
+async def take_when_there(queue: WorkQueue[str]) -> str:
+    async with queue.item() as key:
+        return key
+
+
+async def test_worker_cancelled_when_woken_passes_the_key_on(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(take_when_there(queue))
+        second = group.create_task(take_when_there(queue))
+        await clock.settle()
+        queue.add("a")
+        first.cancel()
+    assert first.cancelled()
+    assert second.result() == "a"
+
+
+async def test_worker_cancelled_asleep_takes_no_wake_up(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(take_when_there(queue))
+        second = group.create_task(take_when_there(queue))
+        await clock.settle()
+        first.cancel()
+        await clock.settle()
+        queue.add("a")
+    assert second.result() == "a"
+
+
+async def test_shut_down_queue_hands_out_what_waits() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.shut_down()
+    queue.add("b")
+    queue.add_after("c", 1)
+    assert await take(queue) == "a"
+    with pytest.raises(QueueClosedError):
+        await queue.get()
+
+
+async def test_shut_down_wakes_every_sleeping_worker(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+
+    async def closed() -> bool:
+        try:
+            await queue.get()
+        except QueueClosedError:
+            return True
+        return False
+
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(closed()) for _ in range(3)]
+        await clock.settle()
+        queue.shut_down()
+        queue.shut_down()
+    assert all(worker.result() for worker in workers)
+
+
+async def test_discarded_keys_are_not_handed_out() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.add("b")
+    held = await queue.get()
+    queue.add(held)
+    queue.shut_down(discard=True)
+    queue.done(held)
+    with pytest.raises(QueueClosedError):
+        await queue.get()
+
+
+async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    held = await queue.get()
+    queue.add("a")
+    async with asyncio.TaskGroup() as group:
+        drained = group.create_task(queue.drain())
+        queue.shut_down()
+        await clock.settle()
+        assert not drained.done()
+        queue.done(held)
+        await clock.settle()
+        assert not drained.done()
+        await take(queue)
+
+
+async def test_delayed_key_comes_at_its_moment(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 10)
+    await clock.advance(9.5)
+    assert len(queue) == 0
+    await clock.advance(0.5)
+    assert len(queue) == 1
+
+
+async def test_delay_of_zero_or_less_adds_at_once() -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 0)
+    queue.add_after("b", -1)
+    assert len(queue) == 2
+
+
+@pytest.mark.parametrize(
+    "delays", [pytest.param((5, 60), id="later-second"), pytest.param((60, 5), id="earlier-second")]
+)
+async def test_earliest_of_two_delays_wins(clock: VirtualClock, delays: tuple[int, int]) -> None:
+    queue = WorkQueue[str]()
+    for delay in delays:
+        queue.add_after("a", delay)
+    await clock.advance(5)
+    assert await take(queue) == "a"
+    await clock.advance(100)
+    assert len(queue) == 0
+
+
+async def test_add_leaves_the_delayed_turn_alone(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 5)
+    queue.add("a")
+    await take(queue)
+    await clock.advance(5)
+    assert len(queue) == 1
+
+
+async def test_delayed_keys_come_in_the_order_of_their_moments(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    for key, delay in (("late", 3), ("first", 1), ("tie", 1), ("second", 2)):
+        queue.add_after(key, delay)
+    await clock.advance(3)
+    assert [await take(queue) for _ in range(4)] == ["first", "tie", "second", "late"]
+
+
+async def test_shut_down_forgets_delayed_keys(clock: VirtualClock) -> None:
+    queue = WorkQueue[str]()
+    queue.add_after("a", 5)
+    queue.shut_down()
+    await clock.advance(10)
+    assert len(queue) == 0
+
+
+async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) -> None:
+    queue = WorkQueue[str](RateLimiter(1, 60))
+    moments = []
+    for _ in range(8):
+        queue.add_rate_limited("a")
+        before = clock.now()
+        await clock.run_until(lambda: len(queue) > 0)
+        moments.append((clock.now() - before).total_seconds())
+        await take(queue)
+    assert moments == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert queue.retries("a") == 8
+    queue.forget("a")
+    assert queue.retries("a") == 0
+
+
+async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:
+    queue = WorkQueue[str](RateLimiter(1, 60))
+    queue.add_rate_limited("a", at_least=30)
+    await clock.advance(29)
+    assert len(queue) == 0
+    await clock.advance(1)
+    assert len(queue) == 1
+
+
+class Model(RuleBasedStateMachine):
+    """WQ-5: no key twice in the queue, none in two hands, none lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner(loop_factory=VirtualLoop)
+        self.queue = WorkQueue[int]()
+        self.wanted: list[int] = []  # added and not yet handed out, in the order of service
+        self.again: list[int] = []  # added while held
+        self.held: list[int] = []
+        self.delayed: dict[int, float] = {}
+        self.now = 0.0
+
+    def teardown(self) -> None:
+        self.runner.close()
+
+    def do(self, act: Callable[[], object]) -> None:
+        async def main() -> None:
+            act()
+
+        self.runner.run(main())
+
+    def model_add(self, key: int) -> None:
+        if key in self.held:
+            if key not in self.again:
+                self.again.append(key)
+        elif key not in self.wanted:
+            self.wanted.append(key)
+
+    @rule(key=st.integers(0, 4))
+    def add(self, key: int) -> None:
+        self.do(lambda: self.queue.add(key))
+        self.model_add(key)
+
+    @rule(key=st.integers(0, 4), seconds=st.integers(1, 20))
+    def add_after(self, key: int, seconds: int) -> None:
+        self.do(lambda: self.queue.add_after(key, seconds))
+        self.delayed.setdefault(key, self.now + seconds)
+        self.delayed[key] = min(self.delayed[key], self.now + seconds)
+
+    @rule(seconds=st.integers(1, 10))
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds
+        self.runner.run(VirtualClock().advance(seconds))
+        due = [key for key, moment in self.delayed.items() if moment <= self.now]
+        for key in sorted(due, key=lambda key: self.delayed[key]):
+            del self.delayed[key]
+            self.model_add(key)
+
+    @precondition(lambda self: self.wanted)
+    @rule()
+    def get(self) -> None:
+        key = self.runner.run(self.queue.get())
+        assert key not in self.held
+        self.wanted.remove(key)
+        self.held.append(key)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def done(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(self.held))
+        self.do(lambda: self.queue.done(key))
+        self.held.remove(key)
+        if key in self.again:
+            self.again.remove(key)
+            self.wanted.append(key)
+
+    @invariant()
+    def nothing_is_lost_or_doubled(self) -> None:
+        assert len(self.queue) == len(self.wanted)
+
+
+TestLaws = Model.TestCase
