@@ -244,7 +244,12 @@ class Client:
         async with self._transport.send(request) as response:
             if response.status >= 300:
                 raise decoding.error_from(response.status, response.headers, await response.read())
-            yield response.lines()
+            lines = response.lines()
+            try:
+                yield lines
+            finally:
+                if isinstance(lines, AsyncGenerator):
+                    await lines.aclose()
 
     async def request(self, method: str, target: str, body: bytes = b"", content_type: str = JSON) -> bytes:
         """Send anything else, and return the body of the answer.

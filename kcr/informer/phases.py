@@ -1,0 +1,109 @@
+"""Where a reflector is, and where a failure or the end of a stream takes it.
+
+```
+          ┌──────────── expired, or an error that a new list may heal ───────────┐
+          ▼                                                                      │
+        Empty ─▶ Streaming ─── initial events end ──▶ Watching ◀──▶ Listed ──────┘
+                     └───▶ Listing ─── last page ──────────────────────▲
+```
+"""
+
+from typing import NamedTuple
+
+from kcr.api.meta import Object
+from kcr.errors import ApiError, BadRequestError, ForbiddenError, GoneError, InvalidError, KcrError, TransportError
+
+# A watch that ends sooner, without a single event, is a failure: no hot loop of watches (RF-18).
+SHORT_SECONDS = 1.0
+PAGE_SIZE = 500
+
+
+class Empty(Object):
+    """Nothing is stored, or what is stored cannot be carried on: all must be read again."""
+
+
+class Streaming(Object):
+    """The present state comes as events of a watch (WatchList)."""
+
+    began: float
+    events: int = 0
+
+
+class Listing(Object):
+    """The present state is read page by page."""
+
+    continue_: str = ""
+    limit: int = PAGE_SIZE
+
+
+class Listed(Object):
+    """The store is right as of a version; no watch is open."""
+
+    version: str
+
+
+class Watching(Object):
+    """A watch is open, and the store right as of its last event."""
+
+    version: str
+    began: float
+    events: int = 0
+
+
+Phase = Empty | Streaming | Listing | Listed | Watching
+
+
+class Next(NamedTuple):
+    """What follows.
+
+    Attributes:
+        phase: The next phase.
+        pause: Whether to back off before it.
+    """
+
+    phase: Phase
+    pause: bool = True
+
+
+def after_end(phase: Streaming | Watching, now: float) -> Next:
+    """Return what follows when the server ends a stream in good order.
+
+    A server that does not know WatchList may end it without having marked the end of the initial events; the
+    list is the way then. Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, watch (RF-17).
+    """
+    is_short = phase.events == 0 and now - phase.began < SHORT_SECONDS
+    if isinstance(phase, Streaming):
+        return Next(Listing(), pause=is_short)
+    return Next(Listed(version=phase.version), pause=is_short)
+
+
+def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
+    """Return what follows when a request or a stream fails.
+
+    A connection that fails and a server that is busy change nothing: the same is tried again. Most other
+    answers send a watch back to reading everything.
+
+    Args:
+        phase: Where the reflector was.
+        error: An `ApiError` or a `TransportError`.
+        now: The loop's time.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, watch and watchList (RF-16, RF-17, RF-24).
+    """
+    is_passing = isinstance(error, TransportError) or (isinstance(error, ApiError) and error.code == 429)
+    match phase:
+        case Listed() if is_passing:
+            return Next(phase)
+        case Watching() if is_passing:
+            return after_end(phase, now) if isinstance(error, TransportError) else Next(Listed(version=phase.version))
+        case Streaming() if not is_passing and not isinstance(error, GoneError):
+            return Next(Listing(), pause=False)
+        case Listing(continue_=token) if token and isinstance(error, GoneError):
+            # The pages took longer than the server remembers: all in one, once (RF-8).
+            return Next(Listing(limit=0), pause=False)
+    return Next(Empty())
+
+
+def is_unsupported(error: KcrError) -> bool:
+    """Return whether this answer to a WatchList request says that the server does not know it (RF-24)."""
+    return isinstance(error, InvalidError | BadRequestError | ForbiddenError)
