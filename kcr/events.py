@@ -13,7 +13,7 @@ import structlog
 from msgspec.structs import replace
 
 from kcr.api.core import Event, EventSource, ObjectReference, reference_to
-from kcr.api.meta import Key, ObjectMeta, Resource, whole_seconds
+from kcr.api.meta import ObjectMeta, Resource, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError

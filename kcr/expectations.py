@@ -1,4 +1,4 @@
-"""Writes made and not yet seen: a controller that creates pods must not create them again before its store shows them."""
+"""Writes made and not yet seen: pods once created must not be created again before the store shows them."""
 
 from collections.abc import Hashable
 from datetime import datetime, timedelta

@@ -12,7 +12,7 @@ T = TypeVar("T")
 class Failure(NamedTuple):
     """A call that failed: which one, and why. After a `TransportError` it may have happened all the same."""
 
-    index: int
+    number: int
     error: ApiError | TransportError
 
 

@@ -1,0 +1,230 @@
+"""The manager: what runs in one process, started and stopped in order."""
+
+import asyncio
+import gc
+import random as randomness
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar, cast
+
+import structlog
+
+from kcr.api.meta import Key, Resource
+from kcr.client import Client
+from kcr.clock import Clock, SystemClock
+from kcr.controller import Controller, Reconciler, Source
+from kcr.controller.sources import Enqueue
+from kcr.errors import NotSyncedError
+from kcr.events import EventRecorder
+from kcr.informer import Informer, Selection, Store
+from kcr.workqueue import RateLimiter
+
+R = TypeVar("R", bound=Resource)
+
+_log = structlog.get_logger()
+_SYSTEM_CLOCK = SystemClock()
+
+# Source: controller-runtime, Controller.CacheSyncTimeout.
+SYNC_SECONDS = 120.0
+# With fewer objects a full collection is quick enough to be left alone.
+FREEZE_FROM = 1000
+
+
+class Runnable(Protocol):
+    """A long-lived part of the process."""
+
+    async def run(self) -> None:
+        """Do its work until cancelled."""
+        ...
+
+
+class Manager:
+    """Owns the informers, controllers and recorders of a process.
+
+    `run` starts them in order: informers, and once these are synced, controllers and whatever was added. It
+    stops them in the reverse order: running reconciles may finish, then the informers end, and the last events
+    are written.
+
+    Attributes:
+        client: Talks to the server; cached reads are `store`.
+        clock: What time it is.
+        random: Where all chance comes from.
+        namespace: The one namespace to watch; empty for all.
+        identity: Names this process to others.
+        embedded: Whether the server is the embedded one. Whoever builds the manager sets it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock = _SYSTEM_CLOCK,
+        random: randomness.Random | None = None,
+        namespace: str = "",
+        identity: str = "",
+    ) -> None:
+        self.client = client
+        self.clock = clock
+        self.random = random or randomness.Random()
+        self.namespace = namespace
+        self.identity = identity
+        self.embedded = False
+        self._informers: dict[type[Resource], Informer[Any]] = {}
+        self._controllers: dict[str, Controller] = {}
+        self._recorders: dict[str, EventRecorder] = {}
+        # What runs, in the order of starting. Each stage ends before the one before it does.
+        self._writing = _Stage("events")
+        self._watching = _Stage("informers")
+        self._working = _Stage("controllers")
+        self._ready = asyncio.Event()
+
+    def informer(self, kind: type[R]) -> Informer[R]:
+        """Return the informer of a kind; it is made on first use."""
+        informer = self._informers.get(kind)
+        if informer is None:
+            informer = Informer(self.client, Selection(kind, self.namespace), random=self.random)
+            self._informers[kind] = informer
+            self._watching.add(informer, kind.resource.display)
+        return cast("Informer[R]", informer)
+
+    def store(self, kind: type[R]) -> Store[R]:
+        """Return the cached objects of a kind."""
+        return self.informer(kind).store
+
+    def recorder(self, component: str) -> EventRecorder:
+        """Return the recorder that writes events in a component's name."""
+        recorder = self._recorders.get(component)
+        if recorder is None:
+            recorder = EventRecorder(self.client, component, clock=self.clock, random=self.random)
+            self._recorders[component] = recorder
+            self._writing.add(recorder, component)
+        return recorder
+
+    def add_controller(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        *,
+        watches: Iterable[Source] = (),
+        workers: int = 1,
+        limiter: RateLimiter[Key] | None = None,
+    ) -> Controller:
+        """Add a controller, before the manager runs or while it does.
+
+        Args:
+            name: Names the controller in logs.
+            reconciler: What it does with a key.
+            watches: Whose changes bring which keys: `kcr.watch` and `kcr.owned`.
+            workers: How many keys it reconciles at a time.
+            limiter: How long a failed key waits; by default 5 ms, doubling up to 1,000 s.
+
+        Raises:
+            ValueError: There is a controller of this name already.
+        """
+        if name in self._controllers:
+            raise ValueError(f"controller {name}: there is one of this name already")
+        controller = Controller(name, reconciler, workers=workers, limiter=limiter, random=self.random)
+        self._controllers[name] = controller
+        for source in watches:
+            self.informer(source.kind).add_handler(Enqueue(source.keys, controller.queue.add))
+        self.add(controller)
+        return controller
+
+    def add(self, component: Runnable) -> None:
+        """Run a component beside the controllers: once the stores are synced."""
+        self._working.add(_OnceSynced(component, self._wait_synced), getattr(component, "name", repr(component)))
+
+    async def run(self) -> None:
+        """Run everything until cancelled, or until a part fails.
+
+        Raises:
+            NotSyncedError: A store could not be filled; the message names the cause.
+            Exception: What a component raised, as it is.
+        """
+        failure: BaseException | None = None
+        try:
+            async with self._writing, self._watching:
+                await self._wait_synced()
+                self._spare_the_collector()
+                async with self._working:
+                    self._ready.set()
+                    # Ends by cancellation only.
+                    await asyncio.get_running_loop().create_future()
+        except BaseExceptionGroup as group:
+            failure, *others = _leaves(group)
+            for other in others:
+                _log.error("failed as well", error=str(other), exc_info=other)
+        finally:
+            self._ready.clear()
+        if failure is not None:
+            # Here and not above, so that the group does not hang on to it as its context.
+            raise failure
+
+    async def wait_ready(self) -> None:
+        """Wait until the stores are synced and the workers run."""
+        await self._ready.wait()
+
+    async def _wait_synced(self) -> None:
+        try:
+            async with asyncio.timeout(SYNC_SECONDS):
+                while late := self._late():
+                    await late[0].wait_synced()
+        except TimeoutError as error:
+            causes = "; ".join(informer.why_not_synced for informer in self._late())
+            raise NotSyncedError(f"not synced after {SYNC_SECONDS:.0f} s: {causes}") from error
+
+    def _late(self) -> list[Informer[Any]]:
+        return [informer for informer in self._informers.values() if not informer.store.synced]
+
+    def _spare_the_collector(self) -> None:
+        """Take what is cached out of the garbage collector's sight, for its full collections stop the loop."""
+        if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
+            gc.collect()
+            gc.freeze()
+
+
+class _OnceSynced:
+    """Runs a component when the stores it may read are synced, however late it is added."""
+
+    def __init__(self, component: Runnable, wait_synced: Callable[[], Awaitable[None]]) -> None:
+        self._component = component
+        self._wait_synced = wait_synced
+
+    async def run(self) -> None:
+        await self._wait_synced()
+        await self._component.run()
+
+
+class _Stage:
+    """Components that are started and stopped together; later ones start at once."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._waiting: list[tuple[Runnable, str]] = []
+        self._group: asyncio.TaskGroup | None = None
+        self._over = False
+
+    def add(self, component: Runnable, name: str) -> None:
+        if self._over:
+            raise RuntimeError(f"{self._name} {name}: the manager is stopping")
+        if self._group is None:
+            self._waiting.append((component, name))
+        else:
+            self._group.create_task(component.run(), name=f"{self._name} {name}")
+
+    async def __aenter__(self) -> None:
+        self._group = await asyncio.TaskGroup().__aenter__()
+        for component, name in self._waiting:
+            self.add(component, name)
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self._over = True
+        if self._group is not None:
+            await self._group.__aexit__(*raised)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _leaves(part)
+    else:
+        yield error
