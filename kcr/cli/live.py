@@ -18,6 +18,10 @@ from kcr.cli.view import JobView, duration, shares, shown_name
 from kcr.clock import Clock
 
 _EVENTS = 5
+_REASONS = 3
+# From this width on, names and bars get all the room they want.
+_WIDE = 110
+_NAME_CELLS = 36
 _BAR_CELLS = 30
 _FRAMES_PER_SECOND = 10
 _STYLES = {
@@ -75,7 +79,7 @@ class LiveDisplay:
 
     def event(self, line: str, *, warning: bool) -> None:
         """Show an event under the bars, in place of the oldest."""
-        self._events.append(Text(line, style="yellow" if warning else "dim", no_wrap=True, overflow="ellipsis"))
+        self._events.append(_one_line(line, "yellow" if warning else "dim"))
 
     def log(self, line: str) -> None:
         """Print a line of a pod above the picture, or to stdout when that is no terminal."""
@@ -89,34 +93,41 @@ class LiveDisplay:
         self._console.print(Text(line), soft_wrap=True, highlight=False)
 
     def _picture(self) -> RenderableType:
-        room = max(1, self._console.height - _EVENTS - 3)
+        room = max(1, self._console.height - _EVENTS - _REASONS - 2)
         shown, hidden = _most_telling(self._views.values(), room)
         table = Table.grid(padding=(0, 1))
-        table.add_column(width=1)
-        table.add_column(overflow="ellipsis", no_wrap=True, max_width=40)
-        for _ in range(5):
+        for _ in range(7):
             table.add_column(no_wrap=True)
         for view in shown:
             table.add_row(*self._row(view))
-        more = [Text(f"… and {hidden} more", style="dim")] if hidden else []
-        return Group(table, *more, *self._events)
+        # Below the table: in it, long words would take the room of all columns.
+        reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
+        more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
+        return Group(table, *more, *reasons[:_REASONS], *self._events)
 
     def _row(self, view: JobView) -> Iterable[RenderableType]:
         mark, style = _STYLES.get(view.state, ("", "cyan"))
+        wide = self._console.width >= _WIDE
+        name = Text(shown_name(view.key), style="bold")
+        name.truncate(_NAME_CELLS if wide else _NAME_CELLS // 2, overflow="ellipsis")
         goal = "" if view.wanted is None else f"/{view.wanted}"
         yield Text(mark, style=style) if mark else self._spinner
-        yield Text(shown_name(view.key), style="bold")
-        yield _bar(view)
+        yield name
+        yield _bar(view, _BAR_CELLS if wide else _BAR_CELLS // 3)
         yield Text(f"{view.succeeded}{goal}")
-        yield Text(f"{view.active} active  {view.ready} ready") + Text(
-            f"  {view.failed} failed", style="red" if view.failed else ""
+        yield Text.assemble(
+            f"{view.active} active {view.ready} ready ", (f"{view.failed} failed", "red" if view.failed else "")
         )
         yield Text(duration(view, self._clock.now()), style="dim")
-        yield Text(view.state, style=style) + Text(f"  {view.why}" if view.why else "", style="dim")
+        yield Text(view.state, style=style)
 
 
-def _bar(view: JobView) -> Text:
-    done, active, rest = shares(view, _BAR_CELLS)
+def _one_line(text: str, style: str) -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _bar(view: JobView, width: int) -> Text:
+    done, active, rest = shares(view, width)
     failed = view.state in ("Failed", "FailureTarget")
     return Text.assemble(
         ("━" * done, "green"), ("━" * active, "cyan"), ("━" * rest, "red" if failed else "bright_black")

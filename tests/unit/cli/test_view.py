@@ -1,6 +1,7 @@
 """What is shown of a Job."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def condition(kind: str, reason: str = "", message: str = "") -> Condition:
     return Condition(type=kind, status="True", reason=reason, message=message, last_transition_time=NOON)
 
 
-def view(**fields: object) -> JobView:
+def view(**fields: Any) -> JobView:
     base = JobView(Key("default", "pi"), 4, 2, 0, 0, 0, 0, "Running", "", None, None)
     return base._replace(**fields)
 
