@@ -1,0 +1,118 @@
+"""The Job controller on an embedded cluster, in virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import yaml
+
+from controllers.job.controller import Options, setup
+from controllers.job.pods import is_active, is_tracked
+from kcr.api.batch import Job
+from kcr.api.conditions import is_true
+from kcr.api.core import Event, Pod
+from kcr.client import Client, Transport
+from kcr.clock import Clock
+from kcr.embedded import EmbeddedCluster
+from kcr.manager import Manager
+
+EXAMPLES = "examples"
+
+
+@asynccontextmanager
+async def job_controller(
+    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, seed: int = 1, **options: Any
+) -> AsyncIterator[Manager]:
+    """Run the Job controller for as long as the context lives; it ends as a process does that is told to."""
+    manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
+    manager.embedded = True
+    setup(manager, Options(**options))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(manager.run())
+        try:
+            await manager.wait_ready()
+            yield manager
+        finally:
+            running.cancel()
+
+
+def manifest(name: str = "pi", *, containers: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:
+    """A Job whose pods never restart; fields of its spec by their names on the wire."""
+    policy = spec.pop("restartPolicy", "Never")
+    annotations = spec.pop("annotations", {})
+    pod = {"restartPolicy": policy, "containers": containers or [{"name": "c", "image": "busybox"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {**spec, "template": {"metadata": {"annotations": annotations}, "spec": pod}},
+    }
+
+
+def example(name: str) -> dict[str, Any]:
+    """The Job in one of the manifests in examples/."""
+    with open(f"{EXAMPLES}/{name}.yaml") as file:
+        loaded: dict[str, Any] = yaml.safe_load(file)
+    return loaded
+
+
+async def create(client: Client, job: Mapping[str, Any]) -> Job:
+    return await client.create_manifest(Job, job, "default")
+
+
+async def read(client: Client, name: str = "pi") -> Job:
+    return await client.get(Job, name, "default")
+
+
+async def pods_of(client: Client, name: str = "pi") -> tuple[Pod, ...]:
+    return await client.list(Pod, "default", labels=f"batch.kubernetes.io/job-name={name}")
+
+
+async def events_of(client: Client, name: str = "pi") -> list[tuple[str, str]]:
+    events = await client.list(Event, "default", fields=f"involvedObject.kind=Job,involvedObject.name={name}")
+    return [(event.reason, event.message) for event in events]
+
+
+def conditions(job: Job) -> list[tuple[str, str]]:
+    """The conditions that hold, with their reasons."""
+    return [(found.type, found.reason) for found in job.status.conditions if found.status == "True"]
+
+
+def has_ended(job: Job) -> bool:
+    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
+
+
+async def ended(client: Client, name: str = "pi") -> Job | None:
+    """The Job once it has ended; for `eventually`."""
+    job = await read(client, name)
+    return job if has_ended(job) else None
+
+
+def counters(job: Job) -> tuple[int, int | None, int | None, int, int]:
+    """Active, ready, terminating, succeeded, failed."""
+    status = job.status
+    return status.active, status.ready, status.terminating, status.succeeded, status.failed
+
+
+class Crowd:
+    """Watches how many pods of a Job are active, and how many there ever were."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._store = manager.store(Pod)
+        self.most = 0
+        self.names: set[str] = set()
+
+    def look(self) -> None:
+        pods = self._store.list()
+        self.most = max(self.most, sum(map(is_active, pods)))
+        self.names |= {pod.metadata.name for pod in pods}
+
+
+def nothing_left_behind(pods: tuple[Pod, ...]) -> bool:
+    """Whether no pod is held by the tracking finalizer."""
+    return not any(map(is_tracked, pods))
+
+
+Check = Callable[[], bool]
