@@ -1,0 +1,160 @@
+"""Kubernetes controllers in Python.
+
+A controller brings the world towards what an object asks for. Its author writes one coroutine, `reconcile`,
+which is given the key of an object that may have changed, looks at the world as it is, and does what is
+missing. Everything else is here:
+
+```python
+import kcr
+from kcr.api.core import Pod
+
+
+class WebsiteSpec(kcr.Object):
+    image: str
+    replicas: int = 1
+
+
+class Website(kcr.Resource, api_version="example.dev/v1", plural="websites"):
+    spec: WebsiteSpec
+
+
+class WebsiteReconciler:
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client  # asks the server
+        self._websites = manager.store(Website)  # a copy, kept right by a watch
+        self._pods = manager.store(Pod)
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        website = self._websites.get(key)
+        if website is None:
+            return kcr.Result()
+        pods = self._pods.by_index("owner", website.metadata.uid)
+        ...
+        return kcr.Result()
+
+
+def setup(manager: kcr.Manager) -> None:
+    manager.add_controller(
+        "website",
+        WebsiteReconciler(manager),
+        watches=[kcr.watch(Website), kcr.owned(Pod, by=Website)],
+        workers=10,
+    )
+```
+
+The path of a change: the server's watch feeds a *store*, the store's handlers put a *key* into a *work queue*, a
+*worker* takes it and reconciles, and what it writes comes back as the next change. A key is never in two
+pairs of hands, one that changed five times comes once, and one that failed comes back later and later.
+
+- Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`.
+- `Client` always talks to the server; cached reads are `Manager.store`.
+- `Manager` owns what runs: informers first, then controllers, and all of it backwards at the end.
+- Failures are one tree, `KcrError`: `ApiError` when the server said no, `TransportError` when nobody knows
+  whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
+- `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kcr.api.meta import Key, Object, ObjectMeta, OwnerReference, Resource
+    from kcr.client import Client, HttpTransport
+    from kcr.clock import Clock, SystemClock
+    from kcr.controller import Controller, Reconciler, Result, Source, owned, watch
+    from kcr.dependents import controller_reference, is_controlled_by, slow_start
+    from kcr.errors import (
+        AlreadyExistsError,
+        ApiError,
+        BadRequestError,
+        ConfigError,
+        ConflictError,
+        ForbiddenError,
+        GoneError,
+        InvalidError,
+        KcrError,
+        NotFoundError,
+        NotSyncedError,
+        ServerError,
+        TerminalError,
+        TooManyRequestsError,
+        TransportError,
+        UnauthorizedError,
+    )
+    from kcr.events import EventRecorder
+    from kcr.expectations import Expectations
+    from kcr.informer import Handler, Informer, Store
+    from kcr.manager import Manager
+    from kcr.workqueue import RateLimiter, WorkQueue
+
+__all__ = [
+    "AlreadyExistsError",
+    "ApiError",
+    "BadRequestError",
+    "Client",
+    "Clock",
+    "ConfigError",
+    "ConflictError",
+    "Controller",
+    "EventRecorder",
+    "Expectations",
+    "ForbiddenError",
+    "GoneError",
+    "Handler",
+    "HttpTransport",
+    "Informer",
+    "InvalidError",
+    "KcrError",
+    "Key",
+    "Manager",
+    "NotFoundError",
+    "NotSyncedError",
+    "Object",
+    "ObjectMeta",
+    "OwnerReference",
+    "RateLimiter",
+    "Reconciler",
+    "Resource",
+    "Result",
+    "ServerError",
+    "Source",
+    "Store",
+    "SystemClock",
+    "TerminalError",
+    "TooManyRequestsError",
+    "TransportError",
+    "UnauthorizedError",
+    "WorkQueue",
+    "controller_reference",
+    "is_controlled_by",
+    "owned",
+    "slow_start",
+    "watch",
+]
+
+# Where the names live. They are imported when first used: the pytest plugin and the command line import this
+# package in every process, and the HTTP client alone takes a sixth of a second.
+_HOMES = {
+    "kcr.api.meta": {"Key", "Object", "ObjectMeta", "OwnerReference", "Resource"},
+    "kcr.client": {"Client", "HttpTransport"},
+    "kcr.clock": {"Clock", "SystemClock"},
+    "kcr.controller": {"Controller", "Reconciler", "Result", "Source", "owned", "watch"},
+    "kcr.dependents": {"controller_reference", "is_controlled_by", "slow_start"},
+    "kcr.events": {"EventRecorder"},
+    "kcr.expectations": {"Expectations"},
+    "kcr.informer": {"Handler", "Informer", "Store"},
+    "kcr.manager": {"Manager"},
+    "kcr.workqueue": {"RateLimiter", "WorkQueue"},
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'kcr' has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), "kcr.errors")
+    value = globals()[name] = getattr(importlib.import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,7 +14,7 @@ _log = structlog.get_logger()
 
 # How long running reconciles may go on once the controller is told to stop. Together with the last events
 # it must fit into the five seconds a process has to end in.
-GRACE_SECONDS = 2.5
+GRACE_SECONDS = 2.0
 
 
 class Controller:

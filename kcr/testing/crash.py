@@ -6,9 +6,13 @@ What is cut is the wire, not the tasks: cancelling alone is no crash, because `f
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
-from kcr.client.transport import Request, Response, Transport
 from kcr.errors import TransportError
+
+if TYPE_CHECKING:
+    # Not at run time: the pytest plugin imports this package in every project, and the client brings aiohttp.
+    from kcr.client import Request, Response, Transport
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -21,7 +25,7 @@ class CrashingTransport:
         crashed: Done once the wire is cut: nothing more is sent or answered.
     """
 
-    def __init__(self, inner: Transport) -> None:
+    def __init__(self, inner: "Transport") -> None:
         self._inner = inner
         self._crash_after: int | None = None
         self._lost_replies: set[int] = set()
@@ -38,12 +42,12 @@ class CrashingTransport:
         """Let write number `write` (from 1) happen, and its answer be lost: the caller sees a TransportError."""
         self._lost_replies.add(write)
 
-    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+    def send(self, request: "Request") -> AbstractAsyncContextManager["Response"]:
         """Send one request, or hang for ever after the crash."""
         return self._send(request)
 
     @asynccontextmanager
-    async def _send(self, request: Request) -> AsyncIterator[Response]:
+    async def _send(self, request: "Request") -> AsyncIterator["Response"]:
         await self._hang_if_crashed()
         async with self._inner.send(request) as response:
             if request.method in _WRITES:
@@ -66,7 +70,7 @@ class CrashingTransport:
 class _CrashingResponse:
     """An answer that stops in the middle when the process that reads it dies."""
 
-    def __init__(self, inner: Response, hang_if_crashed: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, inner: "Response", hang_if_crashed: Callable[[], Awaitable[None]]) -> None:
         self._inner = inner
         self._hang_if_crashed = hang_if_crashed
 

@@ -1,0 +1,27 @@
+import subprocess
+import sys
+
+import kcr
+
+
+def test_every_public_name_is_there() -> None:
+    assert kcr.__all__ == sorted(kcr.__all__)
+    for name in kcr.__all__:
+        assert getattr(kcr, name).__name__ == name
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(kcr, "Cache")
+
+
+def test_import_brings_neither_kubernetes_asyncio_nor_aiohttp() -> None:
+    code = "import sys, kcr, kcr.testing.plugin; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"kubernetes_asyncio", "aiohttp", "msgspec"} & set(loaded)
+
+
+def test_every_public_name_comes_without_kubernetes_asyncio() -> None:
+    code = "import sys; from kcr import *; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "kcr.manager" in loaded
+    assert "kubernetes_asyncio" not in loaded
