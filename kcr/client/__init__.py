@@ -2,6 +2,7 @@
 
 from kcr.client.client import Client
 from kcr.client.cluster import ClusterConfig, Pem
+from kcr.client.config import load_config
 from kcr.client.credentials import Credential, Credentials, FixedCredentials
 from kcr.client.http import HttpTransport
 from kcr.client.limiter import RateLimit
@@ -19,4 +20,5 @@ __all__ = [
     "Request",
     "Response",
     "Transport",
+    "load_config",
 ]

@@ -1,6 +1,5 @@
 """Which server to talk to, and as whom: the value that configuration ends in."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -75,6 +74,6 @@ class ClusterConfig:
     verify: bool = True
     server_name: str = ""
     proxy: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: tuple[tuple[str, str], ...] = ()
     compression: bool = True
     namespace: str = "default"

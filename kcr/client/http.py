@@ -57,7 +57,7 @@ class HttpTransport:
             ConfigError: A certificate or key is unusable.
         """
         self._config = config
-        self._headers = {"User-Agent": user_agent, "Accept-Encoding": _encoding(config), **config.headers}
+        self._headers = (("User-Agent", user_agent), ("Accept-Encoding", _encoding(config)), *config.headers)
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         # What the TLS context was made from, and when its files were last looked at.
         self._made_from = (tls.modified(config), "")
@@ -109,9 +109,9 @@ class HttpTransport:
 
     async def _attempt(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
         session = self._session_for(credential)
-        headers = {**self._headers, **request.headers}
+        headers = request.headers
         if credential.authorization:
-            headers["Authorization"] = credential.authorization
+            headers = {**headers, "Authorization": credential.authorization}
         timeout = aiohttp.ClientTimeout(
             total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
         )
@@ -142,7 +142,11 @@ class HttpTransport:
                 limit=0, ssl=self._tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=_socket
             )
             self._session = aiohttp.ClientSession(
-                connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+                connector=connector,
+                headers=self._headers,
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=True,
             )
         return self._session
 
