@@ -1,0 +1,300 @@
+"""Runs the pods of one node: carries out what `decide` says, and writes what has become of it.
+
+A pod has a task only while there is something to do for it. Between, it has at most a timer: its runs tell
+when they end, and the feed tells when the object changes.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from random import Random
+from typing import Literal
+
+import structlog
+
+from kcr.api.meta import whole_seconds
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.embedded.node.containers import Running, Waiting, backed_off, ended, held, started
+from kcr.embedded.node.decide import (
+    Action,
+    BackOff,
+    Kill,
+    Remove,
+    Start,
+    Stop,
+    Terminate,
+    begins,
+    decide,
+    wake_at,
+)
+from kcr.embedded.node.events import Events
+from kcr.embedded.node.life import PodLife, Stopping, is_over
+from kcr.embedded.node.logs import Logs
+from kcr.embedded.node.place import Place
+from kcr.embedded.node.pods import Container, RunnablePod, RunnableStatus, has_ended
+from kcr.embedded.node.recall import recalled
+from kcr.embedded.node.report import report
+from kcr.embedded.node.runtime import Exit, Held, Runtime
+from kcr.errors import ApiError, ConflictError, InvalidError, NotFoundError, TransportError
+
+RETRY_SECONDS = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Kubelet:
+    """Looks after the pods that are bound to the node."""
+
+    def __init__(  # noqa: PLR0913  # what a node is made of
+        self,
+        client: Client,
+        runtime: Runtime,
+        events: Events,
+        logs: Logs,
+        group: asyncio.TaskGroup,
+        *,
+        clock: Clock,
+        random: Random,
+        place: Place,
+        fast: bool = False,
+    ) -> None:
+        """Make a kubelet.
+
+        Args:
+            client: How to reach the server.
+            runtime: Runs the containers.
+            events: Where to tell people.
+            logs: What the containers print; dropped with their pods.
+            group: Owns the work under way.
+            clock: For the times in a status.
+            random: Makes the names of runs.
+            place: Where the node is.
+            fast: Whether to skip writing what lasts no time before the first start.
+        """
+        self._client = client
+        self._runtime = runtime
+        self._events = events
+        self._logs = logs
+        self._group = group
+        self._clock = clock
+        self._random = random
+        self._place = place
+        self._fast = fast
+        self._loop = asyncio.get_running_loop()
+        # Every pod of this node whose object exists, by uid, ended ones included: what has been written to
+        # them may still come back as an event, which must not be taken for a new pod.
+        self._lives: dict[str, PodLife] = {}
+        # The pods that a task works on. An event that comes meanwhile is seen by that task.
+        self._busy: set[str] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._pulled: set[str] = set()
+        self._addresses = 0
+
+    def observe(self, pod: RunnablePod) -> None:
+        """Take note of a pod as it is now."""
+        if pod.spec.node_name != self._place.name:
+            return
+        life = self._lives.get(pod.metadata.uid)
+        if life is None:
+            life = self._lives[pod.metadata.uid] = self._accept(pod)
+            self._poke(life)
+            return
+        before, life.pod = life.pod, pod
+        if _asks_anew(life, before):
+            self._hurry(life)
+            self._poke(life)
+
+    def forget(self, uid: str) -> None:
+        """Take note that a pod's object is gone: what runs of it is stopped, silently."""
+        life = self._lives.pop(uid, None)
+        if life is not None:
+            life.gone = True
+            if life.stopping is not None:
+                life.stopping = life.stopping._replace(kill_at=self._loop.time())
+            self._poke(life)
+        self._logs.drop(uid)
+
+    def _accept(self, pod: RunnablePod) -> PodLife:
+        now, moment = self._loop.time(), self._clock.now()
+        begun = pod.status.start_time
+        age = 0.0 if begun is None else max((moment - begun).total_seconds(), 0.0)
+        return PodLife(
+            pod=pod,
+            containers=recalled(pod, moment, now),
+            accepted_at=now - age,
+            start_time=begun or whole_seconds(moment),
+            ip=pod.status.pod_ip or self._next_address(),
+        )
+
+    def _next_address(self) -> str:
+        if self._place.shared:
+            return self._place.ip
+        self._addresses += 1
+        return f"10.244.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+
+    def _hurry(self, life: PodLife) -> None:
+        """Shorten the time that a pod on its way to its end has left, when a deletion allows it less."""
+        grace = life.pod.metadata.deletion_grace_period_seconds
+        if life.stopping is not None and grace is not None:
+            sooner = min(life.stopping.kill_at, self._loop.time() + grace)
+            life.stopping = life.stopping._replace(kill_at=sooner)
+
+    def _poke(self, life: PodLife) -> None:
+        """See to it that somebody looks at the pod."""
+        if life.uid not in self._busy:
+            self._busy.add(life.uid)
+            self._group.create_task(self._look_after(life))
+
+    async def _look_after(self, life: PodLife) -> None:
+        """Do what there is to do for a pod, one thing after the other, and set its timer."""
+        timer = self._timers.pop(life.uid, None)
+        if timer is not None:
+            timer.cancel()
+        try:
+            again = await self._work_off(life)
+        finally:
+            self._busy.discard(life.uid)
+        if again is not None:
+            self._timers[life.uid] = self._loop.call_at(again, self._poke, life)
+
+    async def _work_off(self, life: PodLife) -> float | None:
+        """Return when to look again, or None for not before something happens.
+
+        What has changed is written before anything else is done: between the comparison, the decision and
+        the return nothing is awaited, so no change goes unseen.
+        """
+        while True:
+            now = self._loop.time()
+            status = self._news(life, now)
+            if status is not None:
+                done = await self._write(life, status)
+            elif (action := decide(life, now)) is not None:
+                done = await self._act(life, action)
+            else:
+                break
+            if not done:
+                return self._loop.time() + RETRY_SECONDS
+        if is_over(life):
+            self._runtime.release(life.uid)
+        return wake_at(life, now)
+
+    def _news(self, life: PodLife, now: float) -> RunnableStatus | None:
+        """Return the status to write, or None when the server has it."""
+        if life.gone or not life.containers or (self._fast and begins(life, now)):
+            return None
+        status = report(life, self._place.ip, self._clock.now(), now)
+        return None if status == life.reported else status
+
+    async def _write(self, life: PodLife, status: RunnableStatus) -> bool:
+        """Write a status, and return whether the server has answered."""
+        patch = {"metadata": {"uid": life.uid}, "status": status}
+        try:
+            await self._client.strategic_patch(RunnablePod, life.pod.key, patch, subresource="status")
+        except NotFoundError:
+            life.gone = True
+        except InvalidError as error:
+            _log.warning("status refused", pod=str(life.pod.key), cause=error.message)
+        except (ApiError, TransportError) as error:
+            _log.debug("status not written", pod=str(life.pod.key), cause=str(error))
+            return False
+        life.reported = status
+        return True
+
+    async def _act(self, life: PodLife, action: Action) -> bool:
+        """Carry out an action, and return whether it is done."""
+        match action:
+            case Start(name):
+                await self._start(life, name)
+            case BackOff(name):
+                life.containers[name] = backed_off(life.containers[name])
+                where = f"{life.pod.metadata.name}_{life.pod.metadata.namespace}({life.uid})"
+                message = f"Back-off restarting failed container {name} in pod {where}"
+                self._events.record(life.pod, "BackOff", message, type_="Warning", container=name)
+            case Stop(seconds, reason, message):
+                life.stopping = Stopping(self._loop.time() + seconds, reason, message)
+                if reason:
+                    self._events.record(life.pod, reason, message)
+            case Terminate(names):
+                self._end(life, names, "TERM")
+            case Kill(names):
+                self._end(life, names, "KILL")
+            case Remove():
+                return await self._remove(life)
+        return True
+
+    async def _start(self, life: PodLife, name: str) -> None:
+        before = life.containers[name]
+        attempt = before.restarts + (0 if isinstance(before.state, Waiting) else 1)
+        exited = partial(self._exited, life, name, attempt)
+        result = await self._runtime.start(life.pod, before.container, attempt, exited)
+        now, moment = self._loop.time(), self._clock.now()
+        match result:
+            case Held():
+                life.containers[name] = held(before, result, now)
+            case Exit():
+                life.containers[name] = ended(before, result, life.pod.spec.restart_policy, moment, now)
+                self._tell_start(life.pod, before.container, result)
+            case run:
+                identity = f"kcr://{self._random.getrandbits(256):064x}"
+                running = Running(run, identity, moment, now, now + run.ready_after_seconds)
+                life.containers[name] = started(before, running)
+                self._tell_start(life.pod, before.container, None)
+
+    def _exited(self, life: PodLife, name: str, attempt: int, exit_: Exit) -> None:
+        """Take note that a run has ended."""
+        before = life.containers[name]
+        if before.restarts == attempt and isinstance(before.state, Running):
+            policy = life.pod.spec.restart_policy
+            life.containers[name] = ended(before, exit_, policy, self._clock.now(), self._loop.time())
+            self._poke(life)
+
+    def _end(self, life: PodLife, names: Iterable[str], how: Literal["TERM", "KILL"]) -> None:
+        for name in names:
+            running = life.running()[name]
+            if not running.asked and not life.gone:
+                self._events.record(life.pod, "Killing", f"Stopping container {name}", container=name)
+            # Noted first: a simulated run may end while it is being asked to.
+            life.containers[name] = life.containers[name]._replace(state=running._replace(asked=how))
+            if how == "TERM":
+                running.run.terminate()
+            else:
+                running.run.kill()
+
+    async def _remove(self, life: PodLife) -> bool:
+        try:
+            await self._client.delete(RunnablePod, life.pod.key, uid=life.uid, grace_period_seconds=0)
+        except (NotFoundError, ConflictError):
+            pass  # it is gone, or another one has its name
+        except (ApiError, TransportError):
+            return False
+        life.removed = True
+        return True
+
+    def _tell_start(self, pod: RunnablePod, container: Container, failure: Exit | None) -> None:
+        image, policy = container.image or "", container.image_pull_policy
+        tell = partial(self._events.record, pod, container=container.name)
+        if policy == "Always" or (policy != "Never" and image not in self._pulled):
+            tell("Pulling", f'Pulling image "{image}"')
+            pulled = "in 0s (0s including waiting). Image size: 0 bytes."
+            tell("Pulled", f'Successfully pulled image "{image}" {pulled}')
+        else:
+            tell("Pulled", f'Container image "{image}" already present on machine')
+        self._pulled.add(image)
+        tell("Created", f"Created container: {container.name}")
+        if failure is not None and failure.reason == "StartError":
+            tell("Failed", f"Error: {failure.message}", type_="Warning")
+        else:
+            tell("Started", f"Started container {container.name}")
+
+
+def _asks_anew(life: PodLife, before: RunnablePod) -> bool:
+    """Return whether an update changes what is to be done; most are our own writes coming back."""
+    old, new = before.metadata, life.pod.metadata
+    if has_ended(life.pod) and not is_over(life):
+        return True
+    return (
+        (old.deletion_timestamp is None) != (new.deletion_timestamp is None)
+        or old.deletion_grace_period_seconds != new.deletion_grace_period_seconds
+        or before.spec.active_deadline_seconds != life.pod.spec.active_deadline_seconds
+    )

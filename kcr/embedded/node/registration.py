@@ -1,0 +1,90 @@
+"""The Node object: what the machine says of itself."""
+
+import asyncio
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+
+from kcr.api.core import Node as NodeObject
+from kcr.api.meta import Key, whole_seconds
+from kcr.client import Client
+from kcr.errors import AlreadyExistsError, ApiError, TransportError
+
+RETRY_SECONDS = 1.0
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def node_labels(name: str) -> dict[str, str]:
+    """Return the labels that every node carries."""
+    machine = platform.machine()
+    return {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": platform.system().lower(),
+        "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
+    }
+
+
+def node_manifest(name: str, ip: str, version: str, moment: datetime) -> dict[str, object]:
+    """Return the whole Node object.
+
+    Args:
+        name: The node's name.
+        ip: Its address.
+        version: The version it reports: the server's.
+        moment: When its conditions were found true.
+    """
+    labels, resources = node_labels(name), {"cpu": "64", "memory": "256Gi", "pods": "100000"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {"kcr.dev/simulated": "true"}},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [{"type": "InternalIP", "address": ip}, {"type": "Hostname", "address": name}],
+            "conditions": [_condition(*said, moment) for said in _CONDITIONS],
+            "nodeInfo": {
+                "kubeletVersion": version,
+                "kubeProxyVersion": "",
+                "containerRuntimeVersion": f"kcr://{version.removeprefix('v')}",
+                "osImage": platform.system(),
+                "operatingSystem": labels["kubernetes.io/os"],
+                "architecture": labels["kubernetes.io/arch"],
+                "kernelVersion": platform.release(),
+                "bootID": "",
+                "machineID": "",
+                "systemUUID": "",
+            },
+        },
+    }
+
+
+_CONDITIONS = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+def _condition(kind: str, status: str, reason: str, message: str, moment: datetime) -> Mapping[str, object]:
+    now = whole_seconds(moment)
+    return {
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastHeartbeatTime": now, "lastTransitionTime": now,
+    }  # fmt: skip
+
+
+async def register(client: Client, name: str, ip: str, moment: datetime) -> None:
+    """Create the Node object, or renew its status; tried until the server takes it."""
+    while True:
+        try:
+            manifest = node_manifest(name, ip, await client.server_version(), moment)
+            with suppress(AlreadyExistsError):
+                await client.create_manifest(NodeObject, manifest)
+            await client.merge_patch(NodeObject, Key("", name), {"status": manifest["status"]}, subresource="status")
+        except (ApiError, TransportError):
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return
