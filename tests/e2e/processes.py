@@ -1,0 +1,49 @@
+"""A process of `kcr`, and what it has printed so far."""
+
+import asyncio
+import re
+import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from kcr.testing import eventually
+
+ROOT = Path(__file__).parents[2]
+Start = Callable[..., AbstractAsyncContextManager["Running"]]
+
+
+class Running:
+    """A process, and what it has printed so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process, stdout: Path, stderr: Path) -> None:
+        self.process = process
+        self._stdout = stdout
+        self._stderr = stderr
+
+    @property
+    def out(self) -> str:
+        return self._stdout.read_text(encoding="utf-8")
+
+    @property
+    def err(self) -> str:
+        return self._stderr.read_text(encoding="utf-8")
+
+    async def kubeconfig(self) -> Path:
+        """Wait until `kcr dev` serves, and return the kubeconfig that it names."""
+
+        def named() -> str:
+            assert self.process.returncode is None, self.err
+            found = re.search(r"kubectl --kubeconfig (\S+) get", self.err)
+            return found[1] if found else ""
+
+        return Path(await eventually(named))
+
+    async def end(self) -> int:
+        """Wait for the process to end, and return its exit code."""
+        return await self.process.wait()
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal, and return the exit code."""
+        self.process.send_signal(number)
+        return await self.end()

@@ -1,0 +1,101 @@
+"""`kcr dev` as a process."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from kcr.testing import eventually
+from tests.e2e.processes import Start
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      terminationGracePeriodSeconds: 1
+      restartPolicy: {policy}
+      containers: [{{name: main, image: busybox, command: [sh, -c, {script!r}]}}]
+"""
+
+
+def manifest(tmp_path: Path, name: str, script: str, policy: str = "Never") -> str:
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(JOB.format(name=name, script=script, policy=policy), encoding="utf-8")
+    return str(path)
+
+
+def is_alive(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+
+
+async def test_pi_is_printed_with_2000_digits(kcr: Start) -> None:
+    async with kcr("dev", "-f", "examples/pi-python.yaml", "--wait") as dev:
+        assert await dev.end() == 0, dev.err
+        assert dev.out.startswith("3.14159265358979")
+        assert len(dev.out) == len("3.") + 1999 + len("\n")
+        assert "job pi: Complete: 0 active (0 ready), 1/1 succeeded, 0 failed" in dev.err
+        assert "without isolation" in dev.err
+
+
+async def test_failed_job_shows_exit_code_stderr_and_reason(kcr: Start, tmp_path: Path) -> None:
+    async with kcr("dev", "-f", manifest(tmp_path, "bad", "echo no such digits >&2; exit 3"), "--wait") as dev:
+        assert await dev.end() == 1, dev.err
+        assert dev.out == "no such digits\n"
+        assert "job bad: Failed (BackoffLimitExceeded: Job has reached the specified backoff limit)" in dev.err
+
+
+async def test_logs_of_several_jobs_say_whose_they_are(kcr: Start, tmp_path: Path) -> None:
+    files = [manifest(tmp_path, "one", "echo 1"), manifest(tmp_path, "two", "echo 2")]
+    async with kcr("dev", "-f", files[0], "-f", files[1], "--wait") as dev:
+        assert await dev.end() == 0, dev.err
+        lines = sorted(dev.out.splitlines())
+        assert [line.split(" | ")[1] for line in lines] == ["1", "2"]
+        assert [line[:4] for line in lines] == ["one-", "two-"]
+
+
+async def test_invalid_job_is_refused_by_file_object_and_field(kcr: Start, tmp_path: Path) -> None:
+    path = manifest(tmp_path, "bad", "true", policy="Always")
+    async with kcr("dev", "-f", path, "--wait") as dev:
+        assert await dev.end() == 1
+        line = dev.err.splitlines()[-1]
+        assert line.startswith(f"kcr: {path}: Job bad: spec.template.spec.restartPolicy: ")
+
+
+async def test_port_in_use_is_one_line(kcr: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        async with kcr("dev", "--port", str(port)) as dev:
+            assert await dev.end() == 1
+            assert dev.err == (
+                f"kcr: cannot listen on port {port} of 127.0.0.1: Address already in use: name another with --port\n"
+            )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_signal_leaves_neither_process_nor_kubeconfig(kcr: Start, tmp_path: Path, number: signal.Signals) -> None:
+    pids = tmp_path / "pids"
+    script = f"sleep 1000 & echo $$ $! > {pids}; wait"
+    async with kcr("dev", "-f", manifest(tmp_path, "long", script)) as dev:
+        kubeconfig = await dev.kubeconfig()
+        assert kubeconfig.stat().st_mode & 0o777 == 0o600
+        await eventually(lambda: pids.exists() and pids.read_text(encoding="utf-8").strip())
+        assert await dev.stop(number) == 0
+        assert "Traceback" not in dev.err
+        assert not kubeconfig.exists()
+        assert not any(is_alive(int(pid)) for pid in pids.read_text(encoding="utf-8").split())
+
+
+async def test_interrupted_wait_is_no_success(kcr: Start, tmp_path: Path) -> None:
+    async with kcr("dev", "-f", manifest(tmp_path, "long", "sleep 1000"), "--wait") as dev:
+        await eventually(lambda: "job long: Running: 1 active" in dev.err)
+        assert await dev.stop(signal.SIGINT) == 130

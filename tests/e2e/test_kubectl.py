@@ -1,0 +1,112 @@
+"""The real kubectl on `kcr dev`, as the README's tour goes."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from kcr.testing import eventually
+from tests.e2e.processes import ROOT, Start
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(120),
+    pytest.mark.asyncio,
+    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
+]
+
+
+class Kubectl:
+    """Calls kubectl with the kubeconfig of one cluster."""
+
+    def __init__(self, kubeconfig: Path, environment: Mapping[str, str]) -> None:
+        self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
+
+    async def start(self, command: str) -> asyncio.subprocess.Process:
+        """Start a command that goes on until it is killed."""
+        return await asyncio.create_subprocess_exec(
+            "kubectl", *command.split(), cwd=ROOT, env=self._environment,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+
+    async def __call__(self, command: str, *, code: int = 0) -> str:
+        """Run a command, check its exit code, and return what it printed, stderr included."""
+        process = await self.start(command)
+        text = (await process.communicate())[0].decode()
+        assert process.returncode == code, text
+        return text
+
+
+@pytest_asyncio.fixture
+async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with kcr("dev", "--runtime", "process") as dev:
+        yield Kubectl(await dev.kubeconfig(), environment)
+
+
+async def test_tour_of_the_readme_works(kubectl: Kubectl) -> None:
+    assert await kubectl("apply -f examples/pi-python.yaml") == "job.batch/pi created\n"
+    assert await kubectl("wait --for=condition=complete job/pi --timeout=60s") == "job.batch/pi condition met\n"
+    listed = await kubectl("get jobs,pods -o wide")
+    assert "job.batch/pi" in listed
+    assert "Complete" in listed
+    assert "1/1" in listed
+    assert "kcr-node-0" in listed
+    assert "Completed" in listed
+    assert (await kubectl("logs job/pi")).startswith("3.14159265358979")
+    assert await kubectl("apply -f examples/pi-python.yaml") == "job.batch/pi unchanged\n"
+    assert await kubectl("delete job pi") == 'job.batch "pi" deleted\n'
+
+    async def no_pods_left() -> bool:
+        return (await kubectl("get pods")).startswith("No resources found")
+
+    await eventually(no_pods_left)
+
+
+async def test_describe_tells_a_jobs_story(kubectl: Kubectl) -> None:
+    await kubectl("create -f examples/hello-job.yaml")
+    await kubectl("wait --for=condition=complete job/job-example --timeout=60s")
+
+    async def story_told() -> bool:
+        text = await kubectl("describe job job-example")
+        assert "Pods Statuses:    0 Active (0 Ready) / 1 Succeeded / 0 Failed" in text
+        assert "Created pod: job-example-" in text
+        return "Job completed" in text
+
+    await eventually(story_told)
+
+
+async def test_pods_selected_by_job_name_are_named(kubectl: Kubectl) -> None:
+    await kubectl("create -f examples/hello-job.yaml")
+    await kubectl("wait --for=condition=complete job/job-example --timeout=60s")
+    selected = "--selector=batch.kubernetes.io/job-name=job-example"
+    name = await kubectl(f"get pods {selected} --output=jsonpath={{.items[*].metadata.name}}")
+    assert name.startswith("job-example-")
+    assert await kubectl(f"logs {name}") == "Hello world!\n"
+    assert "Started container main" in await kubectl(f"describe pod {name}")
+
+
+async def test_invalid_job_is_refused_by_field(kubectl: Kubectl, tmp_path: Path) -> None:
+    invalid = tmp_path / "invalid.yaml"
+    text = (ROOT / "examples/pi.yaml").read_text(encoding="utf-8").replace("Never", "Always")
+    invalid.write_text(text, encoding="utf-8")
+    refused = await kubectl(f"create -f {invalid}", code=1)
+    assert 'The Job "pi" is invalid: spec.template.spec.restartPolicy' in refused
+
+
+async def test_watch_shows_each_step_of_a_pod(kubectl: Kubectl) -> None:
+    process = await kubectl.start("get pods -w")
+    try:
+        await kubectl("create -f examples/hello-job.yaml")
+        assert process.stdout is not None
+        seen: list[str] = []
+        while "Completed" not in seen:
+            line = (await process.stdout.readline()).decode().split()
+            seen.append(line[2])
+        assert seen[0] == "STATUS"
+        assert "Pending" in seen
+    finally:
+        process.kill()
+        await process.wait()
