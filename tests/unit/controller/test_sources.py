@@ -1,0 +1,55 @@
+import pytest
+
+from kcr.api.batch import Job
+from kcr.api.core import Namespace, Pod
+from kcr.api.meta import Key, ObjectMeta, OwnerReference, Resource
+from kcr.controller import owned, watch
+from kcr.controller.sources import Enqueue
+
+LABELLED = watch(Pod, to=lambda pod: (Key(pod.metadata.namespace, name) for name in pod.metadata.labels.values()))
+
+
+def pod(owner: OwnerReference | None = None, **labels: str) -> Pod:
+    owners = () if owner is None else (owner,)
+    return Pod(metadata=ObjectMeta(namespace="default", name="pod", owner_references=owners, labels=labels))
+
+
+def owner(api_version: str, kind: str, *, controller: bool | None = True) -> OwnerReference:
+    return OwnerReference(api_version=api_version, kind=kind, name="owner", uid="1", controller=controller)
+
+
+def test_watched_object_brings_its_own_key() -> None:
+    assert list(watch(Pod).keys(pod())) == [Key("default", "pod")]
+
+
+@pytest.mark.parametrize(
+    ("reference", "by", "keys"),
+    [
+        pytest.param(owner("batch/v1", "Job"), Job, [Key("default", "owner")], id="its-controller"),
+        pytest.param(owner("batch/v1beta1", "Job"), Job, [Key("default", "owner")], id="another-version"),
+        pytest.param(owner("example.dev/v1", "Job"), Job, [], id="another-group"),
+        pytest.param(owner("batch/v1", "CronJob"), Job, [], id="another-kind"),
+        pytest.param(owner("batch/v1", "Job", controller=None), Job, [], id="owner-that-does-not-control"),
+        pytest.param(owner("v1", "Namespace"), Namespace, [Key("", "owner")], id="owner-without-namespace"),
+        pytest.param(None, Job, [], id="no-owner"),
+    ],
+)
+def test_owned_object_brings_its_controllers_key(
+    reference: OwnerReference | None, by: type[Resource], keys: list[Key]
+) -> None:
+    assert list(owned(Pod, by=by).keys(pod(reference))) == keys
+
+
+def test_update_brings_old_and_new_keys_once() -> None:
+    added: list[Key] = []
+    handler = Enqueue(LABELLED.keys, added.append)
+    handler.on_update(pod(one="a", two="b"), pod(one="b", two="c"))
+    assert [key.name for key in added] == ["a", "b", "c"]
+
+
+def test_add_and_delete_bring_the_keys() -> None:
+    added: list[Key] = []
+    handler = Enqueue(LABELLED.keys, added.append)
+    handler.on_add(pod(one="a"), False)
+    handler.on_delete(pod(one="b"))
+    assert [key.name for key in added] == ["a", "b"]

@@ -1,0 +1,86 @@
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from kcr.expectations import Expectations
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+A, NAMESAKE = ("default", "pi", "1"), ("default", "pi", "2")
+Expected = Expectations[tuple[str, str, str]]
+
+
+async def test_nothing_expected_is_met(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    assert expected.expectations_met(A)
+    assert expected.time_left(A) is None
+    expected.creation_observed(A)
+    assert expected.expectations_met(A)
+
+
+@pytest.mark.parametrize(
+    ("expect", "observe"),
+    [
+        pytest.param(Expected.expect_creations, Expected.creation_observed, id="creations"),
+        pytest.param(Expected.expect_deletions, Expected.deletion_observed, id="deletions"),
+    ],
+)
+async def test_writes_are_expected_until_all_are_seen(
+    clock: VirtualClock, expect: Callable[..., None], observe: Callable[..., None]
+) -> None:
+    expected = Expected(clock)
+    expect(expected, A, 3)
+    observe(expected, A)
+    assert not expected.expectations_met(A)
+    observe(expected, A, 2)
+    assert expected.expectations_met(A)
+
+
+async def test_deletions_do_not_stand_for_creations(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 1)
+    expected.deletion_observed(A)
+    assert not expected.expectations_met(A)
+
+
+async def test_new_expectations_replace_the_old(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 5)
+    expected.expect_deletions(A, 1)
+    expected.deletion_observed(A)
+    assert expected.expectations_met(A)
+
+
+async def test_observations_may_outnumber_expectations(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 1)
+    expected.creation_observed(A, 3)
+    assert expected.expectations_met(A)
+    expected.expect_creations(A, 1)
+    assert not expected.expectations_met(A)
+
+
+async def test_namesake_with_another_uid_inherits_nothing(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 1)
+    assert expected.expectations_met(NAMESAKE)
+
+
+async def test_expectations_expire_after_five_minutes(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 1)
+    await clock.advance(299)
+    assert not expected.expectations_met(A)
+    assert expected.time_left(A) == timedelta(seconds=1)
+    await clock.advance(1)
+    assert expected.expectations_met(A)
+    assert expected.time_left(A) == timedelta(0)
+
+
+async def test_forgotten_key_is_met(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 1)
+    expected.forget(A)
+    assert expected.expectations_met(A)
