@@ -1,0 +1,151 @@
+"""Request bodies: JSON or YAML to manifests, and what they must name.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,delete,patch}.go.
+"""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from kcr.embedded.answers import Refused, bad_request, invalid_option
+from kcr.embedded.deletion import POLICIES, DeleteOptions
+from kcr.embedded.fields import forbidden, not_supported
+from kcr.embedded.kinds import Kind
+from kcr.embedded.routes import Query
+from kcr.embedded.strategy import Manifest
+
+LIMIT = 3 * 1024 * 1024
+_ACCEPTED = "application/json, application/yaml"
+
+
+class _Loader(yaml.SafeLoader):
+    """Loads YAML as JSON has it: timestamps stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def media_type(header: str) -> str:
+    """Return the media type of a `Content-Type` header without its parameters; JSON when there is none."""
+    return header.partition(";")[0].strip().lower() or "application/json"
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a body above the limit.
+
+    Raises:
+        Refused: 413.
+    """
+    if len(body) > LIMIT:
+        raise Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
+
+
+def unsupported_media_type(accepted: str = _ACCEPTED) -> Refused:
+    """415: the body is in a form that the server does not read here."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return Refused(415, "UnsupportedMediaType", message)
+
+
+def decoded(body: bytes, content_type: str) -> Any:
+    """Decode a body.
+
+    Raises:
+        Refused: 415, the form is not known.
+        ValueError: It cannot be parsed.
+    """
+    match media_type(content_type):
+        case "application/json":
+            return msgspec.json.decode(body)
+        case "application/yaml":
+            try:
+                return yaml.load(body, _Loader)  # noqa: S506  # a safe loader of our own
+            except yaml.YAMLError as error:
+                raise ValueError(str(error)) from None
+        case _:
+            raise unsupported_media_type()
+
+
+def manifest(kind: Kind, body: bytes, content_type: str) -> Manifest:
+    """Decode the body of a create or update.
+
+    Raises:
+        Refused: 400, it is no object of the kind; 413 and 415.
+    """
+    value = mapping(kind.type.kind, body, content_type)
+    _check_type(kind, value)
+    return value
+
+
+def mapping(kind: str, body: bytes, content_type: str) -> Manifest:
+    """Decode a body that has to be an object, of whatever type; `kind` is for the message.
+
+    Raises:
+        Refused: 400, 413 or 415.
+    """
+    check_size(body)
+    words = f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
+    try:
+        value = decoded(body, content_type)
+    except ValueError as error:
+        raise bad_request(f"{words}: {error}") from None
+    if not isinstance(value, dict):
+        raise bad_request(f"{words}: json: cannot unmarshal into an object")
+    return value
+
+
+def _check_type(kind: Kind, value: Manifest) -> None:
+    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
+    version, name = value.get("apiVersion") or kind.type.api_version, value.get("kind") or kind.type.kind
+    if version != kind.type.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({kind.type.api_version})"
+        )
+    if name != kind.type.kind:
+        wanted = kind.type.kind
+        why = f"converting ({name}) to ({wanted}): unknown conversion"
+        raise bad_request(f'{name} in version "{kind.type.version}" cannot be handled as a {wanted}: {why}')
+
+
+def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:
+    """Return what a DELETE asks for, from its body or, only when there is none, from the query.
+
+    Raises:
+        Refused: 400 or 422, the options make no sense.
+    """
+    if not body:
+        return _options_of({
+            "gracePeriodSeconds": query.integer("gracePeriodSeconds"),
+            "propagationPolicy": query.text("propagationPolicy"),
+            "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
+            "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
+        })  # fmt: skip
+    return _options_of(mapping("DeleteOptions", body, content_type))
+
+
+def _options_of(given: Manifest) -> DeleteOptions:
+    policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
+    dry_run = given.get("dryRun") or []
+    if policy and policy not in POLICIES:
+        raise invalid_option("DeleteOptions", not_supported("propagationPolicy", policy, [*POLICIES, "nil"]))
+    if policy and orphan is not None:
+        words = "orphanDependents and deletionPropagation cannot be both set"
+        raise invalid_option("DeleteOptions", forbidden("propagationPolicy", words))
+    if dry_run not in ([], ["All"]):
+        raise invalid_option("DeleteOptions", not_supported("dryRun", dry_run, ["All"]))
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds")
+    if grace is not None and not isinstance(grace, int):
+        raise bad_request("json: cannot unmarshal into Go struct field DeleteOptions.gracePeriodSeconds of type int64")
+    return DeleteOptions(
+        grace_seconds=grace,
+        policy=policy,
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        dry_run=bool(dry_run),
+    )

@@ -1,0 +1,116 @@
+"""The whole cluster in one context: server, garbage collector, namespace controller, node."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from kcr.client import Client
+from kcr.clock import Clock, SystemClock
+from kcr.embedded.gc import GarbageCollector
+from kcr.embedded.namespaces import NamespaceController
+from kcr.embedded.node import Node
+from kcr.embedded.server import Server
+from kcr.embedded.storage import Storage
+from kcr.embedded.transport import InProcessTransport
+
+if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
+    from kcr.embedded.http import Address
+
+Runtime = Literal["simulated", "process"]
+
+
+class EmbeddedCluster:
+    """A cluster that lives as long as its context.
+
+    Attributes:
+        transport: The way to the server without a socket.
+        client: An admin's client on that transport.
+        server: The API server.
+        node: The one node; None when there is no runtime.
+    """
+
+    def __init__(  # noqa: PLR0913  # each is one independent choice, by name
+        self,
+        *,
+        clock: Clock | None = None,
+        random: random.Random | None = None,
+        runtime: Runtime | None = "simulated",
+        gc: bool = True,
+        legacy_apis: bool = False,
+        on_run: Callable[..., Any] | None = None,
+    ) -> None:
+        """Make a cluster; it runs inside `async with`.
+
+        Args:
+            clock: What time it is; the machine's clock by default.
+            random: Where names and uids come from; a seed makes a whole run repeatable.
+            runtime: How the node runs pods; None for no node at all.
+            gc: Whether dependents of deleted objects are collected and terminating namespaces emptied.
+            legacy_apis: Whether old API versions are served as well; none are so far.
+            on_run: What the simulated runtime asks for the outcome of a container.
+        """
+        self._clock = clock or SystemClock()
+        self._random = random or _unseeded()
+        self.storage = Storage()
+        self.server = Server(self.storage, clock=self._clock, random=self._random)
+        self.transport = InProcessTransport(self.server)
+        self.client = Client(self.transport)
+        self.node = self._node(runtime, on_run)
+        self._gc = gc
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _node(self, runtime: Runtime | None, on_run: Callable[..., Any] | None) -> Node | None:
+        if runtime is None:
+            return None
+        node = Node(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
+        self.server.logs = node.logs
+        return node
+
+    async def __aenter__(self) -> Self:
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.callback(self._stop)
+        if self._gc:
+            self._tasks.append(group.create_task(GarbageCollector(self.server.registry).run(), name="gc"))
+            self._tasks.append(group.create_task(NamespaceController(self.server.registry).run(), name="namespaces"))
+        if self.node is not None:
+            self._tasks.append(group.create_task(self.node.run(), name="node"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if error is not None and not isinstance(error, asyncio.CancelledError):
+            # The caller's own error stays what it is, instead of a member of the task group's.
+            await self._stack.__aexit__(None, None, None)
+            return None
+        return await self._stack.__aexit__(kind, error, trace)
+
+    def _stop(self) -> None:
+        # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.
+        for task in self._tasks:
+            task.cancel()
+        self.server.close()
+
+    async def serve(self, port: int = 0) -> "Address":
+        """Open the TLS listener on 127.0.0.1, for as long as the context lives.
+
+        Args:
+            port: 0 for any free one.
+
+        Raises:
+            OSError: The port is taken.
+            ImportError: The extra `embedded` is not installed.
+        """
+        from kcr.embedded.http import Listener  # noqa: PLC0415  # loads aiohttp's server and cryptography
+
+        listener = Listener(self.server, self._random)
+        self._stack.push_async_callback(listener.close)
+        return await listener.open(port)
+
+
+def _unseeded() -> random.Random:
+    return random.Random()

@@ -1,0 +1,169 @@
+"""What is served: the kinds, their names, and the traits in which they differ."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kcr.api.resources import ResourceType
+from kcr.embedded.batch import JobStrategy
+from kcr.embedded.core import (
+    ConfigMapStrategy,
+    EventStrategy,
+    LeaseStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    PodStrategy,
+    SecretStrategy,
+)
+from kcr.embedded.strategy import Strategy
+
+_EVERY_KIND = ("metadata.name", "metadata.namespace")
+MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+# What each subresource can do, and whose kind it speaks (None: the object's own).
+SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
+    "status": ("get", "patch", "update"),
+    "log": ("get",),
+    "binding": ("create",),
+    "finalize": ("update",),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind as this server serves it.
+
+    Attributes:
+        type: Group, version, kind, plural and scope.
+        strategy: Its defaults, preparation and validation.
+        short_names: What kubectl also calls it.
+        categories: `all` for what `kubectl get all` lists.
+        subresources: Keys of `SUBRESOURCE_VERBS`.
+        fields: Paths that field selectors may name; a path maps to where its value is.
+        unknown_field: The refusal of another path, with `{}` for the path.
+        needs_version: Whether a PUT must name the resourceVersion.
+        put_creates: Whether a PUT of an absent object creates it.
+        delete_answers_object: Whether a DELETE answers with the object, not with a Status.
+        label_name: Whether names are DNS labels instead of subdomains.
+        collectable: Whether the garbage collector's finalizers apply.
+    """
+
+    type: ResourceType
+    strategy: Strategy = field(default_factory=Strategy)
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown_field: str = '"{}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    needs_version: bool = False
+    put_creates: bool = False
+    delete_answers_object: bool = False
+    label_name: bool = False
+    collectable: bool = True
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What can be done with objects of this kind."""
+        return tuple(verb for verb in MAIN_VERBS if verb != "deletecollection" or self.type.plural != "namespaces")
+
+    @cached_property
+    def head(self) -> bytes:
+        """How the JSON of an object begins: kind and apiVersion, which the storage leaves out."""
+        return f'{{"kind":"{self.type.kind}","apiVersion":"{self.type.api_version}",'.encode()
+
+    @property
+    def singular(self) -> str:
+        """The name of one."""
+        return self.type.kind.lower()
+
+    def has_field(self, path: str) -> bool:
+        """Return whether field selectors may name this path."""
+        if path == "metadata.namespace" and not self.type.namespaced:
+            return not self.fields
+        return path in _EVERY_KIND or path in self.fields
+
+
+def _paths(*paths: str, **aliases: str) -> dict[str, tuple[str, ...]]:
+    places = {path: path for path in paths} | {name.replace("__", "."): place for name, place in aliases.items()}
+    return {name: tuple(place.split(".")) for name, place in places.items()}
+
+
+_LABEL_NOT_SUPPORTED = "field label not supported: {}"
+
+_POD_FIELDS = _paths(
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.nominatedNodeName",
+)  # fmt: skip
+_EVENT_FIELDS = _paths(
+    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+    "reason", "reportingComponent", "type", source="source.component",
+)  # fmt: skip
+
+
+def _core(kind: str, plural: str, *, namespaced: bool = True) -> ResourceType:
+    return ResourceType("", "v1", kind, plural, namespaced)
+
+
+NAMESPACES = Kind(
+    _core("Namespace", "namespaces", namespaced=False),
+    NamespaceStrategy(),
+    short_names=("ns",),
+    subresources=("finalize", "status"),
+    fields=_paths("status.phase"),
+    unknown_field=_LABEL_NOT_SUPPORTED,
+    delete_answers_object=True,
+    label_name=True,
+)
+NODES = Kind(
+    _core("Node", "nodes", namespaced=False),
+    NodeStrategy(),
+    short_names=("no",),
+    subresources=("status",),
+    fields=_paths("spec.unschedulable"),
+    unknown_field=_LABEL_NOT_SUPPORTED,
+)
+PODS = Kind(
+    _core("Pod", "pods"),
+    PodStrategy(),
+    short_names=("po",),
+    categories=("all",),
+    subresources=("binding", "log", "status"),
+    fields=_POD_FIELDS,
+    unknown_field=_LABEL_NOT_SUPPORTED,
+    delete_answers_object=True,
+)
+EVENTS = Kind(
+    _core("Event", "events"),
+    EventStrategy(),
+    short_names=("ev",),
+    fields=_EVENT_FIELDS,
+    unknown_field=_LABEL_NOT_SUPPORTED,
+    put_creates=True,
+    collectable=False,
+)
+CONFIG_MAPS = Kind(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), short_names=("cm",))
+SECRETS = Kind(
+    _core("Secret", "secrets"), SecretStrategy(), fields=_paths("type"), unknown_field=_LABEL_NOT_SUPPORTED
+)  # fmt: skip
+SERVICE_ACCOUNTS = Kind(_core("ServiceAccount", "serviceaccounts"), short_names=("sa",), delete_answers_object=True)
+SERVICES = Kind(_core("Service", "services"), short_names=("svc",), categories=("all",), delete_answers_object=True)
+RESOURCE_QUOTAS = Kind(
+    _core("ResourceQuota", "resourcequotas"), short_names=("quota",), subresources=("status",), delete_answers_object=True
+)  # fmt: skip
+LIMIT_RANGES = Kind(_core("LimitRange", "limitranges"), short_names=("limits",), put_creates=True)
+JOBS = Kind(
+    ResourceType("batch", "v1", "Job", "jobs"),
+    JobStrategy(),
+    categories=("all",),
+    subresources=("status",),
+    fields=_paths(status__successful="status.succeeded"),
+    unknown_field='field label "{}" not supported for Job',
+)
+LEASES = Kind(
+    ResourceType("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy(), needs_version=True, put_creates=True
+)  # fmt: skip
+
+KINDS: tuple[Kind, ...] = (
+    CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
+    JOBS, LEASES,
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""From the target of a request to what it is about: kind, namespace, name, subresource; and the query."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from kcr.embedded.answers import bad_request, invalid_option, method_not_allowed, no_such_resource
+from kcr.embedded.fields import not_supported
+from kcr.embedded.kinds import SUBRESOURCE_VERBS, Kind
+
+_FALSE = ("", "0", "false")
+
+
+class Query:
+    """The query of a request. Unknown parameters are ignored."""
+
+    def __init__(self, text: str) -> None:
+        self._values = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
+
+    def text(self, name: str) -> str:
+        """Return a parameter, `""` when it is absent."""
+        return self._values.get(name, "")
+
+    def has(self, name: str) -> bool:
+        """Return whether a parameter is there at all."""
+        return name in self._values
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean: anything but empty, `0` and `false` is true."""
+        return self._values.get(name, "").lower() not in _FALSE
+
+    def integer(self, name: str) -> int | None:
+        """Return a number, None when it is absent.
+
+        Raises:
+            Refused: 400, it is no number.
+        """
+        text = self._values.get(name, "")
+        if not text:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+    def dry_run(self, options: str) -> bool:
+        """Return whether the write is only tried.
+
+        Raises:
+            Refused: 422, the value is unknown; `options` names the options object in the message.
+        """
+        if not (text := self.text("dryRun")):
+            return False
+        if text != "All":
+            raise invalid_option(options, not_supported("dryRun", [text], ["All"]))
+        return True
+
+
+class Route(NamedTuple):
+    """What a path names. `namespace` is `""` for all namespaces, `name` is `""` for the collection."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+
+    @property
+    def is_writable_collection(self) -> bool:
+        """Whether objects can be created and collections deleted here."""
+        return not self.name and (bool(self.namespace) or not self.kind.type.namespaced)
+
+
+class Routes:
+    """Finds the kinds by their paths."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self.kinds = tuple(kinds)
+        self._by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
+        self.groups: Mapping[str, tuple[str, ...]] = {
+            group: tuple(dict.fromkeys(k.type.version for k in self.kinds if k.type.group == group))
+            for group in sorted({k.type.group for k in self.kinds})
+        }
+
+    def find(self, group: str, version: str, steps: list[str]) -> Route:
+        """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
+
+        Raises:
+            Refused: 404, there is no such resource.
+        """
+        steps = [unquote(step) for step in steps]
+        namespace = ""
+        if len(steps) > 2 and steps[0] == "namespaces" and not self._is_own_subresource(group, steps):
+            namespace, steps = steps[1], steps[2:]
+        plural, name, subresource, *more = [*steps, "", "", ""][: max(3, len(steps))]
+        kind = self._by_place.get((group, version, plural))
+        if kind is None or more or "" in steps:
+            raise no_such_resource()
+        if kind.type.namespaced != bool(namespace) and (namespace or name):
+            raise no_such_resource()
+        if subresource and subresource not in kind.subresources:
+            raise no_such_resource()
+        return Route(kind, namespace, name, subresource)
+
+    def _is_own_subresource(self, group: str, steps: list[str]) -> bool:
+        return not group and len(steps) == 3 and steps[2] in ("status", "finalize")
+
+
+def check_method(route: Route, method: str) -> None:
+    """Refuse a method that the path does not support.
+
+    Raises:
+        Refused: 405.
+    """
+    verbs = {
+        "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
+        "DELETE": ("delete", "deletecollection"),
+    }.get(method, ())  # fmt: skip
+    if route.subresource:
+        allowed = any(verb in SUBRESOURCE_VERBS[route.subresource] for verb in verbs)
+    elif route.name:
+        allowed = method != "POST" and bool(verbs)
+    elif method == "DELETE":
+        allowed = route.is_writable_collection and "deletecollection" in route.kind.verbs
+    else:
+        allowed = method == "GET" or (method == "POST" and route.is_writable_collection)
+    if not allowed:
+        raise method_not_allowed()

@@ -1,0 +1,143 @@
+"""The API server: a request in, an answer out, and no socket anywhere."""
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from kcr.client.transport import Request
+from kcr.clock import Clock
+from kcr.embedded import discovery, listing, logs, subresources, writing
+from kcr.embedded.answers import Answer, Refused, json_answer, text_answer
+from kcr.embedded.discovery import Discovery
+from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
+from kcr.embedded.kinds import KINDS, NAMESPACES
+from kcr.embedded.openapi import OpenApi
+from kcr.embedded.registry import Registry
+from kcr.embedded.routes import Query, Route, Routes, check_method
+from kcr.embedded.selection import selection_of
+from kcr.embedded.storage import Storage
+from kcr.embedded.tables import Tabular
+from kcr.embedded.watching import Watch, watch_options
+from kcr.embedded.writing import Write
+
+_HEALTH_PATHS = ("healthz", "livez", "readyz")
+_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_WATCH_SECONDS = (1800, 3600)
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Answers requests from its storage.
+
+    Attributes:
+        registry: Writes of whole objects, for those who live in the same process.
+        logs: Where the logs of pods come from; the node replaces it.
+    """
+
+    def __init__(self, storage: Storage, *, clock: Clock, random: random.Random) -> None:
+        self.registry = Registry(storage, clock=clock, random=random)
+        self.logs: logs.LogSource = logs.NoLogs()
+        self._storage = storage
+        self._clock = clock
+        self._random = random
+        self._routes = Routes(KINDS)
+        self._discovery = Discovery(self._routes)
+        self._openapi = OpenApi(self._routes)
+        self._watches: set[Watch] = set()
+        self._methods: Mapping[str, Callable[[Registry, Write], Answer]] = {
+            "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
+        }  # fmt: skip
+        for name in _FIRST_NAMESPACES:
+            self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
+
+    async def handle(self, request: Request) -> Answer:
+        """Answer one request. What goes wrong is an answer as well, never an exception."""
+        try:
+            return await self._handle(request)
+        except Refused as refused:
+            return refused.answer()
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.target)
+            return Refused(500, "InternalError", "Internal error occurred: see the server's log").answer()
+
+    async def _handle(self, request: Request) -> Answer:
+        url = urlsplit(request.target)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        steps = url.path.removeprefix("/").removesuffix("/").split("/")
+        route = self._route(steps)
+        if route is None:
+            return self._document(request, steps, headers)
+        check_method(route, request.method)
+        query = Query(url.query)
+        form = self._form(headers.get("accept", ""), query)
+        if request.method == "GET":
+            return await self._read(route, query, form)
+        return self._write(request.method, Write(route, query, headers, request.body, form))
+
+    def _route(self, steps: list[str]) -> Route | None:
+        match steps:
+            case ["api", version, _, *_]:
+                return self._routes.find("", version, steps[2:])
+            case ["apis", group, version, _, *_] if group and group in self._routes.groups:
+                return self._routes.find(group, version, steps[3:])
+        return None
+
+    def _document(self, request: Request, steps: list[str], headers: Mapping[str, str]) -> Answer:
+        """Answer for the paths beside the resources; all of them are read only."""
+        match steps[0]:
+            case "version":
+                return discovery.version()
+            case "openapi":
+                return self._openapi.answer(steps)
+            case name if name in _HEALTH_PATHS:
+                return text_answer(200, _health(name, Query(urlsplit(request.target).query)))
+        return self._discovery.answer(steps, headers)
+
+    def _form(self, accept: str, query: Query) -> Form:
+        form = wanted(accept)
+        match form.transformation:
+            case "Table":
+                return Tabular(form.version, query.text("includeObject") or "Metadata", self._clock)
+            case "PartialObjectMetadata" | "PartialObjectMetadataList":
+                return MetadataOnly(form.version)
+        return Plain()
+
+    async def _read(self, route: Route, query: Query, form: Form) -> Answer:
+        if not route.name:
+            if query.flag("watch"):
+                return await self._watch(route, query, form)
+            page = await listing.page(self._storage, route, query)
+            return json_answer(form.many(route.kind, page.metadata, page.records))
+        await self._storage.reach(listing.version_of(query.text("resourceVersion")))
+        record = self.registry.find(route.kind, route.namespace, route.name)
+        if route.subresource == "log":
+            return logs.answer(self.logs, record, query)
+        return json_answer(form.one(record))
+
+    async def _watch(self, route: Route, query: Query, form: Form) -> Answer:
+        options = watch_options(query)
+        watch = Watch(self._storage, route.kind, selection_of(route, query), form)
+        seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
+        await watch.begin(options, seconds, self._watches)
+        return Answer(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
+
+    def _write(self, method: str, write: Write) -> Answer:
+        match write.route.subresource:
+            case "binding":
+                return subresources.bind(self.registry, write)
+            case "finalize":
+                return subresources.finalize(self.registry, write)
+        if method == "DELETE" and not write.route.name:
+            return writing.remove_collection(self.registry, write)
+        return self._methods[method](self.registry, write)
+
+    def close(self) -> None:
+        """End all watches at once."""
+        for watch in tuple(self._watches):
+            watch.end()
+
+
+def _health(name: str, query: Query) -> str:
+    return f"[+]ping ok\n{name} check passed\n" if query.has("verbose") else "ok"

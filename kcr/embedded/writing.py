@@ -1,0 +1,197 @@
+"""The writing methods of HTTP: POST, PUT, PATCH and DELETE on objects and collections.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.embedded import bodies
+from kcr.embedded.answers import (
+    STALE,
+    Answer,
+    Refused,
+    bad_request,
+    conflict,
+    invalid,
+    json_answer,
+    success,
+    warning_headers,
+)
+from kcr.embedded.deletion import DeleteOptions, delete
+from kcr.embedded.fields import IMMUTABLE, required
+from kcr.embedded.fields import invalid as invalid_field
+from kcr.embedded.forms import Form, Plain
+from kcr.embedded.patch import PatchError, json_patch, merge_patch, strategic_patch
+from kcr.embedded.registry import Registry, Written
+from kcr.embedded.routes import Query, Route
+from kcr.embedded.selection import selection_of
+from kcr.embedded.storage import Record
+from kcr.embedded.strategy import Manifest
+
+_JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+_STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_MOST_OPERATIONS = 10_000
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class Write(NamedTuple):
+    """One writing request, taken apart."""
+
+    route: Route
+    query: Query
+    headers: Mapping[str, str]
+    body: bytes
+    form: Form
+
+    @property
+    def content_type(self) -> str:
+        """The form of the body."""
+        return self.headers.get("content-type", "")
+
+
+def create(registry: Registry, write: Write) -> Answer:
+    """Answer a POST on a collection."""
+    route = write.route
+    manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    dry_run = write.query.dry_run("CreateOptions")
+    return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), 201)
+
+
+def update(registry: Registry, write: Write) -> Answer:
+    """Answer a PUT on an object or its status."""
+    route, dry_run = write.route, write.query.dry_run("UpdateOptions")
+    manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    metadata = manifest.get("metadata") or {}
+    _check_name(route, metadata)
+    old = registry.storage.get(route.kind, route.namespace, route.name)
+    if old is None and route.kind.put_creates and not route.subresource:
+        return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), 201)
+    old = registry.find(route.kind, route.namespace, route.name)
+    _check_put(old, metadata)
+    written = registry.update(old, manifest, status=route.subresource == "status", dry_run=dry_run)
+    return _answer(write, written)
+
+
+def _check_name(route: Route, metadata: Mapping[str, Any]) -> None:
+    name = metadata.get("name")
+    if not name:
+        words = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
+        raise bad_request(words)
+    if name != route.name:
+        words = f"the name of the object ({name}) does not match the name on the URL ({route.name})"
+        raise bad_request(words)
+
+
+def _check_put(old: Record, metadata: Mapping[str, Any]) -> None:
+    kind, uid = old.kind, metadata.get("uid")
+    if uid and uid != old.metadata.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.metadata.uid}"
+        raise conflict(kind.type, old.metadata.name, why)
+    if kind.needs_version and metadata.get("resourceVersion") in (None, "", "0"):
+        fault = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
+        # Here upstream names the resource where the Kind would stand.
+        raise invalid(kind.type.plural, kind.type.group, old.metadata.name, [fault])
+
+
+def patch(registry: Registry, write: Write) -> Answer:
+    """Answer a PATCH on an object or its status. Read, patch and store happen in one step: no patch is lost."""
+    route, dry_run = write.route, write.query.dry_run("PatchOptions")
+    bodies.check_size(write.body)
+    old = registry.find(route.kind, route.namespace, route.name)
+    target = {"apiVersion": route.kind.type.api_version, "kind": route.kind.type.kind, **old.manifest()}
+    new = _patched(write, target)
+    metadata = new.get("metadata")
+    if not isinstance(metadata, dict):
+        raise _unusable(new, "metadata is no object")
+    _check_patch(old, new, metadata)
+    written = registry.update(old, new, status=route.subresource == "status", dry_run=dry_run)
+    return _answer(write, written)
+
+
+def _patched(write: Write, target: Manifest) -> Manifest:
+    media = bodies.media_type(write.content_type)
+    if media not in (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH):
+        raise bodies.unsupported_media_type(", ".join((_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)))
+    try:
+        change = msgspec.json.decode(write.body)
+    except msgspec.DecodeError as error:
+        raise bad_request(f"error decoding patch: {error}") from None
+    if media == _JSON_PATCH and isinstance(change, list) and len(change) > _MOST_OPERATIONS:
+        words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(change)}"
+        raise Refused(413, "RequestEntityTooLarge", words)
+    if media != _JSON_PATCH and not isinstance(change, dict):
+        raise bad_request("error decoding patch: json: cannot unmarshal into a value of type map[string]interface {}")
+    try:
+        if media == _STRATEGIC_PATCH:
+            new: Any = strategic_patch(write.route.kind.type.kind, target, change)
+        else:
+            new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
+    except PatchError as error:
+        raise Refused(error.code, error.reason, error.message, details={}) from None
+    if not isinstance(new, dict):
+        raise _unusable(new, "it is no object")
+    return new
+
+
+def _check_patch(old: Record, new: Manifest, metadata: Manifest) -> None:
+    kind, stored = old.kind, old.metadata
+    if (new.get("apiVersion"), new.get("kind")) != (kind.type.api_version, kind.type.kind):
+        words = f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"'
+        raise _unusable(new, words)
+    if metadata.get("resourceVersion") not in (None, "", stored.resource_version):
+        raise conflict(kind.type, stored.name, STALE)
+    immutable = {"name": stored.name, "namespace": stored.namespace, "uid": stored.uid}
+    faults = [
+        invalid_field(f"metadata.{member}", metadata[member], IMMUTABLE)
+        for member, value in immutable.items()
+        if metadata.get(member) not in (None, "", value)
+    ]
+    if "name" not in metadata:
+        faults.append(required("metadata.name", "name or generateName is required"))
+    if faults:
+        raise invalid(kind.type.kind, kind.type.group, stored.name, faults)
+
+
+def _unusable(value: object, why: str) -> Refused:
+    fault = invalid_field("patch", msgspec.json.encode(value).decode(), why)
+    return invalid("", "", "", [fault])
+
+
+def remove(registry: Registry, write: Write) -> Answer:
+    """Answer a DELETE on an object."""
+    route = write.route
+    options = bodies.delete_options(write.body, write.content_type, write.query)
+    result = delete(registry, registry.find(route.kind, route.namespace, route.name), options)
+    headers = warning_headers(_warnings(route, options))
+    if result.gone and not route.kind.delete_answers_object:
+        metadata = result.record.metadata
+        return json_answer(success(route.kind.type, metadata.name, metadata.uid), headers=headers)
+    return json_answer(write.form.one(result.record), headers=headers)
+
+
+def _warnings(route: Route, options: DeleteOptions) -> list[str]:
+    return [_ORPHANS] if route.kind.strategy.default_propagation == "Orphan" and not options.policy else []
+
+
+def remove_collection(registry: Registry, write: Write) -> Answer:
+    """Answer a DELETE on a collection: each match is deleted, and the list shows them as they were."""
+    route = write.route
+    options = bodies.delete_options(write.body, write.content_type, write.query)
+    selection = selection_of(route, write.query)
+    found = tuple(r for r in registry.storage.table(route.kind).select(route.namespace) if selection.has(r))
+    for record in found:
+        delete(registry, record, options)
+    metadata = {"resourceVersion": str(registry.storage.revision)}
+    headers = warning_headers(_warnings(route, options))
+    return json_answer(Plain().many(route.kind, metadata, found), headers=headers)
+
+
+def _answer(write: Write, written: Written, status: int = 200) -> Answer:
+    return json_answer(write.form.one(written.record), status, warning_headers(written.warnings))
