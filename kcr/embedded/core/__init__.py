@@ -1,0 +1,17 @@
+"""Core kinds on the embedded server: defaults, preparation and validation."""
+
+from kcr.embedded.core.cluster_kinds import NamespaceStrategy, NodeStrategy
+from kcr.embedded.core.data_kinds import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
+from kcr.embedded.core.pod import PodStrategy
+from kcr.embedded.core.record_kinds import EventStrategy, LeaseStrategy
+
+__all__ = [
+    "ConfigMapStrategy",
+    "EventStrategy",
+    "LeaseStrategy",
+    "NamespaceStrategy",
+    "NodeStrategy",
+    "PodStrategy",
+    "SecretStrategy",
+    "ServiceAccountStrategy",
+]

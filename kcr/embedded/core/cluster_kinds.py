@@ -1,0 +1,48 @@
+"""The behaviour of namespaces and nodes.
+
+Source: kubernetes/pkg/registry/core/{namespace,node}/strategy.go; pkg/apis/core/v1/defaults.go.
+"""
+
+from kcr.embedded.core.quantities import canonical
+from kcr.embedded.strategy import Manifest, Strategy
+
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    """Namespaces carry their name as a label, and a finalizer of their own in the spec."""
+
+    def default(self, obj: Manifest) -> None:
+        """Add the label that selectors of namespaces use."""
+        metadata = obj.setdefault("metadata", {})
+        if metadata.get("name"):
+            metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set the finalizer by which the namespace waits for its content, and the phase."""
+        spec: Manifest = obj.get("spec") or {}
+        finalizers: list[str] = spec.get("finalizers") or []
+        if "kubernetes" not in finalizers:
+            finalizers = [*finalizers, "kubernetes"]
+        obj["spec"] = {**spec, "finalizers": finalizers}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status and the finalizers of the spec, which only `/finalize` changes."""
+        super().prepare_update(new, old)
+        new["spec"] = {**(new.get("spec") or {}), "finalizers": (old.get("spec") or {}).get("finalizers") or []}
+
+
+class NodeStrategy(Strategy):
+    """Nodes register with their status; what they can hold is what they may give away unless they say less."""
+
+    def default(self, obj: Manifest) -> None:
+        """Write amounts in canonical form; `allocatable` is `capacity` when it is not there."""
+        status = obj.setdefault("status", {})
+        for part in ("capacity", "allocatable"):
+            amounts: Manifest = status.get(part) or {}
+            for name, value in amounts.items():
+                amounts[name] = canonical(str(value))
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        obj.setdefault("spec", {})

@@ -1,0 +1,96 @@
+"""The behaviour of Events and Leases: records with times of their own kinds.
+
+Source: kubernetes/pkg/apis/core/validation/events.go; pkg/apis/coordination/validation/validation.go.
+"""
+
+from collections.abc import Callable
+
+from kcr.embedded.core.names import qualified_name
+from kcr.embedded.core.times import micro, whole_seconds
+from kcr.embedded.fields import invalid, non_negative, required
+from kcr.embedded.strategy import FieldError, Manifest, Strategy
+from kcr.errors import BadRequestError
+
+_LONGEST_MESSAGE, _LONGEST_NAME = 1024, 128
+_SYSTEM_NAMESPACES = ("default", "kube-system")
+
+
+def _normalise(obj: Manifest, part: Manifest, name: str, rule: Callable[[str], str]) -> None:
+    value = part.get(name)
+    if value is None:
+        return
+    try:
+        part[name] = rule(value)
+    except (TypeError, ValueError) as error:
+        kind = obj.get("kind", "")
+        words = f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+        raise BadRequestError(400, "BadRequest", words) from None
+
+
+class EventStrategy(Strategy):
+    """Events live beside what they are about; those of things without a namespace live in `default`."""
+
+    def default(self, obj: Manifest) -> None:
+        """Show the members that are always there, and normalise times.
+
+        Raises:
+            BadRequestError: A time is malformed; `eventTime` needs exactly six fractional digits.
+        """
+        for name in ("firstTimestamp", "lastTimestamp"):
+            _normalise(obj, obj, name, whole_seconds)
+            obj.setdefault(name, None)
+        _normalise(obj, obj, "eventTime", micro)
+        obj.setdefault("eventTime", None)
+        if obj.get("series"):
+            _normalise(obj, obj["series"], "lastObservedTime", micro)
+        obj["source"] = obj.get("source") or {}
+        for name in ("reportingComponent", "reportingInstance"):
+            obj[name] = obj.get(name) or ""
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of an Event; those with an `eventTime` must say who reports what."""
+        about, here = (obj.get("involvedObject") or {}).get("namespace", ""), obj["metadata"].get("namespace", "")
+        modern = obj.get("eventTime") is not None
+        at_home = here in ("", *_SYSTEM_NAMESPACES[: 2 if modern else 1])
+        faults: list[FieldError] = []
+        if not (at_home if not about else modern or about == here):
+            faults.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
+        return faults + _check_modern(obj) if modern else faults
+
+
+def _check_modern(obj: Manifest) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for name in ("reportingComponent", "reportingInstance", "action", "reason"):
+        value = obj.get(name) or ""
+        if not value:
+            faults.append(required(name))
+        if name == "reportingComponent":
+            faults += [invalid(name, value, reason) for reason in qualified_name(value)]
+        elif len(value) > _LONGEST_NAME:
+            faults.append(invalid(name, "", f"can have at most {_LONGEST_NAME} characters"))
+    if len(obj.get("message") or "") > _LONGEST_MESSAGE:
+        faults.append(invalid("message", "", f"can have at most {_LONGEST_MESSAGE} characters"))
+    return faults
+
+
+class LeaseStrategy(Strategy):
+    """Leases say who leads, since when and for how long."""
+
+    def default(self, obj: Manifest) -> None:
+        """Normalise the times.
+
+        Raises:
+            BadRequestError: A time does not have exactly six fractional digits.
+        """
+        spec = obj.setdefault("spec", {})
+        for name in ("acquireTime", "renewTime"):
+            _normalise(obj, spec, name, micro)
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a Lease."""
+        spec = obj["spec"]
+        duration = spec.get("leaseDurationSeconds")
+        faults: list[FieldError] = []
+        if duration is not None and duration <= 0:
+            faults.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+        return faults + non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
