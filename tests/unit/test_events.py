@@ -1,0 +1,267 @@
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kcr.api.batch import Job
+from kcr.api.core import Namespace
+from kcr.api.meta import ObjectMeta, Resource
+from kcr.client import Client, Request
+from kcr.errors import TransportError
+from kcr.events import EventRecorder
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+JOB = Job(metadata=ObjectMeta(namespace="default", name="pi", uid="1"))
+
+
+class Answer:
+    headers: Mapping[str, str] = {"content-type": "application/json"}
+
+    def __init__(self, status: int, body: object) -> None:
+        self.status = status
+        self._body = json.dumps(body).encode()
+
+    async def read(self) -> bytes:
+        return self._body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+
+def status(code: int, reason: str) -> Answer:
+    return Answer(code, {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason})
+
+
+class Events:
+    """The events of an API server, and the ways in which it may fail."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, dict[str, Any]] = {}
+        self.requests: list[str] = []
+        self.down_until = 0.0
+        self.lose_replies = 0
+        self.refuse = False
+        self.hang = False
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Answer]:
+        self.requests.append(request.method)
+        if asyncio.get_running_loop().time() < self.down_until:
+            raise TransportError("refused")
+        if self.hang:
+            await asyncio.get_running_loop().create_future()
+        answer = self._answer(request)
+        if self.lose_replies:
+            self.lose_replies -= 1
+            raise TransportError("reply lost")
+        yield answer
+
+    def _answer(self, request: Request) -> Answer:
+        path, body = request.target.partition("?")[0], json.loads(request.body)
+        if self.refuse:
+            return status(403, "Forbidden")
+        if request.method == "POST":
+            path += "/" + body["metadata"]["name"]
+            if path in self.stored:
+                return status(409, "AlreadyExists")
+            self.stored[path] = body
+            return Answer(201, body)
+        if path not in self.stored:
+            return status(404, "NotFound")
+        self.stored[path] |= body
+        return Answer(200, self.stored[path])
+
+    def summary(self) -> list[tuple[str, str, int]]:
+        return [(event["reason"], event["message"], event["count"]) for event in self.stored.values()]
+
+
+@asynccontextmanager
+async def recording(server: Events, clock: VirtualClock) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(Client(server), "job-controller", clock=clock, random=random.Random(0))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(recorder.run())
+        await clock.settle()
+        yield recorder
+        task.cancel()
+
+
+async def test_event_names_its_object_and_its_source(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        await clock.advance(90.5)
+        recorder.event(JOB, "Normal", "Completed", "Job completed")
+    ((path, event),) = server.stored.items()
+    assert path == f"/api/v1/namespaces/default/events/{event['metadata']['name']}"
+    # 2026-01-01T00:01:30.5Z in nanoseconds; what is left of it tells two recorders apart.
+    assert event["metadata"]["name"].startswith(f"pi.{1767225690500000000 >> 12:x}")
+    assert event["involvedObject"] == {
+        "apiVersion": "batch/v1", "kind": "Job", "namespace": "default", "name": "pi", "uid": "1",
+    }  # fmt: skip
+    assert event["source"] == {"component": "job-controller"}
+    assert event["reportingComponent"] == "job-controller"
+    assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:01:30Z"
+    assert (event["type"], event["reason"], event["message"], event["count"]) == (
+        "Normal", "Completed", "Job completed", 1,
+    )  # fmt: skip
+
+
+async def test_identical_events_become_one_that_counts(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for _ in range(3):
+            recorder.event(JOB, "Normal", "Pulled", "again")
+            await clock.advance(60)
+    (event,) = server.stored.values()
+    assert event["count"] == 3
+    assert (event["firstTimestamp"], event["lastTimestamp"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
+    assert server.requests == ["POST", "PATCH", "PATCH"]
+
+
+async def test_counted_event_that_was_cleared_away_is_made_anew(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Pulled", "again")
+        await clock.settle()
+        server.stored.clear()
+        recorder.event(JOB, "Normal", "Pulled", "again")
+    assert server.summary() == [("Pulled", "again", 2)]
+
+
+async def test_tenth_similar_message_begins_to_combine(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for number in range(12):
+            recorder.event(JOB, "Normal", "SuccessfulCreate", f"Created pod: {number}")
+        recorder.event(JOB, "Normal", "Completed", "Job completed")
+    assert [message for _, message, _ in server.summary()] == [
+        *(f"Created pod: {number}" for number in range(9)),
+        "(combined from similar events): Created pod: 11",
+        "Job completed",
+    ]
+    assert server.summary()[9][2] == 3
+
+
+async def test_similar_messages_are_forgotten_after_ten_minutes(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for number in range(9):
+            recorder.event(JOB, "Normal", "SuccessfulCreate", f"Created pod: {number}")
+        await clock.advance(601)
+        recorder.event(JOB, "Normal", "SuccessfulCreate", "Created pod: 9")
+    assert server.summary()[-1][1] == "Created pod: 9"
+
+
+async def test_object_with_too_many_events_gets_one_in_five_minutes(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for number in range(30):
+            recorder.event(JOB, "Normal", f"Reason{number}", "told")
+        await clock.settle()
+        assert (len(server.stored), recorder.dropped) == (25, 5)
+        recorder.event(JOB, "Warning", "Failed", "warnings have a bucket of their own")
+        await clock.advance(300)
+        recorder.event(JOB, "Normal", "Late", "told")
+        recorder.event(JOB, "Normal", "Later", "told")
+    assert [reason for reason, *_ in server.summary()][25:] == ["Failed", "Late"]
+
+
+async def test_event_about_an_object_without_namespace_goes_to_default(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        recorder.event(Namespace(metadata=ObjectMeta(name="team")), "Normal", "Seen", "there")
+    assert next(iter(server.stored)).startswith("/api/v1/namespaces/default/events/team.")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("system:node", id="no-dns-name"), pytest.param("a" * 250, id="too-long")]
+)
+async def test_name_no_event_can_have_is_replaced(clock: VirtualClock, name: str) -> None:
+    server = Events()
+    about: Resource = Job(metadata=ObjectMeta(namespace="default", name=name))
+    async with recording(server, clock) as recorder:
+        recorder.event(about, "Normal", "Seen", "there")
+    (event,) = server.stored.values()
+    assert len(event["metadata"]["name"].partition(".")[0]) == 36
+    assert event["involvedObject"]["name"] == name
+
+
+async def test_long_message_is_cut_at_a_kilobyte(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Seen", "π" * 1000)
+    message = server.summary()[0][1]
+    assert message == "π" * 510 + "..."
+
+
+async def test_full_queue_drops_and_counts(clock: VirtualClock) -> None:
+    server = Events()
+    recorder = EventRecorder(Client(server), "test", clock=clock, random=random.Random(0))
+    for number in range(1005):
+        recorder.event(JOB, "Normal", f"Reason{number}", "told")
+    assert recorder.dropped == 5
+
+
+async def test_write_without_answer_is_tried_again(clock: VirtualClock) -> None:
+    server = Events()
+    server.down_until = 95
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Seen", "there")
+        await clock.advance(94)
+        assert server.stored == {}
+        await clock.advance(11)
+        assert server.summary() == [("Seen", "there", 1)]
+
+
+async def test_server_that_stays_away_costs_the_event_in_the_end(clock: VirtualClock) -> None:
+    server = Events()
+    server.down_until = 3600
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Seen", "there")
+        await clock.advance(3600)
+        assert server.requests == ["POST"] * 12
+        recorder.event(JOB, "Normal", "Later", "there")
+    assert [reason for reason, *_ in server.summary()] == ["Later"]
+
+
+async def test_lost_reply_makes_no_second_event(clock: VirtualClock) -> None:
+    server = Events()
+    server.lose_replies = 1
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Seen", "there")
+        await clock.advance(10)
+        recorder.event(JOB, "Normal", "Seen", "there")
+    assert server.summary() == [("Seen", "there", 2)]
+    assert server.requests == ["POST", "POST", "PATCH"]
+
+
+async def test_refused_event_is_not_tried_again(clock: VirtualClock) -> None:
+    server = Events()
+    server.refuse = True
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Seen", "there")
+        await clock.advance(3600)
+    assert server.requests == ["POST"]
+
+
+async def test_stopping_writes_what_is_left(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        await clock.settle()
+        for number in range(20):
+            recorder.event(JOB, "Normal", f"Reason{number}", "told")
+    assert len(server.stored) == 20
+
+
+async def test_stopping_waits_two_seconds_at_most(clock: VirtualClock) -> None:
+    server = Events()
+    server.hang = True
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "Seen", "there")
+        await clock.advance(1)
+    assert asyncio.get_running_loop().time() == 3
