@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, overload
 
 from kcr.errors import NotFoundError
 
@@ -12,7 +12,11 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 
 
-async def eventually(check: Callable[[], T] | Callable[[], Awaitable[T]], *, seconds: float = 30) -> T:
+@overload
+async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 30) -> T: ...
+@overload
+async def eventually(check: Callable[[], T], *, seconds: float = 30) -> T: ...
+async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
     """Poll until `check` gives something true, and return that.
 
     A check that raises AssertionError or NotFoundError is not fulfilled yet. It may be a coroutine function.
@@ -29,10 +33,11 @@ async def eventually(check: Callable[[], T] | Callable[[], Awaitable[T]], *, sec
             if inspect.isawaitable(answer):
                 answer = await answer
             if answer:
-                return cast("T", answer)
+                return answer
+            last = repr(answer)
         except (AssertionError, NotFoundError) as error:
-            failure = error
+            failure, last = error, str(error)
         if loop.time() >= limit:
             name = getattr(check, "__name__", repr(check))
-            raise AssertionError(f"{name}: not fulfilled after {seconds} s: {failure or answer!r}") from failure
+            raise AssertionError(f"{name}: not fulfilled after {seconds} s: {last}") from failure
         await asyncio.sleep(POLL_SECONDS)

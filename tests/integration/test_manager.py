@@ -1,0 +1,192 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+import kcr
+from kcr.api.batch import Job
+from kcr.api.core import Event, Namespace, Pod
+from kcr.api.meta import ObjectMeta
+from kcr.client import Client
+from kcr.embedded import EmbeddedCluster
+from kcr.testing import CrashingTransport, VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+
+class Greeter:
+    """Labels every namespace, and tells."""
+
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client
+        self._namespaces = manager.store(Namespace)
+        self._recorder = manager.recorder("greeter")
+        self.seen: list[str] = []
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        self.seen.append(key.name)
+        found = self._namespaces.get(key)
+        if found is not None and "greeted" not in found.metadata.labels:
+            await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
+            self._recorder.event(found, "Normal", "Greeted", f"Hello {key.name}")
+        return kcr.Result()
+
+
+def manager_on(client: Client, clock: VirtualClock) -> kcr.Manager:
+    return kcr.Manager(client, clock=clock, random=random.Random(0))
+
+
+@asynccontextmanager
+async def running(manager: kcr.Manager) -> AsyncIterator[asyncio.Task[None]]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await manager.wait_ready()
+        yield task
+        task.cancel()
+
+
+async def create(cluster: EmbeddedCluster, name: str) -> None:
+    await cluster.client.create(Namespace(metadata=ObjectMeta(name=name)))
+
+
+async def test_change_travels_from_watch_to_write_and_event(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+    async with running(manager):
+        await create(cluster, "team")
+        await clock.advance(1)
+        assert (await cluster.client.get(Namespace, "team")).metadata.labels["greeted"] == "yes"
+        events = [event.message for event in await cluster.client.list(Event, "default")]
+        assert "Hello team" in events
+
+
+async def test_controllers_start_with_full_stores(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    for number in range(20):
+        await create(cluster, f"team-{number}")
+    manager = manager_on(cluster.client, clock)
+    counts: list[int] = []
+
+    class Counter:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            counts.append(len(manager.store(Namespace)))
+            return kcr.Result()
+
+    manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace)])
+    async with running(manager):
+        await clock.advance(1)
+    assert len(counts) >= 20
+    assert set(counts) == {len(counts)}
+
+
+async def test_store_and_informer_of_a_kind_are_made_once(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    assert manager.informer(Pod) is manager.informer(Pod)
+    assert manager.store(Pod) is manager.informer(Pod).store
+    assert manager.recorder("a") is manager.recorder("a")
+    assert manager.recorder("a") is not manager.recorder("b")
+
+
+async def test_two_controllers_of_one_name_are_refused(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager))
+    with pytest.raises(ValueError, match="controller greeter"):
+        manager.add_controller("greeter", Greeter(manager))
+
+
+async def test_controller_added_late_runs_as_well(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    async with running(manager):
+        greeter = Greeter(manager)
+        manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+        await create(cluster, "team")
+        await clock.advance(1)
+        assert "team" in greeter.seen
+        assert len(await cluster.client.list(Event, "default")) > 0
+
+
+async def test_owner_is_reconciled_when_its_dependent_changes(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    seen: list[kcr.Key] = []
+
+    class Watcher:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            seen.append(key)
+            return kcr.Result()
+
+    manager.add_controller("watcher", Watcher(), watches=[kcr.owned(Pod, by=Job)])
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi", "uid": "1", "controller": True}
+    async with running(manager):
+        for name, owners in (("ours", [owner]), ("alone", [])):
+            pod = {
+                "metadata": {"name": name, "ownerReferences": owners},
+                "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+            }
+            await cluster.client.create_manifest(Pod, pod, "default")
+        await clock.settle()
+    assert set(seen) == {kcr.Key("default", "pi")}
+
+
+async def test_failure_of_a_component_stops_all_and_comes_out_as_it_is(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    class Broken:
+        async def run(self) -> None:
+            await asyncio.sleep(5)
+            raise ZeroDivisionError("component")
+
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
+    manager.add(Broken())
+    with pytest.raises(ZeroDivisionError, match="component"):
+        await manager.run()
+    assert not [task for task in asyncio.all_tasks() if "greeter" in task.get_name()]
+
+
+async def test_store_that_cannot_be_filled_stops_the_manager_and_says_why(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
+        pass
+
+    manager = manager_on(cluster.client, clock)
+    manager.store(Unknown)
+    with pytest.raises(kcr.NotSyncedError, match=r"not synced after 120 s: unknowns\.example\.dev: "):
+        await manager.run()
+
+
+async def test_stopping_manager_writes_the_last_events(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    namespace = await cluster.client.get(Namespace, "default")
+
+    class Slow:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            await asyncio.sleep(1)
+            manager.recorder("slow").event(namespace, "Normal", "Finished", "in time")
+            return kcr.Result()
+
+    controller = manager.add_controller("slow", Slow())
+    manager.recorder("slow")
+    async with running(manager):
+        controller.queue.add(kcr.Key("", "default"))
+        await clock.settle()
+    assert "in time" in [event.message for event in await cluster.client.list(Event, "default")]
+
+
+async def test_server_that_hangs_delays_the_end_by_seconds_only(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    transport = CrashingTransport(cluster.transport)
+    manager = manager_on(Client(transport), clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+    async with running(manager) as task:
+        transport.crash_after(transport.writes + 1)
+        await create(cluster, "team")
+        await clock.advance(1)
+        assert transport.crashed.is_set()
+        manager.recorder("greeter").event(await cluster.client.get(Namespace, "team"), "Normal", "Last", "words")
+        began = clock.now()
+        task.cancel()
+        await asyncio.wait([task])
+        assert (clock.now() - began).total_seconds() <= 4.5

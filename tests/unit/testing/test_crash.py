@@ -1,0 +1,81 @@
+import asyncio
+
+import pytest
+
+from kcr.api.core import Namespace
+from kcr.api.meta import Key, ObjectMeta
+from kcr.client import Client
+from kcr.embedded import EmbeddedCluster
+from kcr.errors import TransportError
+from kcr.testing import CrashingTransport, VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+
+def namespace(name: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name=name))
+
+
+async def names(cluster: EmbeddedCluster) -> set[str]:
+    return {found.metadata.name for found in await cluster.client.list(Namespace)}
+
+
+async def test_only_writes_are_counted(cluster: EmbeddedCluster) -> None:
+    transport = CrashingTransport(cluster.transport)
+    client = Client(transport)
+    await client.create(namespace("a"))
+    await client.get(Namespace, "a")
+    await client.merge_patch(Namespace, Key("", "a"), {"metadata": {"labels": {"x": "y"}}})
+    await client.delete(Namespace, Key("", "a"))
+    assert transport.writes == 3
+
+
+async def test_last_write_happens_and_is_not_answered(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    transport = CrashingTransport(cluster.transport)
+    transport.crash_after(2)
+    answered = []
+
+    async def process() -> None:
+        for name in ("a", "b", "c"):
+            await Client(transport).create(namespace(name))
+            answered.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(process())
+        await transport.crashed.wait()
+        await clock.settle()
+        task.cancel()
+    assert answered == ["a"]
+    assert {"a", "b"} <= await names(cluster)
+    assert "c" not in await names(cluster)
+
+
+async def test_watch_falls_silent_after_the_crash(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    transport = CrashingTransport(cluster.transport)
+    seen = []
+
+    async def process() -> None:
+        async with Client(transport).watch(Namespace, resource_version="", timeout_seconds=3600) as events:
+            async for event in events:
+                seen.append(event.object.metadata.name)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(process())
+        await clock.settle()
+        await cluster.client.create(namespace("before"))
+        await clock.settle()
+        transport.crash_after(0)
+        await cluster.client.create(namespace("after"))
+        await clock.settle()
+        task.cancel()
+    assert "before" in seen
+    assert "after" not in seen
+
+
+async def test_lost_reply_is_a_write_without_an_answer(cluster: EmbeddedCluster) -> None:
+    transport = CrashingTransport(cluster.transport)
+    transport.lose_reply(1)
+    with pytest.raises(TransportError, match="the reply was lost"):
+        await Client(transport).create(namespace("a"))
+    assert "a" in await names(cluster)
+    await Client(transport).create(namespace("b"))
