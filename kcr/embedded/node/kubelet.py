@@ -34,7 +34,7 @@ from kcr.embedded.node.logs import Logs
 from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod, RunnableStatus, has_ended
 from kcr.embedded.node.recall import recalled
-from kcr.embedded.node.report import report
+from kcr.embedded.node.report import patch_of, report
 from kcr.embedded.node.runtime import Exit, Held, Runtime
 from kcr.errors import ApiError, ConflictError, InvalidError, NotFoundError, TransportError
 
@@ -188,7 +188,7 @@ class Kubelet:
 
     async def _write(self, life: PodLife, status: RunnableStatus) -> bool:
         """Write a status, and return whether the server has answered."""
-        patch = {"metadata": {"uid": life.uid}, "status": status}
+        patch = patch_of(status, life.uid)
         try:
             await self._client.strategic_patch(RunnablePod, life.pod.key, patch, subresource="status")
         except NotFoundError:

@@ -101,4 +101,6 @@ class Node:
     def _outcome_of(self, pod: RunnablePod, container: Container, attempt: int) -> Outcome:
         usual = default_outcome(pod, container, self._default_runtime)
         outcome = self.on_run(pod, container.name, attempt) if self.on_run is not None else None
-        return outcome or annotated_outcome(pod, container.name, attempt, usual)
+        if outcome is not None:
+            return outcome
+        return annotated_outcome(pod, container.name, attempt, usual)

@@ -18,7 +18,7 @@ from kcr.embedded.node.images import ImageCommand, argv_of, expand
 from kcr.embedded.node.logs import Log, Logs
 from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod
-from kcr.embedded.node.processes import ProcessRun, StartError, spawn, use_process_descriptors
+from kcr.embedded.node.processes import ProcessRun, StartError, process_descriptors, spawn
 from kcr.embedded.node.runtime import Exit, Exited, Held, Run
 from kcr.errors import ApiError, TransportError
 
@@ -39,15 +39,15 @@ async def process_runtime(
         place: What processes are told of node and server.
         images: What images run.
     """
-    use_process_descriptors()
     root = Path(tempfile.mkdtemp(prefix="kcr-node-"))
     try:
-        async with asyncio.TaskGroup() as group:
-            runtime = ProcessRuntime(client, logs, place, images, root=root, group=group)
-            try:
-                yield runtime
-            finally:
-                runtime.kill_all()
+        with process_descriptors():
+            async with asyncio.TaskGroup() as group:
+                runtime = ProcessRuntime(client, logs, place, images, root=root, group=group)
+                try:
+                    yield runtime
+                finally:
+                    runtime.kill_all()
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

@@ -5,8 +5,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kcr.embedded.node.logs import Log
@@ -89,22 +89,27 @@ async def spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory
         StartError: It cannot be started.
     """
     _check(argv[0], environment, directory)
+    try:
+        return await _spawn(argv, environment, directory, log)
+    except (OSError, ValueError) as error:
+        raise StartError(f'exec: "{argv[0]}": {getattr(error, "strerror", None) or error}') from error
+
+
+async def _spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory: Path, log: Log) -> ProcessRun:
     loop = asyncio.get_running_loop()
     drained: asyncio.Future[None] = loop.create_future()
-    read_end, write_end = os.pipe()
     # A pipe of our own: asyncio's would tie the end of the process to the end of its output.
-    output, _ = await loop.connect_read_pipe(lambda: _Output(log, drained), os.fdopen(read_end, "rb", buffering=0))
+    read_end, write_end = os.pipe()
     try:
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=asyncio.subprocess.DEVNULL, stdout=write_end, stderr=write_end,
-            env=environment, cwd=directory, start_new_session=True,
-        )  # fmt: skip
-    except (OSError, ValueError) as error:
-        output.close()
-        raise StartError(f'exec: "{argv[0]}": {getattr(error, "strerror", None) or error}') from error
-    except BaseException:
-        output.close()
-        raise
+        output, _ = await loop.connect_read_pipe(lambda: _Output(log, drained), os.fdopen(read_end, "rb", buffering=0))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv, stdin=asyncio.subprocess.DEVNULL, stdout=write_end, stderr=write_end,
+                env=environment, cwd=directory, start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            output.close()
+            raise
     finally:
         os.close(write_end)
     return ProcessRun(process, output, drained)
@@ -122,10 +127,27 @@ def _check(program: str, environment: Mapping[str, str], directory: Path) -> Non
         raise StartError(f'exec: "{program}": permission denied')
 
 
-def use_process_descriptors() -> None:
+@contextmanager
+def process_descriptors() -> Iterator[None]:
     """Have asyncio wait for processes without a thread for each, as it does by itself from Python 3.12 on."""
-    if sys.version_info >= (3, 12) or not hasattr(os, "pidfd_open"):
+    if sys.version_info >= (3, 12) or not _has_process_descriptors():
+        yield
         return
-    with suppress(OSError):  # kernels before 5.3
+    before = asyncio.get_child_watcher()
+    watcher = asyncio.PidfdChildWatcher()
+    watcher.attach_loop(asyncio.get_running_loop())
+    asyncio.set_child_watcher(watcher)
+    try:
+        yield
+    finally:
+        asyncio.set_child_watcher(before)
+
+
+def _has_process_descriptors() -> bool:
+    if not hasattr(os, "pidfd_open"):
+        return False
+    try:
         os.close(os.pidfd_open(os.getpid()))
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    except OSError:  # kernels before 5.3
+        return False
+    return True

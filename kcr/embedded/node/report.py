@@ -6,6 +6,8 @@ Source: kubernetes/pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses, a
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+import msgspec
+
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.meta import Condition, whole_seconds
 from kcr.embedded.node.containers import BackingOff, ContainerLife, Ended, Running, Waiting, has_run
@@ -48,6 +50,28 @@ def report(life: PodLife, host_ip: str, moment: datetime, now: float) -> Runnabl
         init_container_statuses=tuple(statuses[c.name] for c in life.inits) if has_inits else (),
         container_statuses=tuple(statuses[c.name] for c in life.mains),
     )
+
+
+def patch_of(status: RunnableStatus, uid: str) -> dict[str, object]:
+    """Return the strategic merge patch that writes a status to the pod of this uid, and to no other.
+
+    Conditions are merged by type, so that what one no longer says is told to be null. Lists of containers
+    are replaced whole.
+    """
+    conditions = [
+        {
+            "type": said.type, "status": said.status, "lastTransitionTime": said.last_transition_time,
+            "reason": said.reason or None, "message": said.message or None,
+        }
+        for said in status.conditions
+    ]  # fmt: skip
+    rest = {field: getattr(status, name) for name, field in _MEMBERS if getattr(status, name)}
+    return {"metadata": {"uid": uid}, "status": {**rest, "conditions": conditions}}
+
+
+_MEMBERS = tuple(
+    (field.name, field.encode_name) for field in msgspec.structs.fields(RunnableStatus) if field.name != "conditions"
+)
 
 
 def _status(container: ContainerLife, life: PodLife, *, forced: bool, now: float) -> ContainerStatus:
