@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.cli.view import shown_name
 from kcr.client import Request, Transport
 from kcr.errors import TransportError
 
@@ -27,6 +28,16 @@ def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
         for status in statuses
         if status.state.running is not None or status.state.terminated is not None
     )
+
+
+def failure_of(pod: Pod, run: ContainerRun) -> str:
+    """Return how a run ended when it failed, such as `pod/pi-x main: Error, exit code 3`; empty when it did not."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = status.state.terminated
+        if status.name == run.container and ended is not None and ended.exit_code:
+            detail = f": {' '.join(ended.message.split())}" if ended.message else ""
+            return f"pod/{shown_name(pod.key)} {run.container}: {ended.reason}, exit code {ended.exit_code}{detail}"
+    return ""
 
 
 def target(run: ContainerRun, *, previous: bool) -> str:

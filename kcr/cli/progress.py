@@ -7,7 +7,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
 from kcr.cli.display import Display
-from kcr.cli.podlogs import ContainerRun, lines_of, runs_of
+from kcr.cli.podlogs import ContainerRun, failure_of, lines_of, runs_of
 from kcr.cli.view import JobView, event_line, view_of
 from kcr.client import Transport
 from kcr.informer import Handler
@@ -34,8 +34,9 @@ class Progress:
         self._views: dict[Key, JobView] = {}
         self._deleted: set[Key] = set()
         self._changed = asyncio.Event()
-        # Runs whose log is followed or was; forgotten with their pod.
+        # Runs whose log is followed or was, and those whose failure was told; forgotten with their pod.
         self._followed: set[ContainerRun] = set()
+        self._failed: set[ContainerRun] = set()
         self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
         self._open = 0
         manager.informer(Job).add_handler(_Jobs(self))
@@ -81,16 +82,21 @@ class Progress:
         self._changed.set()
 
     def pod_changed(self, pod: Pod) -> None:
-        """Follow the logs of containers that have begun to run."""
+        """Follow the logs of containers that have begun to run, and tell how they failed."""
         for run in runs_of(pod):
             if run not in self._followed:
                 self._followed.add(run)
                 self._open += 1
                 self._waiting.put_nowait(run)
+            failure = failure_of(pod, run)
+            if failure and run not in self._failed:
+                self._failed.add(run)
+                self._display.event(failure, warning=True)
 
     def pod_deleted(self, pod: Pod) -> None:
         """Forget the runs of a pod."""
         self._followed = {run for run in self._followed if run.uid != pod.metadata.uid}
+        self._failed = {run for run in self._failed if run.uid != pod.metadata.uid}
 
     async def _follow(self, run: ContainerRun) -> None:
         prefix = f"{run.pod.name} | " if self.name_pods else ""

@@ -10,7 +10,7 @@ from kcr.api.core import (
     PodStatus,
 )
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.podlogs import ContainerRun, runs_of, target
+from kcr.cli.podlogs import ContainerRun, failure_of, runs_of, target
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
@@ -37,3 +37,14 @@ def test_run_that_was_restarted_is_read_as_the_previous() -> None:
     run = ContainerRun(Key("default", "pi-x"), "u1", "a", 0)
     assert target(run, previous=False) == "/api/v1/namespaces/default/pods/pi-x/log?container=a&follow=true"
     assert target(run, previous=True) == "/api/v1/namespaces/default/pods/pi-x/log?container=a&previous=true"
+
+
+def test_failure_names_reason_and_exit_code() -> None:
+    ended = ContainerStateTerminated(exit_code=3, reason="Error")
+    failed = pod(ContainerStatus(name="a", state=ContainerState(terminated=ended)))
+    assert failure_of(failed, runs_of(failed)[0]) == "pod/pi-x a: Error, exit code 3"
+
+
+def test_success_is_no_failure() -> None:
+    fine = pod(ContainerStatus(name="a", state=ContainerState(terminated=ContainerStateTerminated(reason="Completed"))))
+    assert failure_of(fine, runs_of(fine)[0]) == ""
