@@ -1,56 +1,77 @@
 """Equal values held once: what makes a cached object small.
 
 Pods of one Job repeat their labels, owner references, containers and most of their conditions. A value on
-its way into a store is laid over one that is there already, its previous version or a sibling, and takes
-over every part that is equal.
+its way into a store is laid over two that are there already, and takes over every part that is equal.
 """
 
 import sys
 from functools import cache
 
-import msgspec
+from msgspec import Struct
 from msgspec.structs import force_setattr
 
-# Words that come from small vocabularies. They are shared by name where no sibling has the same, and a
-# node or a namespace has many objects. Names, uids, versions and messages are never interned.
-_WORDS = frozenset({"namespace", "node_name", "phase", "reason", "type", "status", "restart_policy"})
+# Words from small vocabularies, shared by name where neither value has the same.
+_WORDS = frozenset({"namespace", "node_name", "phase", "reason", "type", "status", "restart_policy", "name"})
+# Different in every object, so not even compared.
+_OWN = frozenset({"uid", "resource_version", "message"})
 
 
-def share(new: msgspec.Struct, known: msgspec.Struct) -> None:
-    """Replace the parts of a value by the equal parts of another.
+def share(new: Struct, known: object, spare: object) -> None:
+    """Replace the parts of a value by the equal parts of others.
 
-    The value does not change, only what it is made of; it must be of one's own making still, for nothing
-    else in the program may change a frozen value.
+    The value does not change, only what it is made of. It must be one's own still, seen by nobody else.
 
     Args:
-        new: The value, not yet seen by anybody.
-        known: A value of the same type.
+        new: The value.
+        known: What it resembles most: its previous version, or a sibling.
+        spare: Looked at where `known` differs. Either may be None, or of another type.
     """
-    for name, is_word in _plan(type(new)):
-        mine, theirs = getattr(new, name), getattr(known, name)
+    kind = type(new)
+    known = known if type(known) is kind else None
+    spare = spare if type(spare) is kind else None
+    for name, is_word in _plan(kind):
+        mine, theirs = getattr(new, name), getattr(known, name, None)
         if mine is theirs:
             continue
         if mine == theirs:
             force_setattr(new, name, theirs)
-        elif isinstance(mine, msgspec.Struct):
-            if type(mine) is type(theirs):
-                share(mine, theirs)
+            continue
+        other = getattr(spare, name, None)
+        if mine == other:
+            force_setattr(new, name, other)
+        elif isinstance(mine, Struct):
+            share(mine, theirs, other)
+        elif type(mine) is tuple:
+            if mine:
+                force_setattr(new, name, _shared_items(mine, theirs or (), other or ()))
         elif is_word and type(mine) is str:
             force_setattr(new, name, sys.intern(mine))
-        elif type(mine) is tuple and mine and theirs:
-            force_setattr(new, name, _shared_items(mine, theirs))
 
 
 @cache
-def _plan(kind: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
-    return tuple((name, name in _WORDS) for name in kind.__struct_fields__)
+def _plan(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    fields = kind.__struct_fields__
+    # What has a uid has a name of its own; other names, of containers say, are words.
+    own = _OWN | {"name"} if "uid" in fields else _OWN
+    return tuple((name, name in _WORDS) for name in fields if name not in own)
 
 
-def _shared_items(mine: tuple[object, ...], theirs: tuple[object, ...]) -> tuple[object, ...]:
-    items = list(mine)
-    for place, (item, known) in enumerate(zip(mine, theirs, strict=False)):
+def _shared_items(
+    mine: tuple[object, ...], theirs: tuple[object, ...], others: tuple[object, ...]
+) -> tuple[object, ...]:
+    """Share item by item: with the same place of one or the other sequence, else with the item before."""
+    items: list[object] = []
+    before: object = None
+    for place, item in enumerate(mine):
+        known = theirs[place] if place < len(theirs) else before
+        other = others[place] if place < len(others) else before
         if item == known:
-            items[place] = known
-        elif isinstance(item, msgspec.Struct) and type(item) is type(known):
-            share(item, known)
+            before = known
+        elif item == other:
+            before = other
+        else:
+            before = item
+            if isinstance(item, Struct):
+                share(item, known, other)
+        items.append(before)
     return tuple(items)

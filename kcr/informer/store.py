@@ -44,7 +44,7 @@ class Store(Generic[R]):
         # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
-        # The object that came last: what new ones without a sibling are likely to resemble.
+        # The object that came last: much of what is new now is new there too.
         self._latest: R | None = None
         self.add_index("owner", _owner)
 
@@ -99,9 +99,7 @@ class Store(Generic[R]):
         old = self._objects.get((metadata.namespace, metadata.name))
         if old is not None and is_same(old, obj):
             return old
-        known = old or self._sibling(obj) or self._latest
-        if known is not None:
-            share(obj, known)
+        share(obj, old or self._sibling(obj), self._latest)
         self._latest = obj
         return obj
 
