@@ -32,7 +32,7 @@ class EmbeddedCluster:
         node: The one node; None when there is no runtime.
     """
 
-    def __init__(  # noqa: PLR0913  # each is one independent choice, by name
+    def __init__(  # each is one independent choice, by name
         self,
         *,
         clock: Clock | None = None,
@@ -107,9 +107,12 @@ class EmbeddedCluster:
         """
         from kcr.embedded.http import Listener  # noqa: PLC0415  # loads aiohttp's server and cryptography
 
-        listener = Listener(self.server, self._random)
+        listener = Listener(self.server)
         self._stack.push_async_callback(listener.close)
-        return await listener.open(port)
+        address = await listener.open(port)
+        if self.node is not None:
+            self.node.place.api_url, self.node.place.kubeconfig = address.url, address.kubeconfig
+        return address
 
 
 def _unseeded() -> random.Random:

@@ -94,13 +94,13 @@ class Change:
     def record(self) -> Record:
         """The content after the change, or the last one."""
         record = self.new or self.old
-        assert record is not None  # noqa: S101  # a change has at least one side
+        assert record is not None  # a change has at least one side
         return record
 
     def departed(self) -> Record:
         """Return what a watcher is told that no longer sees the object: the old content, the new version."""
         if self.gone is None:
-            assert self.old is not None  # noqa: S101  # only what was there departs
+            assert self.old is not None  # only what was there departs
             self.gone = self.old.at(self.revision)
         return self.gone
 

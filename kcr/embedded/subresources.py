@@ -7,7 +7,7 @@ kubernetes/pkg/registry/core/namespace/{strategy,storage/storage}.go.
 from datetime import datetime
 
 from kcr.embedded import bodies
-from kcr.embedded.answers import Answer, conflict, encoded, json_answer, invalid
+from kcr.embedded.answers import Answer, conflict, encoded, invalid, json_answer
 from kcr.embedded.fields import required
 from kcr.embedded.metadata import timestamp
 from kcr.embedded.registry import Registry
