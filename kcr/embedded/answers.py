@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     body: bytes | Stream
 
 
-class Refused(KcrError):
+class RefusedError(KcrError):
     """The server says no; `answer()` tells the client why.
 
     Attributes:
@@ -116,78 +116,78 @@ def _details(resource: ResourceType, name: str) -> dict[str, Any]:
     return {key: value for key, value in members.items() if value}
 
 
-def bad_request(message: str) -> Refused:
+def bad_request(message: str) -> RefusedError:
     """400: the request makes no sense."""
-    return Refused(400, "BadRequest", message)
+    return RefusedError(400, "BadRequest", message)
 
 
-def not_found(resource: ResourceType, name: str) -> Refused:
+def not_found(resource: ResourceType, name: str) -> RefusedError:
     """404: there is no such object."""
-    return Refused(404, "NotFound", f'{resource.display} "{name}" not found', details=_details(resource, name))
+    return RefusedError(404, "NotFound", f'{resource.display} "{name}" not found', details=_details(resource, name))
 
 
-def no_such_resource() -> Refused:
+def no_such_resource() -> RefusedError:
     """404: the group is served, the version or the resource is not."""
-    return Refused(404, "NotFound", "the server could not find the requested resource", details={})
+    return RefusedError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def method_not_allowed() -> Refused:
+def method_not_allowed() -> RefusedError:
     """405: the path exists and does not support this method."""
     message = "the server does not allow this method on the requested resource"
-    return Refused(405, "MethodNotAllowed", message, details={})
+    return RefusedError(405, "MethodNotAllowed", message, details={})
 
 
-def already_exists(resource: ResourceType, name: str, *, terminating: bool = False) -> Refused:
+def already_exists(resource: ResourceType, name: str, *, terminating: bool = False) -> RefusedError:
     """409 on create: the name is taken."""
     prefix = "object is being deleted: " if terminating else ""
     message = f'{prefix}{resource.display} "{name}" already exists'
-    return Refused(409, "AlreadyExists", message, details=_details(resource, name))
+    return RefusedError(409, "AlreadyExists", message, details=_details(resource, name))
 
 
-def name_not_found_in_time(resource: ResourceType, name: str) -> Refused:
+def name_not_found_in_time(resource: ResourceType, name: str) -> RefusedError:
     """409 on create: no free name was drawn for a `generateName`."""
     message = (
         f'{resource.display} "{name}" already exists, the server was not able to generate a unique name for the object'
     )
-    return Refused(409, "AlreadyExists", message, details=_details(resource, name), retry_after_seconds=1)
+    return RefusedError(409, "AlreadyExists", message, details=_details(resource, name), retry_after_seconds=1)
 
 
-def conflict(resource: ResourceType, name: str, why: str) -> Refused:
+def conflict(resource: ResourceType, name: str, why: str) -> RefusedError:
     """409 on a write: the object is not as the request takes it to be."""
     message = f'Operation cannot be fulfilled on {resource.display} "{name}": {why}'
-    return Refused(409, "Conflict", message, details=_details(resource, name))
+    return RefusedError(409, "Conflict", message, details=_details(resource, name))
 
 
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def forbidden(resource: ResourceType, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> Refused:
+def forbidden(resource: ResourceType, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> RefusedError:
     """403: understood, and not allowed."""
     details = _details(resource, name)
     if causes:
         details["causes"] = causes
-    return Refused(403, "Forbidden", f'{resource.display} "{name}" is forbidden: {why}', details=details)
+    return RefusedError(403, "Forbidden", f'{resource.display} "{name}" is forbidden: {why}', details=details)
 
 
-def expired(message: str, metadata: Mapping[str, Any] | None = None) -> Refused:
+def expired(message: str, metadata: Mapping[str, Any] | None = None) -> RefusedError:
     """410: the version asked for is no longer known."""
-    return Refused(410, "Expired", message, metadata=metadata)
+    return RefusedError(410, "Expired", message, metadata=metadata)
 
 
-def too_large_version(asked: int, current: int) -> Refused:
+def too_large_version(asked: int, current: int) -> RefusedError:
     """504: the version asked for is not there yet, and did not come in time."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return Refused(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
+    return RefusedError(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
 
 
-def internal(message: str) -> Refused:
+def internal(message: str) -> RefusedError:
     """500: a fault of the server."""
     details = {"causes": [{"message": message}]}
-    return Refused(500, "InternalError", f"Internal error occurred: {message}", details=details)
+    return RefusedError(500, "InternalError", f"Internal error occurred: {message}", details=details)
 
 
-def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> Refused:
+def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> RefusedError:
     """422: the object was understood and refused, field by field.
 
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, NewInvalid.
@@ -199,10 +199,10 @@ def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> R
     members = {"name": name, "group": group, "kind": kind}
     details: dict[str, Any] = {key: value for key, value in members.items() if value}
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in found]
-    return Refused(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
+    return RefusedError(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
 
 
-def invalid_option(options: str, error: FieldError) -> Refused:
+def invalid_option(options: str, error: FieldError) -> RefusedError:
     """422: a query parameter or delete option is refused, such as `ListOptions`."""
     return invalid(options, "meta.k8s.io", "", [error])
 

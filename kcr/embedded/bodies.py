@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kcr.embedded.answers import Refused, bad_request, invalid_option
+from kcr.embedded.answers import RefusedError, bad_request, invalid_option
 from kcr.embedded.deletion import POLICIES, DeleteOptions
 from kcr.embedded.fields import forbidden, not_supported
 from kcr.embedded.kinds import Kind
@@ -38,23 +38,23 @@ def check_size(body: bytes) -> None:
     """Refuse a body above the limit.
 
     Raises:
-        Refused: 413.
+        RefusedError: 413.
     """
     if len(body) > LIMIT:
-        raise Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
+        raise RefusedError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
 
 
-def unsupported_media_type(accepted: str = _ACCEPTED) -> Refused:
+def unsupported_media_type(accepted: str = _ACCEPTED) -> RefusedError:
     """415: the body is in a form that the server does not read here."""
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-    return Refused(415, "UnsupportedMediaType", message)
+    return RefusedError(415, "UnsupportedMediaType", message)
 
 
 def decoded(body: bytes, content_type: str) -> Any:
     """Decode a body.
 
     Raises:
-        Refused: 415, the form is not known.
+        RefusedError: 415, the form is not known.
         ValueError: It cannot be parsed.
     """
     match media_type(content_type):
@@ -73,7 +73,7 @@ def manifest(kind: Kind, body: bytes, content_type: str) -> Manifest:
     """Decode the body of a create or update.
 
     Raises:
-        Refused: 400, it is no object of the kind; 413 and 415.
+        RefusedError: 400, it is no object of the kind; 413 and 415.
     """
     value = mapping(kind.type.kind, body, content_type)
     _check_type(kind, value)
@@ -84,7 +84,7 @@ def mapping(kind: str, body: bytes, content_type: str) -> Manifest:
     """Decode a body that has to be an object, of whatever type; `kind` is for the message.
 
     Raises:
-        Refused: 400, 413 or 415.
+        RefusedError: 400, 413 or 415.
     """
     check_size(body)
     words = f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
@@ -114,7 +114,7 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
     """Return what a DELETE asks for, from its body or, only when there is none, from the query.
 
     Raises:
-        Refused: 400 or 422, the options make no sense.
+        RefusedError: 400 or 422, the options make no sense.
     """
     if not body:
         return _options_of({

@@ -42,7 +42,7 @@ def delete(registry: Registry, record: Record, options: DeleteOptions) -> Delete
     """Remove an object, or mark it for removal where a finalizer or a grace period holds it.
 
     Raises:
-        Refused: 409, the preconditions do not hold; 403, the namespace may not go.
+        RefusedError: 409, the preconditions do not hold; 403, the namespace may not go.
     """
     kind = record.kind
     _check_preconditions(record, options)

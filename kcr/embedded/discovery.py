@@ -39,7 +39,7 @@ class Discovery:
             headers: The request's, in lower case.
 
         Raises:
-            Refused: 404, the group has no such version.
+            RefusedError: 404, the group has no such version.
         """
         match steps:
             case ["api"]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from kcr.embedded.answers import Refused
+from kcr.embedded.answers import RefusedError
 from kcr.embedded.kinds import Kind
 from kcr.embedded.storage import Change, Record
 
@@ -49,7 +49,7 @@ def wanted(accept: str) -> Wanted:
     Protobuf is passed over where JSON is also accepted: clients choose the decoder by the answer's header.
 
     Raises:
-        Refused: 406, nothing that is asked for can be given.
+        RefusedError: 406, nothing that is asked for can be given.
     """
     if not accept or accept in _ANY:
         return Wanted("")
@@ -64,7 +64,7 @@ def wanted(accept: str) -> Wanted:
         if _is_known(transformation, named.get("g", ""), named.get("v", "v1")):
             return Wanted(transformation, named.get("v", "v1"))
     message = "only the following media types are accepted: application/json, application/yaml"
-    raise Refused(406, "NotAcceptable", message)
+    raise RefusedError(406, "NotAcceptable", message)
 
 
 def _by_quality(accept: str) -> list[str]:

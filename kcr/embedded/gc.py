@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from kcr.api.meta import OwnerReference
-from kcr.embedded.answers import Refused
+from kcr.embedded.answers import RefusedError
 from kcr.embedded.deletion import DeleteOptions, delete
 from kcr.embedded.kinds import KINDS, Kind
 from kcr.embedded.registry import Registry
@@ -110,7 +110,7 @@ class GarbageCollector:
                 self._attend_terminating(record)
             elif record.metadata.owner_references:
                 self._attend_dependent(record)
-        except Refused as refused:
+        except RefusedError as refused:
             _log.warning("%s %s: %s", kind.type.display, key, refused.message)
 
     def _attend_terminating(self, record: Record) -> None:

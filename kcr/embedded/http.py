@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kcr.client.transport import Request
 from kcr.clock import SystemClock
-from kcr.embedded.answers import Answer, Refused, Stream
+from kcr.embedded.answers import Answer, RefusedError, Stream
 from kcr.embedded.bodies import LIMIT
 from kcr.embedded.certificates import make_certificates
 from kcr.embedded.server import Server
@@ -92,12 +92,12 @@ class Listener:
     async def _answer(self, request: web.Request) -> Answer:
         path = request.rel_url.raw_path.rstrip("/")
         if not self._may_enter(request) and not path.startswith(_OPEN_PATHS):
-            return Refused(401, "Unauthorized", "Unauthorized").answer()
+            return RefusedError(401, "Unauthorized", "Unauthorized").answer()
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {LIMIT}"
-            return Refused(413, "RequestEntityTooLarge", message).answer()
+            return RefusedError(413, "RequestEntityTooLarge", message).answer()
         return await self._server.handle(Request(request.method, request.raw_path, request.headers, body))
 
     def _may_enter(self, request: web.Request) -> bool:

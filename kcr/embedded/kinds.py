@@ -148,8 +148,11 @@ SECRETS = Kind(
 SERVICE_ACCOUNTS = Kind(_core("ServiceAccount", "serviceaccounts"), short_names=("sa",), delete_answers_object=True)
 SERVICES = Kind(_core("Service", "services"), short_names=("svc",), categories=("all",), delete_answers_object=True)
 RESOURCE_QUOTAS = Kind(
-    _core("ResourceQuota", "resourcequotas"), short_names=("quota",), subresources=("status",), delete_answers_object=True
-)  # fmt: skip
+    _core("ResourceQuota", "resourcequotas"),
+    short_names=("quota",),
+    subresources=("status",),
+    delete_answers_object=True,
+)
 LIMIT_RANGES = Kind(_core("LimitRange", "limitranges"), short_names=("limits",), put_creates=True)
 JOBS = Kind(
     ResourceType("batch", "v1", "Job", "jobs"),

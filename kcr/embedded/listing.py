@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.embedded.answers import Refused, bad_request, expired, invalid_option
+from kcr.embedded.answers import RefusedError, bad_request, expired, invalid_option
 from kcr.embedded.fields import forbidden, not_supported
 from kcr.embedded.routes import Query, Route
 from kcr.embedded.selection import Selection, selection_of
@@ -39,7 +39,7 @@ async def page(storage: Storage, route: Route, query: Query) -> Page:
     """Return the page of a list that a request asks for.
 
     Raises:
-        Refused: 400, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
+        RefusedError: 400, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
     """
     _check_options(query)
     asked = version_of(query.text("resourceVersion"))
@@ -53,7 +53,7 @@ async def page(storage: Storage, route: Route, query: Query) -> Page:
     revision = asked if asked and exact else storage.revision
     try:
         records, keys = storage.table(route.kind).at(revision)
-    except Refused:
+    except RefusedError:
         raise expired("The resourceVersion for the provided list is too old.") from None
     return _cut(ordered(records, keys, route.namespace, ""), route, selection, limit, revision)
 
@@ -62,12 +62,13 @@ def _next_page(storage: Storage, route: Route, selection: Selection, token: _Tok
     revision = storage.revision if token.revision < 0 else token.revision
     try:
         records, keys = storage.table(route.kind).at(revision)
-    except Refused:
+    except RefusedError:
         message = (
             "The provided continue parameter is too old to display a consistent list result. You can start a new list "
             "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
             "the results. Continuing with the provided token results in an inconsistent list - objects that were "
-            "created, modified, or deleted between the time the first chunk was returned and now may show up in the list."
+            "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
+            "list."
         )
         raise expired(message, {"continue": _token(-1, token.after, route)}) from None
     return _cut(ordered(records, keys, route.namespace, token.after), route, selection, limit, revision)
@@ -89,7 +90,7 @@ def version_of(text: str) -> int:
     """Return a resourceVersion as a number, 0 for none.
 
     Raises:
-        Refused: 400, it is no number.
+        RefusedError: 400, it is no number.
     """
     if not text:
         return 0

@@ -1,6 +1,7 @@
 """The logs of containers: which container is meant, and which part of its log.
 
-Source: kubernetes/pkg/registry/core/pod/{rest/log,strategy}.go (LogLocation), pkg/apis/core/validation (ValidatePodLogOptions).
+Source: kubernetes/pkg/registry/core/pod/{rest/log,strategy}.go, LogLocation;
+kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
 """
 
 from collections.abc import AsyncIterator
@@ -45,7 +46,7 @@ def answer(source: LogSource, record: Record, query: Query) -> Answer:
     """Answer a GET on pods/log.
 
     Raises:
-        Refused: 400 or 422, the container or the options make no sense; 400, nothing has run yet.
+        RefusedError: 400 or 422, the container or the options make no sense; 400, nothing has run yet.
     """
     pod = record.manifest()
     container = _container(pod, query.text("container"))

@@ -49,7 +49,7 @@ def cleaned(kind: Kind, given: object) -> Manifest:
     """Return metadata without what is empty or unknown, `resourceVersion` excepted.
 
     Raises:
-        Refused: 400, a member has the wrong type.
+        RefusedError: 400, a member has the wrong type.
     """
     try:
         msgspec.convert({} if given is None else given, ObjectMeta)

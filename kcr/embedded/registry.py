@@ -14,7 +14,7 @@ from kcr.clock import Clock
 from kcr.embedded import metadata as meta
 from kcr.embedded.answers import (
     STALE,
-    Refused,
+    RefusedError,
     already_exists,
     bad_request,
     conflict,
@@ -49,7 +49,7 @@ class Registry:
         """Return the newest version of an object.
 
         Raises:
-            Refused: 404, there is none.
+            RefusedError: 404, there is none.
         """
         record = self.storage.get(kind, namespace, name)
         if record is None:
@@ -60,13 +60,13 @@ class Registry:
         """Store a new object.
 
         Raises:
-            Refused: The object or its namespace does not allow it.
+            RefusedError: The object or its namespace does not allow it.
         """
         self._check_room(kind, namespace, given)
         obj = _taken(kind, given, namespace)
         metadata = obj["metadata"]
         if metadata["resourceVersion"]:
-            raise Refused(500, "", "resourceVersion should not be set on objects to be created")
+            raise RefusedError(500, "", "resourceVersion should not be set on objects to be created")
         meta.start_life(metadata, meta.new_uid(self.random), self.clock.now())
         self._name(kind, metadata)
         kind.strategy.default(obj)
@@ -90,7 +90,7 @@ class Registry:
         changes nothing stores nothing.
 
         Raises:
-            Refused: The change is not allowed, or `old` is not what the client takes it to be.
+            RefusedError: The change is not allowed, or `old` is not what the client takes it to be.
         """
         kind, before = old.kind, old.manifest()
         new = _taken(kind, given, old.metadata.namespace)
@@ -123,9 +123,9 @@ class Registry:
             return self.storage.draft(old.kind, new, removed.revision)
         return self.storage.put(old.kind, new, old)
 
-    def _outdated(self, old: Record, given: str) -> Refused:
+    def _outdated(self, old: Record, given: str) -> RefusedError:
         if not given.isdecimal():
-            return Refused(500, "", f'strconv.ParseUint: parsing "{given}": invalid syntax')
+            return RefusedError(500, "", f'strconv.ParseUint: parsing "{given}": invalid syntax')
         return conflict(old.kind.type, old.metadata.name, STALE)
 
     def _check_room(self, kind: Kind, namespace: str, given: Manifest) -> None:

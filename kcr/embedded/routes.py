@@ -33,7 +33,7 @@ class Query:
         """Return a number, None when it is absent.
 
         Raises:
-            Refused: 400, it is no number.
+            RefusedError: 400, it is no number.
         """
         text = self._values.get(name, "")
         if not text:
@@ -47,7 +47,7 @@ class Query:
         """Return whether the write is only tried.
 
         Raises:
-            Refused: 422, the value is unknown; `options` names the options object in the message.
+            RefusedError: 422, the value is unknown; `options` names the options object in the message.
         """
         if not (text := self.text("dryRun")):
             return False
@@ -85,7 +85,7 @@ class Routes:
         """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
 
         Raises:
-            Refused: 404, there is no such resource.
+            RefusedError: 404, there is no such resource.
         """
         steps = [unquote(step) for step in steps]
         namespace = ""
@@ -109,7 +109,7 @@ def check_method(route: Route, method: str) -> None:
     """Refuse a method that the path does not support.
 
     Raises:
-        Refused: 405.
+        RefusedError: 405.
     """
     verbs = {
         "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),

@@ -44,7 +44,7 @@ def selection_of(route: Route, query: Query) -> Selection:
     """Return what a request selects.
 
     Raises:
-        Refused: 400, a selector cannot be parsed or names a field that the kind does not offer.
+        RefusedError: 400, a selector cannot be parsed or names a field that the kind does not offer.
     """
     fields = parse_fields(query.text("fieldSelector"))
     if route.name:

@@ -79,7 +79,7 @@ def parse_labels(text: str) -> tuple[LabelTerm, ...]:
     """Parse a `labelSelector`.
 
     Raises:
-        Refused: 400, it cannot be parsed.
+        RefusedError: 400, it cannot be parsed.
     """
     if not text.strip():
         return ()
@@ -168,7 +168,7 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
     """Parse a `fieldSelector`; whether a path is supported is for the kind to say.
 
     Raises:
-        Refused: 400, it cannot be parsed.
+        RefusedError: 400, it cannot be parsed.
     """
     return tuple(_field_term(term, text) for term in _split_unescaped(text) if term)
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from kcr.client.transport import Request
 from kcr.clock import Clock
 from kcr.embedded import discovery, listing, logs, subresources, writing
-from kcr.embedded.answers import Answer, Refused, json_answer, text_answer
+from kcr.embedded.answers import Answer, RefusedError, json_answer, text_answer
 from kcr.embedded.discovery import Discovery
 from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
 from kcr.embedded.kinds import KINDS, NAMESPACES
@@ -56,11 +56,11 @@ class Server:
         """Answer one request. What goes wrong is an answer as well, never an exception."""
         try:
             return await self._handle(request)
-        except Refused as refused:
+        except RefusedError as refused:
             return refused.answer()
         except Exception:
             _log.exception("%s %s failed", request.method, request.target)
-            return Refused(500, "InternalError", "Internal error occurred: see the server's log").answer()
+            return RefusedError(500, "InternalError", "Internal error occurred: see the server's log").answer()
 
     async def _handle(self, request: Request) -> Answer:
         url = urlsplit(request.target)

@@ -131,7 +131,7 @@ class Table:
         """Return the changes after a revision.
 
         Raises:
-            Refused: 410, the history does not reach back so far.
+            RefusedError: 410, the history does not reach back so far.
         """
         if revision < self.known_since:
             raise expired(f"too old resource version: {revision} ({self.known_since})")
@@ -146,7 +146,7 @@ class Table:
         """Return records and ordered keys as they were at a revision.
 
         Raises:
-            Refused: 410, the history does not reach back so far.
+            RefusedError: 410, the history does not reach back so far.
         """
         changes = self.since(revision)
         if not changes:
@@ -247,7 +247,7 @@ class Storage:
         """Wait until a revision has been reached.
 
         Raises:
-            Refused: 504, it was not within three seconds.
+            RefusedError: 504, it was not within three seconds.
         """
         if revision <= self.revision:
             return

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from kcr.embedded.answers import Refused, invalid_option
+from kcr.embedded.answers import RefusedError, invalid_option
 from kcr.embedded.fields import forbidden
 from kcr.embedded.forms import Form, line_of
 from kcr.embedded.kinds import Kind
@@ -42,7 +42,7 @@ def watch_options(query: Query) -> WatchOptions:
     """Return how a request wants its watch.
 
     Raises:
-        Refused: 422, the parameters contradict each other; 500, the version is no number.
+        RefusedError: 422, the parameters contradict each other; 500, the version is no number.
     """
     match, initial = query.text("resourceVersionMatch"), query.has("sendInitialEvents")
     if initial and match != "NotOlderThan":
@@ -53,7 +53,7 @@ def watch_options(query: Query) -> WatchOptions:
         raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
     version = query.text("resourceVersion") or "0"
     if not version.isdecimal():
-        raise Refused(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise RefusedError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
     return WatchOptions(
         revision=int(version),
         initial_events=query.flag("sendInitialEvents") if initial else None,
@@ -100,7 +100,7 @@ class Watch:
             if options.initial_events and options.revision:
                 await self._storage.reach(options.revision)
             self._pending = self._first_lines(options)
-        except Refused as error:
+        except RefusedError as error:
             self._pending = [line_of("ERROR", error.status())]
             self._ended = True
             return

@@ -12,7 +12,7 @@ from kcr.embedded import bodies
 from kcr.embedded.answers import (
     STALE,
     Answer,
-    Refused,
+    RefusedError,
     bad_request,
     conflict,
     invalid,
@@ -125,7 +125,7 @@ def _patched(write: Write, target: Manifest) -> Manifest:
         raise bad_request(f"error decoding patch: {error}") from None
     if media == _JSON_PATCH and isinstance(change, list) and len(change) > _MOST_OPERATIONS:
         words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(change)}"
-        raise Refused(413, "RequestEntityTooLarge", words)
+        raise RefusedError(413, "RequestEntityTooLarge", words)
     if media != _JSON_PATCH and not isinstance(change, dict):
         raise bad_request("error decoding patch: json: cannot unmarshal into a value of type map[string]interface {}")
     try:
@@ -134,7 +134,7 @@ def _patched(write: Write, target: Manifest) -> Manifest:
         else:
             new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
     except PatchError as error:
-        raise Refused(error.code, error.reason, error.message, details={}) from None
+        raise RefusedError(error.code, error.reason, error.message, details={}) from None
     if not isinstance(new, dict):
         raise _unusable(new, "it is no object")
     return new
@@ -159,7 +159,7 @@ def _check_patch(old: Record, new: Manifest, metadata: Manifest) -> None:
         raise invalid(kind.type.kind, kind.type.group, stored.name, faults)
 
 
-def _unusable(value: object, why: str) -> Refused:
+def _unusable(value: object, why: str) -> RefusedError:
     fault = invalid_field("patch", msgspec.json.encode(value).decode(), why)
     return invalid("", "", "", [fault])
 
