@@ -191,7 +191,7 @@ class HttpResponse:
             raise _failure(self._request, error) from error
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Yield the body line by line, each with its line break, as it arrives."""
+        """Yield the body line by line, as it arrives."""
         readline = self._answer.content.readline
         while True:
             try:
@@ -200,7 +200,7 @@ class HttpResponse:
                 raise _failure(self._request, error) from error
             if not line:
                 return
-            yield line
+            yield line.rstrip(b"\n")
 
 
 def _encoding(config: ClusterConfig) -> str:
