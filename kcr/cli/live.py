@@ -46,6 +46,7 @@ class LiveDisplay:
         self._logs_on_screen = sys.stdout.isatty()
         self._views: dict[Key, JobView] = {}
         self._events: deque[Text] = deque(maxlen=_EVENTS)
+        self._stale = True
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(
             get_renderable=self._picture, console=self._console, auto_refresh=False,
@@ -64,21 +65,26 @@ class LiveDisplay:
         self._live.stop()
 
     async def run(self) -> None:
-        """Redraw until cancelled."""
+        """Redraw until cancelled; a picture in which nothing moves is left alone."""
         while True:
-            self._live.refresh()
+            if self._stale or any(not view.has_ended for view in self._views.values()):
+                self._stale = False
+                self._live.refresh()
             await asyncio.sleep(1 / _FRAMES_PER_SECOND)
 
     def job(self, view: JobView) -> None:
         """Show a Job's bar."""
         self._views[view.key] = view
+        self._stale = True
 
     def gone(self, key: Key) -> None:
         """Remove a Job's bar."""
         self._views.pop(key, None)
+        self._stale = True
 
     def event(self, line: str, *, warning: bool) -> None:
         """Show an event under the bars, in place of the oldest."""
+        self._stale = True
         self._events.append(_one_line(line, "yellow" if warning else "dim"))
 
     def log(self, line: str) -> None:

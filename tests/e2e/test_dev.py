@@ -84,7 +84,8 @@ async def test_port_in_use_is_one_line(kcr: Start) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_signal_leaves_neither_process_nor_kubeconfig(kcr: Start, tmp_path: Path, number: signal.Signals) -> None:
     pids = tmp_path / "pids"
-    script = f"sleep 1000 & echo $$ $! > {pids}; wait"
+    # A manifest says `$$` for a dollar sign that is to stay one.
+    script = f"sleep 1000 & echo $$$$ $! > {pids}; wait"
     async with kcr("dev", "-f", manifest(tmp_path, "long", script)) as dev:
         kubeconfig = await dev.kubeconfig()
         assert kubeconfig.stat().st_mode & 0o777 == 0o600

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kcr.testing import eventually
 from tests.e2e.processes import ROOT, Start
 
 pytestmark = [
@@ -58,24 +57,18 @@ async def test_tour_of_the_readme_works(kubectl: Kubectl) -> None:
     assert (await kubectl("logs job/pi")).startswith("3.14159265358979")
     assert await kubectl("apply -f examples/pi-python.yaml") == "job.batch/pi unchanged\n"
     assert await kubectl("delete job pi") == 'job.batch "pi" deleted\n'
-
-    async def no_pods_left() -> bool:
-        return (await kubectl("get pods")).startswith("No resources found")
-
-    await eventually(no_pods_left)
+    await kubectl("wait --for=delete pod --selector=batch.kubernetes.io/job-name=pi --timeout=60s")
+    assert (await kubectl("get pods")).startswith("No resources found")
 
 
 async def test_describe_tells_a_jobs_story(kubectl: Kubectl) -> None:
     await kubectl("create -f examples/hello-job.yaml")
     await kubectl("wait --for=condition=complete job/job-example --timeout=60s")
-
-    async def story_told() -> bool:
-        text = await kubectl("describe job job-example")
-        assert "Pods Statuses:    0 Active (0 Ready) / 1 Succeeded / 0 Failed" in text
-        assert "Created pod: job-example-" in text
-        return "Job completed" in text
-
-    await eventually(story_told)
+    # The last event may come a moment after the condition.
+    while "Job completed" not in (text := await kubectl("describe job job-example")):
+        pass
+    assert "Pods Statuses:    0 Active (0 Ready) / 1 Succeeded / 0 Failed" in text
+    assert "Created pod: job-example-" in text
 
 
 async def test_pods_selected_by_job_name_are_named(kubectl: Kubectl) -> None:
@@ -97,16 +90,20 @@ async def test_invalid_job_is_refused_by_field(kubectl: Kubectl, tmp_path: Path)
 
 
 async def test_watch_shows_each_step_of_a_pod(kubectl: Kubectl) -> None:
+    await kubectl("create -f examples/hello-job.yaml")
     process = await kubectl.start("get pods -w")
+    assert process.stdout is not None
+    steps: list[str] = []
     try:
-        await kubectl("create -f examples/hello-job.yaml")
-        assert process.stdout is not None
-        seen: list[str] = []
-        while "Completed" not in seen:
-            line = (await process.stdout.readline()).decode().split()
-            seen.append(line[2])
-        assert seen[0] == "STATUS"
-        assert "Pending" in seen
+        while b"job-example-" not in await process.stdout.readline():
+            pass
+        # The watch is on, or follows from the list just printed: nothing of this Job is missed.
+        await kubectl("create -f examples/pi-python.yaml")
+        while "Completed" not in steps:
+            name, _, status, *_ = (await process.stdout.readline()).decode().split()
+            if name.startswith("pi-") and status not in steps:
+                steps.append(status)
     finally:
         process.kill()
         await process.wait()
+    assert steps == ["Pending", "ContainerCreating", "Running", "Completed"]

@@ -84,4 +84,4 @@ async def test_bad_plugin_option_names_its_variable(kcr: Start) -> None:
         kubeconfig = str(await dev.kubeconfig())
         async with kcr("run", "--kubeconfig", kubeconfig, KCR_MAX_UNCOUNTED_PODS="lots") as run:
             assert await run.end() == 2
-            assert run.err == "kcr: KCR_MAX_UNCOUNTED_PODS='lots': expected int: see 'kcr --help'\n"
+            assert run.err == "kcr: KCR_MAX_UNCOUNTED_PODS='lots': expected int: see 'kcr run --help'\n"
