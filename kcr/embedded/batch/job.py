@@ -8,6 +8,7 @@ from kcr.embedded.batch.job_spec import check_job
 from kcr.embedded.batch.job_status import check_status
 from kcr.embedded.batch.job_update import check_job_update
 from kcr.embedded.batch.selector import generate_selector, has_generated_labels, is_automatic
+from kcr.embedded.batch.shapes import SHAPES
 from kcr.embedded.core.equality import same
 from kcr.embedded.core.names import dns_label
 from kcr.embedded.core.pod_warnings import template_warnings
@@ -23,7 +24,12 @@ class JobStrategy(Strategy):
     default_propagation = "Orphan"
 
     def default(self, obj: Manifest) -> None:
-        """Fill in the defaults; a Job without labels shows those of its template."""
+        """Bring a Job into shape, and fill in the defaults; one without labels shows those of its template.
+
+        Raises:
+            UndecodableError: It is no Job.
+        """
+        SHAPES["Job"].receive("Job", "v1", obj)
         default_job(obj)
 
     def prepare_create(self, obj: Manifest) -> None:

@@ -27,7 +27,9 @@ def default_job(job: Manifest) -> None:
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))
-    job.setdefault("status", {})
+    for condition in job.setdefault("status", {}).get("conditions") or ():
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
     # A new Job has to wait: it takes the labels of its template after these were generated.
     if not is_automatic(job) or has_generated_labels(job):
         copy_labels(job)

@@ -3,7 +3,7 @@
 Source: kubernetes/pkg/registry/core/{namespace,node}/strategy.go; pkg/apis/core/v1/defaults.go.
 """
 
-from kcr.embedded.core.quantities import canonical
+from kcr.embedded.core.shapes import SHAPES
 from kcr.embedded.strategy import Manifest, Strategy
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -37,12 +37,13 @@ class NodeStrategy(Strategy):
     """Nodes register with their status; what they can hold is what they may give away unless they say less."""
 
     def default(self, obj: Manifest) -> None:
-        """Write amounts in canonical form; `allocatable` is `capacity` when it is not there."""
+        """Bring a node into shape; `allocatable` is `capacity` when it is not there.
+
+        Raises:
+            UndecodableError: It is no node.
+        """
+        SHAPES["Node"].receive("Node", "v1", obj)
         status = obj.setdefault("status", {})
-        for part in ("capacity", "allocatable"):
-            amounts: Manifest = status.get(part) or {}
-            for name, value in amounts.items():
-                amounts[name] = canonical(str(value))
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])
         obj.setdefault("spec", {})

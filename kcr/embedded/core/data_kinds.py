@@ -8,9 +8,10 @@ import re
 from base64 import b64decode, b64encode
 from functools import lru_cache
 
+from kcr.embedded.core.shape import UndecodableError
+from kcr.embedded.core.shapes import SHAPES
 from kcr.embedded.fields import IMMUTABLE, forbidden, invalid, too_long
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
-from kcr.errors import BadRequestError
 
 _LIMIT = 1024 * 1024
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
@@ -18,6 +19,14 @@ _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
 class ConfigMapStrategy(Strategy):
     """ConfigMaps hold at most 1 MiB, and may be sealed."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a ConfigMap into shape.
+
+        Raises:
+            UndecodableError: It is no ConfigMap.
+        """
+        SHAPES["ConfigMap"].receive("ConfigMap", "v1", obj)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of a ConfigMap."""
@@ -43,18 +52,18 @@ class SecretStrategy(Strategy):
         """Fill in the type and fold `stringData`.
 
         Raises:
-            BadRequestError: A value of `data` is no base64.
+            UndecodableError: It is no Secret, or a value of `data` is no base64.
         """
+        SHAPES["Secret"].receive("Secret", "v1", obj)
         obj["type"] = obj.get("type") or "Opaque"
         data: Manifest = obj.get("data") or {}
         for key, value in (obj.pop("stringData", None) or {}).items():
             data[key] = b64encode(value.encode()).decode()
         for value in data.values():
             try:
-                b64decode(value or "", validate=True)
-            except (binascii.Error, TypeError):
-                words = 'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0'
-                raise BadRequestError(400, "BadRequest", words) from None
+                b64decode(value, validate=True)
+            except binascii.Error:
+                raise UndecodableError("Secret", "v1", "illegal base64 data at input byte 0") from None
         if data:
             obj["data"] = data
 
@@ -62,7 +71,7 @@ class SecretStrategy(Strategy):
         """Return the faults of a Secret."""
         data = obj.get("data") or {}
         faults = _check_keys("data", data)
-        size = sum(len(value or "") * 3 // 4 for value in data.values())
+        size = sum(len(value) * 3 // 4 for value in data.values())
         return [*faults, too_long("data", _LIMIT)] if size > _LIMIT else faults
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:

@@ -10,6 +10,7 @@ from kcr.embedded.core.pod_status import check_pod_status, default_pod_status
 from kcr.embedded.core.pod_update import check_pod_update
 from kcr.embedded.core.pod_warnings import template_warnings
 from kcr.embedded.core.resources import qos_class
+from kcr.embedded.core.shapes import SHAPES
 from kcr.embedded.fields import forbidden
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
@@ -28,7 +29,12 @@ class PodStrategy(Strategy):
     graceful_deletion = True
 
     def default(self, obj: Manifest) -> None:
-        """Fill in the defaults of spec and status."""
+        """Bring a pod into shape, and fill in the defaults of spec and status.
+
+        Raises:
+            UndecodableError: It is no pod.
+        """
+        SHAPES["Pod"].receive("Pod", "v1", obj)
         default_pod(obj)
         default_pod_status(obj)
 

@@ -6,7 +6,6 @@ Source: kubernetes/pkg/apis/core/v1/defaults.go; the admission plugins Priority 
 from collections.abc import Callable, Iterator
 
 from kcr.embedded.core.images import pull_policy
-from kcr.embedded.core.quantities import canonical
 from kcr.embedded.strategy import Manifest
 
 _CONTAINER_DEFAULTS = (
@@ -20,7 +19,7 @@ _FILE_MODE = 420
 
 
 def default_pod(pod: Manifest) -> None:
-    """Fill in a pod; the status is left to `prepare_create`."""
+    """Fill in the spec of a pod that is in shape."""
     spec: Manifest = pod.setdefault("spec", {})
     default_pod_spec(spec)
     for container in containers_of(spec):
@@ -48,24 +47,12 @@ def default_pod_spec(spec: Manifest) -> None:
         _default_container(container)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
-    if spec.get("resources"):
-        canonical_resources(spec["resources"])
-    if spec.get("overhead"):
-        _canonical_amounts(spec["overhead"])
 
 
 def containers_of(spec: Manifest) -> Iterator[Manifest]:
     """Yield the init containers, then the containers of a pod spec."""
     yield from spec.get("initContainers") or ()
     yield from spec.get("containers") or ()
-
-
-def canonical_resources(resources: Manifest) -> None:
-    """Write the amounts in `limits` and `requests` in the one canonical way."""
-    for part in ("limits", "requests"):
-        amounts = resources.get(part)
-        if amounts:
-            _canonical_amounts(amounts)
 
 
 def admit(pod: Manifest) -> None:
@@ -93,7 +80,7 @@ def _default_container(container: Manifest) -> None:
     for name, value in _CONTAINER_DEFAULTS:
         if not container.get(name):
             container[name] = value
-    canonical_resources(container.setdefault("resources", {}))
+    container.setdefault("resources", {})
     for port in container.get("ports") or ():
         port["protocol"] = port.get("protocol") or "TCP"
     for variable in container.get("env") or ():
@@ -113,7 +100,7 @@ def _default_source(source: Manifest) -> None:
     if "fieldRef" in source:
         source["fieldRef"].setdefault("apiVersion", "v1")
     if "resourceFieldRef" in source:
-        source["resourceFieldRef"]["divisor"] = canonical(source["resourceFieldRef"].get("divisor") or "0")
+        source["resourceFieldRef"].setdefault("divisor", "0")
 
 
 def _default_probe(probe: Manifest) -> None:
@@ -169,11 +156,6 @@ def _default_projected(source: Manifest) -> None:
             _default_source(item)
 
 
-def _default_empty_dir(source: Manifest) -> None:
-    if "sizeLimit" in source:
-        source["sizeLimit"] = canonical(source["sizeLimit"])
-
-
 def _default_host_path(source: Manifest) -> None:
     source.setdefault("type", "")
 
@@ -181,13 +163,7 @@ def _default_host_path(source: Manifest) -> None:
 _VOLUME_DEFAULTS: dict[str, Callable[[Manifest], None]] = {
     "configMap": _default_mode,
     "downwardAPI": _default_downward,
-    "emptyDir": _default_empty_dir,
     "hostPath": _default_host_path,
     "projected": _default_projected,
     "secret": _default_mode,
 }
-
-
-def _canonical_amounts(amounts: Manifest) -> None:
-    for name, value in amounts.items():
-        amounts[name] = canonical(value)

@@ -3,49 +3,30 @@
 Source: kubernetes/pkg/apis/core/validation/events.go; pkg/apis/coordination/validation/validation.go.
 """
 
-from collections.abc import Callable
-
 from kcr.embedded.core.names import qualified_name
-from kcr.embedded.core.times import micro, whole_seconds
+from kcr.embedded.core.shapes import SHAPES
 from kcr.embedded.fields import invalid, non_negative, required
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
-from kcr.errors import BadRequestError
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 1024, 128
 _SYSTEM_NAMESPACES = ("default", "kube-system")
-
-
-def _normalise(obj: Manifest, part: Manifest, name: str, rule: Callable[[str], str]) -> None:
-    value = part.get(name)
-    if value is None:
-        return
-    try:
-        part[name] = rule(value)
-    except (TypeError, ValueError) as error:
-        kind = obj.get("kind", "")
-        words = f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
-        raise BadRequestError(400, "BadRequest", words) from None
 
 
 class EventStrategy(Strategy):
     """Events live beside what they are about; those of things without a namespace live in `default`."""
 
     def default(self, obj: Manifest) -> None:
-        """Show the members that are always there, and normalise times.
+        """Bring an Event into shape, and show the members that are always there.
 
         Raises:
-            BadRequestError: A time is malformed; `eventTime` needs exactly six fractional digits.
+            UndecodableError: It is no Event; `eventTime` needs exactly six fractional digits.
         """
-        for name in ("firstTimestamp", "lastTimestamp"):
-            _normalise(obj, obj, name, whole_seconds)
+        SHAPES["Event"].receive("Event", "v1", obj)
+        for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
             obj.setdefault(name, None)
-        _normalise(obj, obj, "eventTime", micro)
-        obj.setdefault("eventTime", None)
-        if obj.get("series"):
-            _normalise(obj, obj["series"], "lastObservedTime", micro)
-        obj["source"] = obj.get("source") or {}
         for name in ("reportingComponent", "reportingInstance"):
-            obj[name] = obj.get(name) or ""
+            obj.setdefault(name, "")
+        obj.setdefault("source", {})
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of an Event; those with an `eventTime` must say who reports what."""
@@ -77,14 +58,13 @@ class LeaseStrategy(Strategy):
     """Leases say who leads, since when and for how long."""
 
     def default(self, obj: Manifest) -> None:
-        """Normalise the times.
+        """Bring a Lease into shape.
 
         Raises:
-            BadRequestError: A time does not have exactly six fractional digits.
+            UndecodableError: It is no Lease; its times need exactly six fractional digits.
         """
-        spec = obj.setdefault("spec", {})
-        for name in ("acquireTime", "renewTime"):
-            _normalise(obj, spec, name, micro)
+        SHAPES["Lease"].receive("Lease", "v1", obj)
+        obj.setdefault("spec", {})
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of a Lease."""
