@@ -25,8 +25,9 @@ lint: $(STAMP)
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no python3 of version 3.11 or newer with the venv module is on the PATH; install one (on Debian: python3 and python3-venv)" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "make: installing into .venv, once" >&2
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' >&2
 	@touch $@
 
 clean:
