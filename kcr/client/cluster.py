@@ -37,7 +37,7 @@ class Pem(NamedTuple):
                     text = file.read()
             except (OSError, ValueError) as error:
                 why = error.strerror if isinstance(error, OSError) else "is no PEM file"
-                raise ConfigError(f"{self.field} {self.path}: {why}") from error
+                raise ConfigError(f"{self.field} {self.path}: {why}; correct the path or the file") from error
         if "-----BEGIN " not in text:
             raise ConfigError(f"{self.field}{' ' + self.path if self.path else ''}: holds no PEM block")
         return text
@@ -70,7 +70,7 @@ class ClusterConfig:
     credentials: Credentials = field(default_factory=FixedCredentials)
     ca: Pem = NO_PEM
     certificate: Pem = NO_PEM
-    key: Pem = NO_PEM
+    key: Pem = field(default=NO_PEM, repr=False)
     verify: bool = True
     server_name: str = ""
     proxy: str = ""

@@ -67,7 +67,9 @@ class _Section(NamedTuple):
             found = Pem(path, field=field) if path else NO_PEM
         else:
             try:
-                found = Pem(text=base64.b64decode(data).decode("ascii"), field=f"{field}-data")
+                found = Pem(
+                    text=base64.b64decode("".join(data.split()), validate=True).decode("ascii"), field=f"{field}-data"
+                )
             except (binascii.Error, UnicodeDecodeError):
                 self.fail(f"{name}-data", "is no base64 of a PEM block")
         if found:

@@ -1,0 +1,216 @@
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from kcr.api.batch import Job, JobStatus
+from kcr.api.core import Pod
+from kcr.api.meta import Key, Object, ObjectMeta, Resource
+from kcr.client import Client, RateLimit
+from kcr.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    TransportError,
+)
+from tests.unit.client.scripted import Say, Script, events, failure
+
+pytestmark = pytest.mark.virtual
+
+POD = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
+
+
+class WebsiteSpec(Object):
+    image: str
+
+
+class Website(Resource, api_version="example.dev/v1", plural="websites"):
+    spec: WebsiteSpec
+
+
+async def test_get_asks_for_the_object_by_path() -> None:
+    script = Script(Say(POD))
+    pod = await Client(script).get(Pod, "a", "default")
+    assert pod.key == Key("default", "a")
+    assert script.targets == ["/api/v1/namespaces/default/pods/a"]
+    assert script.requests[0].timeout_seconds == 30
+
+
+async def test_list_reads_all_pages_of_five_hundred() -> None:
+    script = Script(
+        Say({"metadata": {"continue": "t/1=", "resourceVersion": "9"}, "items": [POD]}),
+        Say({"metadata": {"resourceVersion": "9"}, "items": [POD, POD]}),
+    )
+    pods = await Client(script).list(Pod, "default", labels="a in (b)")
+    assert len(pods) == 3
+    assert script.targets == [
+        "/api/v1/namespaces/default/pods?limit=500&labelSelector=a+in+%28b%29",
+        "/api/v1/namespaces/default/pods?limit=500&continue=t%2F1%3D&labelSelector=a+in+%28b%29",
+    ]
+
+
+async def test_list_with_null_items_is_empty() -> None:
+    assert await Client(Script(Say({"metadata": {}, "items": None}))).list(Pod) == ()
+
+
+async def test_create_posts_the_whole_object() -> None:
+    script = Script(Say(POD, status=201))
+    await Client(script, field_manager="me").create(Pod(metadata=ObjectMeta(name="a", namespace="default")))
+    request = script.requests[0]
+    assert (request.method, request.target) == ("POST", "/api/v1/namespaces/default/pods?fieldManager=me")
+    assert request.headers["content-type"] == "application/json"
+    sent = json.loads(request.body)
+    assert (sent["apiVersion"], sent["kind"], sent["metadata"]["name"]) == ("v1", "Pod", "a")
+
+
+async def test_manifest_is_sent_with_fields_the_type_lacks() -> None:
+    script = Script(Say(POD, status=201))
+    await Client(script).create_manifest(Pod, {**POD, "spec": {"hostNetwork": True}}, "default")
+    assert json.loads(script.requests[0].body)["spec"] == {"hostNetwork": True}
+
+
+async def test_patch_sends_the_difference_with_its_precondition() -> None:
+    script = Script(Say(POD))
+    old = Job(metadata=ObjectMeta(name="j", namespace="default", resource_version="5"))
+    new = replace(old, status=JobStatus(active=2, ready=0))
+    await Client(script).patch(old, new, subresource="status")
+    request = script.requests[0]
+    assert request.method == "PATCH"
+    assert request.target == "/apis/batch/v1/namespaces/default/jobs/j/status?fieldManager=kcr"
+    assert request.headers["content-type"] == "application/merge-patch+json"
+    assert json.loads(request.body) == {"metadata": {"resourceVersion": "5"}, "status": {"active": 2, "ready": 0}}
+
+
+async def test_patch_without_difference_sends_nothing() -> None:
+    script = Script()
+    old = Job(metadata=ObjectMeta(name="j", namespace="default"))
+    assert await Client(script).patch(old, replace(old)) is old
+    assert script.requests == []
+
+
+async def test_strategic_patch_says_what_it_is() -> None:
+    script = Script(Say(POD))
+    await Client(script).strategic_patch(Pod, Key("default", "a"), {"metadata": {"uid": "u"}})
+    assert script.requests[0].headers["content-type"] == "application/strategic-merge-patch+json"
+
+
+async def test_delete_carries_preconditions_and_policy() -> None:
+    script = Script(Say({"status": "Success"}))
+    await Client(script).delete(Pod, Key("default", "a"), uid="u", propagation="Background", grace_period_seconds=0)
+    assert json.loads(script.requests[0].body) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u"},
+        "propagationPolicy": "Background",
+        "gracePeriodSeconds": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        pytest.param(404, "NotFound", NotFoundError, id="not-found"),
+        pytest.param(409, "AlreadyExists", AlreadyExistsError, id="reason-before-code"),
+        pytest.param(410, "Expired", GoneError, id="expired"),
+        pytest.param(403, "", ForbiddenError, id="code-alone"),
+        pytest.param(418, "", ApiError, id="unknown"),
+    ],
+)
+async def test_status_becomes_the_error_it_stands_for(code: int, reason: str, expected: type[ApiError]) -> None:
+    with pytest.raises(expected, match="no") as caught:
+        await Client(Script(failure(code, reason))).get(Pod, "a", "default")
+    assert (caught.value.code, caught.value.reason) == (code, reason)
+
+
+async def test_causes_of_a_refusal_are_kept() -> None:
+    answer = failure(422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueRequired", "message": "m"}])
+    with pytest.raises(InvalidError) as caught:
+        await Client(Script(answer)).create(Pod())
+    assert caught.value.causes == (("spec", "FieldValueRequired", "m"),)
+    assert caught.value.has_cause("FieldValueRequired")
+
+
+async def test_error_without_json_shows_its_beginning() -> None:
+    with pytest.raises(ApiError, match=r"HTTP 502: <html>x{250}$") as caught:
+        await Client(Script(Say(b"<html>" + b"x" * 1000, status=502))).get(Pod, "a")
+    assert caught.value.code == 502
+
+
+async def test_redirect_is_an_error() -> None:
+    with pytest.raises(ApiError, match="HTTP 302"):
+        await Client(Script(Say(b"", status=302))).get(Pod, "a")
+
+
+async def test_answer_that_does_not_fit_names_the_path() -> None:
+    with pytest.raises(ApiError, match=r"pods: .*`\$\.metadata\.name`"):
+        await Client(Script(Say({"metadata": {"name": 5}}))).get(Pod, "a")
+
+
+async def test_server_that_is_no_api_server_is_named() -> None:
+    with pytest.raises(ApiError, match="no Kubernetes API server"):
+        await Client(Script(Say(b"hello"))).server_version()
+
+
+async def test_server_version_is_the_git_version() -> None:
+    assert await Client(Script(Say({"gitVersion": "v1.32.0+kcr"}))).server_version() == "v1.32.0+kcr"
+
+
+async def test_watch_yields_events_and_bookmarks_alike() -> None:
+    script = Script(Say(events(("ADDED", POD), ("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))))
+    async with Client(script).watch(Pod, "default", resource_version="5", timeout_seconds=300.5) as stream:
+        seen = [(event.type, event.object.metadata.resource_version) async for event in stream]
+    assert seen == [("ADDED", "7"), ("BOOKMARK", "9")]
+    assert script.targets == [
+        "/api/v1/namespaces/default/pods?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=300"
+    ]
+    assert (script.requests[0].timeout_seconds, script.requests[0].idle_seconds) == (None, 90)
+    assert script.requests[0].headers["accept-encoding"] == "identity"
+
+
+async def test_watch_with_initial_events_asks_for_them() -> None:
+    script = Script(Say())
+    async with Client(script).watch(Pod, resource_version="", timeout_seconds=300, initial_events=True):
+        pass
+    assert script.targets == [
+        "/api/v1/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
+        "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    ]
+
+
+async def test_error_event_is_raised_as_api_error() -> None:
+    lines = events(("ADDED", POD), ("ERROR", {"kind": "Status", "status": "Failure", "code": 410, "message": "old"}))
+    async with Client(Script(Say(lines))).watch(Pod, resource_version="5", timeout_seconds=300) as stream:
+        assert (await anext(stream)).type == "ADDED"
+        with pytest.raises(GoneError, match="old"):
+            await anext(stream)
+
+
+async def test_refused_watch_raises_when_it_is_opened() -> None:
+    with pytest.raises(ForbiddenError):
+        async with Client(Script(failure(403))).watch(Pod, resource_version="5", timeout_seconds=300):
+            pass
+
+
+async def test_bookmark_of_a_kind_with_required_fields_comes_through() -> None:
+    lines = events(("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))
+    async with Client(Script(Say(lines))).watch(Website, resource_version="5", timeout_seconds=300) as stream:
+        assert (await anext(stream)).object.metadata.resource_version == "9"
+
+
+async def test_broken_line_is_a_failed_connection() -> None:
+    async with Client(Script(Say(b'{"type":"ADD'))).watch(Pod, resource_version="5", timeout_seconds=300) as stream:
+        with pytest.raises(TransportError, match="inside a line"):
+            await anext(stream)
+
+
+async def test_calls_wait_for_the_limiter_and_watches_do_not() -> None:
+    script = Script(*(Say(POD) for _ in range(4)))
+    client = Client(script, limiter=RateLimit(10, 2))
+    for _ in range(3):
+        await client.get(Pod, "a")
+    async with client.watch(Pod, resource_version="5", timeout_seconds=300):
+        pass
+    assert script.times == pytest.approx([0, 0, 0.1, 0.1])
