@@ -188,7 +188,7 @@ class Kubelet:
 
     async def _write(self, life: PodLife, status: RunnableStatus) -> bool:
         """Write a status, and return whether the server has answered."""
-        patch = patch_of(status, life.uid)
+        patch = patch_of(life.reported, status, life.uid)
         try:
             await self._client.strategic_patch(RunnablePod, life.pod.key, patch, subresource="status")
         except NotFoundError:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from itertools import islice
 
@@ -65,7 +65,7 @@ class Log:
         """Return everything there is, each piece with the moment it came."""
         return tuple(self._pieces)
 
-    async def follow(self) -> AsyncIterator[bytes]:
+    async def follow(self) -> AsyncGenerator[bytes, None]:
         """Yield everything there is, then what comes, until the run has ended."""
         position = 0
         while True:
@@ -109,7 +109,7 @@ class Logs:
         log = self.get(uid, container, previous=previous)
         return None if log is None else log.read()
 
-    async def follow(self, uid: str, container: str) -> AsyncIterator[bytes]:
+    async def follow(self, uid: str, container: str) -> AsyncGenerator[bytes, None]:
         """Yield what a container has printed and prints, until its present run has ended."""
         log = self.get(uid, container)
         if log is not None:

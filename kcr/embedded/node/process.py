@@ -20,11 +20,14 @@ from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod
 from kcr.embedded.node.processes import ProcessRun, StartError, process_descriptors, spawn
 from kcr.embedded.node.runtime import Exit, Exited, Held, Run
+from kcr.embedded.node.strays import kill_strays
 from kcr.errors import ApiError, TransportError
 
 MAX_MESSAGE_BYTES = 4096
 LOG_MESSAGE_LINES = 80
 LOG_MESSAGE_BYTES = 2048
+# Where a container may leave its last words. The path is its own, so it also tells whose a process is.
+_MARK = "KCR_TERMINATION_LOG"
 
 
 @asynccontextmanager
@@ -49,6 +52,7 @@ async def process_runtime(
                 finally:
                     runtime.kill_all()
     finally:
+        kill_strays(_marker(root))
         shutil.rmtree(root, ignore_errors=True)
 
 
@@ -85,7 +89,7 @@ class ProcessRuntime:
             return Held("CreateContainerConfigError", str(error))
         except (ApiError, TransportError) as error:
             return Held("CreateContainerConfigError", str(error), 1.0)
-        environment = self._base(pod, home) | {"KCR_TERMINATION_LOG": str(message_file)} | variables
+        environment = self._base(pod, home) | {_MARK: str(message_file)} | variables
         argv = argv_of(container, variables, self._images)
         if not argv:
             return Exit(128, "StartError", f'no command and image "{container.image}" is not mapped')
@@ -127,6 +131,8 @@ class ProcessRuntime:
     async def _watch(self, run: ProcessRun, log: Log, message_file: Path, exited: Exited, *, fall_back: bool) -> None:
         try:
             code = await run.wait()
+            if run.left_behind:
+                kill_strays(_marker(message_file))
         finally:
             self._runs.discard(run)
             log.close()
@@ -144,6 +150,11 @@ class ProcessRuntime:
     def release(self, uid: str) -> None:
         """Remove the files of a pod none of whose containers will run again."""
         shutil.rmtree(self._root / uid, ignore_errors=True)
+
+
+def _marker(path: Path) -> bytes:
+    """Return how the variable begins that tells a process of this container, or of any below a directory."""
+    return f"{_MARK}={path}".encode()
 
 
 def _last_words(file: Path) -> str:

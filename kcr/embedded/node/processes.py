@@ -36,7 +36,11 @@ class _Output(asyncio.Protocol):
 
 
 class ProcessRun:
-    """A process with everything it starts: a session and group of its own, one pipe for all its output."""
+    """A process with everything it starts: a session and group of its own, one pipe for all its output.
+
+    Attributes:
+        left_behind: Whether something outlived the process and its group: it still holds the pipe.
+    """
 
     ready_after_seconds = 0.0
 
@@ -46,6 +50,7 @@ class ProcessRun:
         self._process = process
         self._output = output
         self._drained = drained
+        self.left_behind = False
 
     def terminate(self) -> None:
         """Send SIGTERM to all of its processes."""
@@ -68,6 +73,7 @@ class ProcessRun:
             code = await self._process.wait()
             self.kill()
             await asyncio.wait({self._drained}, timeout=DRAIN_SECONDS)
+            self.left_behind = not self._drained.done()
         finally:
             if self._process.returncode is None:
                 self.kill()

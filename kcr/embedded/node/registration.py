@@ -2,16 +2,23 @@
 
 import asyncio
 import platform
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import TypeVar
+
+import structlog
 
 from kcr.api.core import Node as NodeObject
 from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
 from kcr.errors import AlreadyExistsError, ApiError, TransportError
 
+T = TypeVar("T")
+
 RETRY_SECONDS = 1.0
+
+_log = structlog.get_logger(__name__)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -77,14 +84,25 @@ def _condition(kind: str, status: str, reason: str, message: str, moment: dateti
 
 
 async def register(client: Client, name: str, ip: str, moment: datetime) -> None:
-    """Create the Node object, or renew its status; tried until the server takes it."""
+    """Create the Node object, or renew its status. Each step is tried until the server takes it."""
+
+    async def create() -> None:
+        with suppress(AlreadyExistsError):
+            await client.create_manifest(NodeObject, manifest)
+
+    async def renew() -> None:
+        await client.merge_patch(NodeObject, Key("", name), {"status": manifest["status"]}, subresource="status")
+
+    version = await _insist(client.server_version)
+    manifest = node_manifest(name, ip, version, moment)
+    await _insist(create)
+    await _insist(renew)
+
+
+async def _insist(step: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
-            manifest = node_manifest(name, ip, await client.server_version(), moment)
-            with suppress(AlreadyExistsError):
-                await client.create_manifest(NodeObject, manifest)
-            await client.merge_patch(NodeObject, Key("", name), {"status": manifest["status"]}, subresource="status")
-        except (ApiError, TransportError):
+            return await step()
+        except (ApiError, TransportError) as error:
+            _log.debug("node not registered", cause=str(error))
             await asyncio.sleep(RETRY_SECONDS)
-        else:
-            return

@@ -52,21 +52,30 @@ def report(life: PodLife, host_ip: str, moment: datetime, now: float) -> Runnabl
     )
 
 
-def patch_of(status: RunnableStatus, uid: str) -> dict[str, object]:
-    """Return the strategic merge patch that writes a status to the pod of this uid, and to no other.
+def patch_of(before: RunnableStatus | None, status: RunnableStatus, uid: str) -> dict[str, object]:
+    """Return the strategic merge patch that writes what has changed to the pod of this uid, and to no other.
 
-    Conditions are merged by type, so that what one no longer says is told to be null. Lists of containers
-    are replaced whole.
+    Conditions are merged by type, so that what one no longer says is told to be null; all four go together,
+    which keeps their order. Lists of containers are replaced whole.
+
+    Args:
+        before: The status as last written; None before the first.
+        status: The status to write.
+        uid: The pod's.
     """
-    conditions = [
-        {
-            "type": said.type, "status": said.status, "lastTransitionTime": said.last_transition_time,
-            "reason": said.reason or None, "message": said.message or None,
-        }
-        for said in status.conditions
-    ]  # fmt: skip
-    rest = {field: getattr(status, name) for name, field in _MEMBERS if getattr(status, name)}
-    return {"metadata": {"uid": uid}, "status": {**rest, "conditions": conditions}}
+    known = before or RunnableStatus()
+    changes = {
+        field: getattr(status, name) for name, field in _MEMBERS if getattr(status, name) != getattr(known, name)
+    }
+    if status.conditions != known.conditions:
+        changes["conditions"] = [
+            {
+                "type": said.type, "status": said.status, "lastTransitionTime": said.last_transition_time,
+                "reason": said.reason or None, "message": said.message or None,
+            }
+            for said in status.conditions
+        ]  # fmt: skip
+    return {"metadata": {"uid": uid}, "status": changes}
 
 
 _MEMBERS = tuple(

@@ -15,7 +15,9 @@ IMAGES = {**BUILT_IN, "app": ImageCommand(("run",), ("--fast",)), "python:3.12":
         pytest.param(Container(image="app", command=("go",), args=("-x",)), ("go", "-x"), id="command-and-args"),
         pytest.param(Container(image="none", args=("echo", "hi")), ("echo", "hi"), id="args-alone-of-unknown-image"),
         pytest.param(Container(image="none"), (), id="nothing-says-anything"),
-        pytest.param(Container(command=("sh", "-c", "echo $(A) $$(A) $(B)")), ("sh", "-c", "echo 1 $(A) $(B)"), id="expansion"),
+        pytest.param(
+            Container(command=("sh", "-c", "echo $(A) $$(A) $(B)")), ("sh", "-c", "echo 1 $(A) $(B)"), id="expansion"
+        ),
     ],
 )
 def test_argv_follows_the_image_contract(container: Container, argv: tuple[str, ...]) -> None:
