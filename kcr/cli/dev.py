@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 _EXTRA = ("cryptography", "rich")
 
 
-@click.command("dev", context_settings={"auto_envvar_prefix": "KCR_DEV", "show_default": True})
+@click.command(
+    "dev",
+    context_settings={"auto_envvar_prefix": "KCR_DEV", "show_default": True},
+    epilog="Exit codes: 0 when all Jobs completed or without --wait, 1 when one failed, 2 on a wrong option.",
+)
 @click.option(
     "-f",
     "--filename",
@@ -54,27 +58,26 @@ _EXTRA = ("cryptography", "rich")
     type=click.IntRange(0, 65535),
     default=0,
     show_envvar=True,
-    help="Port of the API server on 127.0.0.1; 0 for a free one.",
+    show_default="a free one",
+    help="Port of the API server on 127.0.0.1.",
 )
 @click.option("--no-controllers", is_flag=True, help="Run no controllers: they run elsewhere, with `kcr run`.")
 @shared.controllers_option
 @shared.workers_option
-@click.option("--legacy-apis", is_flag=True, help="Serve old API versions too.")
+@click.option("--legacy-apis", is_flag=True, help="Serve old API versions too; so far there are none.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     show_envvar=True,
-    help="Where to write the kubeconfig.  [default: $XDG_RUNTIME_DIR/kcr or ~/.kcr, dev.kubeconfig]",
+    show_default="dev.kubeconfig in $XDG_RUNTIME_DIR/kcr or ~/.kcr",
+    help="Where to write the kubeconfig.",
 )
 @shared.log_options("warning")
 def command(**values: Any) -> int:
-    r"""Start a cluster, run the controllers, apply the files, show what happens.
+    """Start a cluster, run the controllers, apply the files, show what happens.
 
     Logs of the pods go to stdout, everything else to stderr.
-
-    \b
-    Exit codes: 0 when all Jobs completed or without --wait, 1 when one failed, 2 on a wrong option.
     """
     configure_logs(values["log_format"], values["log_level"])
     if any(importlib.util.find_spec(name) is None for name in _EXTRA):
@@ -83,7 +86,7 @@ def command(**values: Any) -> int:
     documents = [document for file in values["files"] for document in read_documents(file)]
     if values["wait"] and not any(document.kind == "Job" for document in documents):
         raise click.UsageError("--wait needs a Job to wait for: name its file with -f")
-    code = run_to_end(lambda: _dev(values, plugins, documents))
+    code = run_to_end(lambda: _dev(values, plugins, documents), hasty=False)
     if code is None:
         return 130 if values["wait"] else 0
     return code

@@ -4,6 +4,7 @@ An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 fo
 """
 
 import importlib
+import os
 import sys
 
 import click
@@ -69,6 +70,10 @@ def _explain(error: BaseException) -> int:
             return _say(str(error), 1)
         case click.Abort() | KeyboardInterrupt():
             return 130
+        case BrokenPipeError():
+            # Whoever read our output has enough. What is still buffered must not be tried again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
         case Exception():
             structlog.get_logger().debug("unexpected error", exc_info=error)
             return _say(f"{type(error).__name__}: {error}: this is a bug; --log-level debug shows where", 1)

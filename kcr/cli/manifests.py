@@ -74,7 +74,7 @@ def read_documents(path: str) -> tuple[Document, ...]:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         found = [document for document in yaml.load_all(text, _Loader) if document is not None]
     except OSError as error:
-        raise ConfigError(f"{shown}: {error.strerror}") from error
+        raise ConfigError(f"{shown}: {error.strerror}: name a file of manifests, or - for stdin") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{shown}: no text in UTF-8") from error
     except yaml.YAMLError as error:

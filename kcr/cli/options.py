@@ -24,7 +24,7 @@ def log_options(default_level: str) -> Callable[[F], F]:
         )  # fmt: skip
         form = click.option(
             "--log-format", type=click.Choice(["json", "console"]), envvar="KCR_LOG_FORMAT", show_envvar=True,
-            help="Form of the log lines on stderr.  [default: console on a terminal, else json]",
+            show_default="console on a terminal, else json", help="Form of the log lines on stderr.",
         )  # fmt: skip
         return form(level(command))
 
@@ -43,7 +43,7 @@ def workers_option(command: F) -> F:
     """Add `--workers`."""
     return click.option(
         "--workers", type=click.IntRange(min=1), envvar="KCR_WORKERS", show_envvar=True,
-        help="Objects a controller works on at the same time.  [default: the controller's own]",
+        show_default="the controller's own", help="Objects a controller works on at the same time.",
     )(command)  # fmt: skip
 
 

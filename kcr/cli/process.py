@@ -13,31 +13,40 @@ GRACE_SECONDS = 4.5
 def run_to_end(
     main: Callable[[], Coroutine[Any, Any, int]],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    *,
+    hasty: bool = True,
 ) -> int | None:
-    """Run a command until it ends, or SIGTERM or SIGINT ends it.
+    """Run a command until it ends, or SIGTERM, SIGINT or SIGHUP ends it.
 
-    The first signal cancels `main`, which gets a few seconds to end in order. The second ends the process at once.
+    The first signal cancels `main`, which gets a few seconds to end in order.
+
+    Args:
+        main: The command.
+        loop_factory: Makes the event loop; None for the standard one.
+        hasty: Whether a second signal ends the process at once. Not for a process that would leave others behind.
 
     Returns:
         The exit code of `main`, or None when a signal ended it.
     """
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_until_signal(main))
+        return runner.run(_until_signal(main, hasty))
 
 
-async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]]) -> int | None:
+async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], hasty: bool) -> int | None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     received: list[int] = []
 
     def stop(number: int) -> None:
         if received:
-            os._exit(128 + number)
+            if hasty:
+                os._exit(128 + number)
+            return
         received.append(number)
         loop.call_later(GRACE_SECONDS, os._exit, 128 + number)
         task.cancel()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
     try:
         return await main()

