@@ -7,7 +7,7 @@ import msgspec
 
 from kcr.api.resources import ResourceType
 from kcr.embedded.strategy import FieldError
-from kcr.errors import KcrError
+from kcr.errors import ApiError, KcrError
 
 JSON = "application/json"
 
@@ -200,6 +200,14 @@ def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> R
     details: dict[str, Any] = {key: value for key, value in members.items() if value}
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in found]
     return RefusedError(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
+
+
+def refusal_of(error: ApiError) -> RefusedError:
+    """Return the refusal that a kind's own rules raised as a plain error; patches do so, and malformed times."""
+    causes = [cause._asdict() for cause in error.causes]
+    # A patch that does not apply is refused without a word about why, yet with details.
+    details = {"causes": causes} if causes else {} if error.code == 422 else None
+    return RefusedError(error.code, error.reason, error.message, details=details)
 
 
 def invalid_option(options: str, error: FieldError) -> RefusedError:

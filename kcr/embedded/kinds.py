@@ -17,6 +17,8 @@ from kcr.embedded.core import (
 )
 from kcr.embedded.strategy import Strategy
 
+# Fields that Go's types hold by value: absent, they compare as their zero.
+ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
 _EVERY_KIND = ("metadata.name", "metadata.namespace")
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # What each subresource can do, and whose kind it speaks (None: the object's own).

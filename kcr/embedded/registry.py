@@ -169,12 +169,11 @@ def is_released(kind: Kind, obj: Manifest) -> bool:
 
 
 def _taken(kind: Kind, given: Manifest, namespace: str) -> Manifest:
-    """Return the object in its stored form: metadata first, no apiVersion and kind, the namespace filled in."""
+    """Return the object with metadata that the server can vouch for, and with its type."""
     metadata = meta.cleaned(kind, given.get("metadata"))
     said = metadata.get("namespace", "")
     if kind.type.namespaced and said != namespace:
         if said:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = namespace
-    rest = {name: value for name, value in given.items() if name not in ("metadata", "apiVersion", "kind")}
-    return {"metadata": metadata, **rest}
+    return {**given, "kind": kind.type.kind, "apiVersion": kind.type.api_version, "metadata": metadata}

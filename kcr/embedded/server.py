@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from kcr.client.transport import Request
 from kcr.clock import Clock
 from kcr.embedded import discovery, listing, logs, subresources, writing
-from kcr.embedded.answers import Answer, RefusedError, json_answer, text_answer
+from kcr.embedded.answers import Answer, RefusedError, json_answer, refusal_of, text_answer
 from kcr.embedded.discovery import Discovery
 from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
 from kcr.embedded.kinds import KINDS, NAMESPACES
@@ -20,6 +20,7 @@ from kcr.embedded.storage import Storage
 from kcr.embedded.tables import Tabular
 from kcr.embedded.watching import Watch, watch_options
 from kcr.embedded.writing import Write
+from kcr.errors import ApiError
 
 _HEALTH_PATHS = ("healthz", "livez", "readyz")
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -58,6 +59,8 @@ class Server:
             return await self._handle(request)
         except RefusedError as refused:
             return refused.answer()
+        except ApiError as error:
+            return refusal_of(error).answer()
         except Exception:
             _log.exception("%s %s failed", request.method, request.target)
             return RefusedError(500, "InternalError", "Internal error occurred: see the server's log").answer()

@@ -14,13 +14,15 @@ import msgspec
 
 from kcr.api.meta import ObjectMeta
 from kcr.embedded.answers import expired, too_large_version
-from kcr.embedded.kinds import Kind
+from kcr.embedded.kinds import ZEROS, Kind
 from kcr.embedded.metadata import in_order
 from kcr.embedded.strategy import Manifest
 
 HISTORY = 10_000
 _PATIENCE_SECONDS = 3.0
+_NOT_IN_BODY = ("metadata", "kind", "apiVersion")
 _encode = msgspec.json.Encoder().encode
+_decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
 
 
 class Record:
@@ -47,12 +49,11 @@ class Record:
         return self.kind.head + self.body[1:]
 
     def manifest(self) -> Manifest:
-        """Return the object decoded anew, the caller's to change; without apiVersion and kind."""
-        decoded: Manifest = msgspec.json.decode(self.body)
-        return decoded
+        """Return the object decoded anew, the caller's to change."""
+        return {"kind": self.kind.type.kind, "apiVersion": self.kind.type.api_version, **_decode(self.body)}
 
     def field(self, path: str) -> str:
-        """Return the text of a field as field selectors see it; `""` where it is missing."""
+        """Return the text of a field as field selectors see it; `""` or a zero where it is missing."""
         if path == "metadata.name":
             return self.metadata.name
         if path == "metadata.namespace":
@@ -64,7 +65,7 @@ class Record:
             value = value.get(step) if isinstance(value, dict) else None
         if isinstance(value, bool):
             return "true" if value else "false"
-        return "" if value is None else str(value)
+        return ZEROS.get(path, "") if value is None else str(value)
 
     def at(self, revision: int) -> "Record":
         """Return the same content under another resourceVersion, as DELETED events carry it."""
@@ -209,8 +210,8 @@ class Storage:
         metadata = in_order({**manifest["metadata"], "resourceVersion": str(revision)})
         if not revision:
             del metadata["resourceVersion"]
-        # The metadata take their old place, the first.
-        body = _encode({**manifest, "metadata": metadata})
+        rest = {name: value for name, value in manifest.items() if name not in _NOT_IN_BODY}
+        body = _encode({"metadata": metadata, **rest})
         return Record(kind, body, msgspec.convert(metadata, ObjectMeta), revision)
 
     def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:

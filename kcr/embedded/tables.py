@@ -72,8 +72,7 @@ class Tabular:
         if phase in ("Succeeded", "Failed"):
             row["conditions"] = [{"type": "Completed", "status": "True", "reason": phase}]
         if self._include == "Object":
-            kind = record.kind.type
-            row["object"] = {"kind": kind.kind, "apiVersion": kind.api_version, **manifest}
+            row["object"] = manifest
         elif self._include == "Metadata":
             row["object"] = {**self._partial, "metadata": manifest["metadata"]}
         return row

@@ -24,7 +24,7 @@ from kcr.embedded.deletion import DeleteOptions, delete
 from kcr.embedded.fields import IMMUTABLE, required
 from kcr.embedded.fields import invalid as invalid_field
 from kcr.embedded.forms import Form, Plain
-from kcr.embedded.patch import PatchError, json_patch, merge_patch, strategic_patch
+from kcr.embedded.patch import json_patch, merge_patch, strategic_patch
 from kcr.embedded.registry import Registry, Written
 from kcr.embedded.routes import Query, Route
 from kcr.embedded.selection import selection_of
@@ -105,8 +105,7 @@ def patch(registry: Registry, write: Write) -> Answer:
     route, dry_run = write.route, write.query.dry_run("PatchOptions")
     bodies.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
-    target = {"apiVersion": route.kind.type.api_version, "kind": route.kind.type.kind, **old.manifest()}
-    new = _patched(write, target)
+    new = _patched(write, old.manifest())
     metadata = new.get("metadata")
     if not isinstance(metadata, dict):
         raise _unusable(new, "metadata is no object")
@@ -128,13 +127,10 @@ def _patched(write: Write, target: Manifest) -> Manifest:
         raise RefusedError(413, "RequestEntityTooLarge", words)
     if media != _JSON_PATCH and not isinstance(change, dict):
         raise bad_request("error decoding patch: json: cannot unmarshal into a value of type map[string]interface {}")
-    try:
-        if media == _STRATEGIC_PATCH:
-            new: Any = strategic_patch(write.route.kind.type.kind, target, change)
-        else:
-            new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
-    except PatchError as error:
-        raise RefusedError(error.code, error.reason, error.message, details={}) from None
+    if media == _STRATEGIC_PATCH:
+        new: Any = strategic_patch(write.route.kind.type.kind, target, change)
+    else:
+        new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
     if not isinstance(new, dict):
         raise _unusable(new, "it is no object")
     return new
