@@ -136,6 +136,11 @@ class Server:
             return writing.remove_collection(self.registry, write)
         return self._methods[method](self.registry, write)
 
+    @property
+    def open_watches(self) -> int:
+        """How many watches are open."""
+        return len(self._watches)
+
     def close(self) -> None:
         """End all watches at once."""
         for watch in tuple(self._watches):

@@ -244,6 +244,11 @@ class Storage:
             if revision <= self.revision and not future.done():
                 future.set_result(None)
 
+    def compact(self) -> None:
+        """Forget the history of all kinds; older watches, pages and versions get 410 from then on."""
+        for table in self._tables.values():
+            table.forget(self.revision)
+
     async def reach(self, revision: int) -> None:
         """Wait until a revision has been reached.
 

@@ -19,7 +19,7 @@ from kcr.embedded.storage import Change, Storage
 BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
 # A watcher this far behind is cut: it would otherwise hold every change since in memory.
-_MOST_BEHIND = 20_000
+MOST_BEHIND = 20_000
 
 
 class WatchOptions(NamedTuple):
@@ -142,7 +142,7 @@ class Watch:
         if line is None:
             return
         self._behind += 1
-        if self._behind > _MOST_BEHIND:
+        if self._behind > MOST_BEHIND:
             self._pending.clear()
             self.end()
             return

@@ -1,4 +1,7 @@
-"""DELETE: grace, finalizers, propagation. Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go."""
+"""DELETE: grace, finalizers, propagation.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go.
+"""
 
 from typing import Any
 
@@ -114,8 +117,8 @@ async def test_preconditions_name_the_kind(api: Api) -> None:
     reply = await api.call("DELETE", f"{PODS}/pa", {"preconditions": {"uid": "zzz"}})
     assert (reply.status, reply.body["details"]["kind"]) == (409, "Pod")
     assert reply.body["message"] == (
-        f'Operation cannot be fulfilled on Pod "pa": the UID in the precondition (zzz) does not match the UID in record '
-        f"({uid}). The object might have been deleted and then recreated"
+        f'Operation cannot be fulfilled on Pod "pa": the UID in the precondition (zzz) does not match the UID in '
+        f"record ({uid}). The object might have been deleted and then recreated"
     )
     await api.delete(f"{PODS}/pa", {"preconditions": {"uid": uid}})
 

@@ -71,8 +71,7 @@ async def test_expired_continue_brings_a_token_that_goes_on(api: Api, bare: Any)
     await make(api, "a", "b", "c")
     token = (await api.get(f"{CONFIG_MAPS}?limit=1"))["metadata"]["continue"]
     await make(api, "d")
-    for table in list(bare.storage._tables.values()):
-        table.forget(bare.storage.revision)
+    bare.storage.compact()
     reply = await api.call("GET", f"{CONFIG_MAPS}?limit=1&continue={token}")
     assert (reply.status, reply.body["reason"]) == (410, "Expired")
     rest = await api.get(f"{CONFIG_MAPS}?continue={reply.body['metadata']['continue']}")
@@ -107,7 +106,7 @@ async def test_exact_match_shows_the_state_of_then(api: Api) -> None:
     ("query", "code", "message"),
     [
         pytest.param("resourceVersion=abc", 400, 'Invalid value: "abc"', id="no-number"),
-        pytest.param("resourceVersionMatch=Exact", 422, "forbidden unless resourceVersion is provided", id="match-alone"),
+        pytest.param("resourceVersionMatch=Exact", 422, "forbidden unless resourceVersion is", id="match-alone"),
         pytest.param("resourceVersion=0&resourceVersionMatch=Exact", 422, "Forbidden", id="exact-zero"),
         pytest.param("resourceVersion=1&resourceVersionMatch=Foo", 422, "Unsupported value", id="unknown-match"),
         pytest.param("continue=x&resourceVersionMatch=Exact&resourceVersion=1", 422, "Forbidden", id="match-continue"),
@@ -115,7 +114,7 @@ async def test_exact_match_shows_the_state_of_then(api: Api) -> None:
         pytest.param("continue=x&resourceVersion=3", 400, "not allowed when using continue", id="continue-version"),
         pytest.param("sendInitialEvents=true", 422, "sendInitialEvents", id="initial-events"),
         pytest.param("limit=x", 400, "strconv.ParseInt", id="limit"),
-        pytest.param("labelSelector=a+in+(b", 400, "unable to parse requirement: found '', expected: ',' or ')'", id="labels"),
+        pytest.param("labelSelector=a+in+(b", 400, "found '', expected: ',' or ')'", id="labels"),
         pytest.param("labelSelector=-bad", 400, 'Invalid value: "-bad"', id="label-key"),
         pytest.param("fieldSelector=metadata.name", 400, "can't understand 'metadata.name'", id="fields"),
         pytest.param("fieldSelector=data.a%3D1", 400, '"data.a" is not a known field selector', id="unknown-field"),

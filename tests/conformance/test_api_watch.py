@@ -1,4 +1,7 @@
-"""WATCH: where it begins, what it tells, how it ends. Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/cacher."""
+"""WATCH: where it begins, what it tells, how it ends.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/cacher.
+"""
 
 from typing import Any
 
@@ -86,8 +89,7 @@ async def test_contradicting_options_are_refused(api: Api, query: str) -> None:
 
 async def test_forgotten_version_is_an_error_event(api: Api, bare: Any) -> None:
     await api.post(CONFIG_MAPS, config_map("a"))
-    for table in list(bare.storage._tables.values()):
-        table.forget(bare.storage.revision)
+    bare.storage.compact()
     events = await api.watch(f"{CONFIG_MAPS}?resourceVersion=2&")
     error = await events.next()
     assert (error["type"], error["object"]["code"], error["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -173,7 +175,7 @@ async def test_closing_the_server_ends_watches(api: Api) -> None:
 
 
 async def test_watcher_far_behind_is_cut(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kcr.embedded.watching._MOST_BEHIND", 3)
+    monkeypatch.setattr("kcr.embedded.watching.MOST_BEHIND", 3)
     slow, fast = await api.watch(f"{CONFIG_MAPS}?"), await api.watch(f"{CONFIG_MAPS}?")
     for name in "abcd":
         await api.post(CONFIG_MAPS, config_map(name))

@@ -1,10 +1,19 @@
-"""POST, PUT, PATCH: metadata, versions, the split of status. Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry."""
+"""POST, PUT, PATCH: metadata, versions, the split of status.
 
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry.
+"""
+
+import random
 import re
 from typing import Any
 
 import pytest
 
+from kcr.embedded import Server, Storage
+from kcr.embedded.kinds import Kind
+from kcr.embedded.storage import Record
+from kcr.embedded.strategy import Manifest
+from kcr.testing.clock import VirtualClock
 from tests.conformance.conftest import Api, config_map, job, owner, pod
 
 pytestmark = pytest.mark.virtual
@@ -264,10 +273,16 @@ async def test_dry_run_leaves_nothing_behind(api: Api) -> None:
     assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "dryRun")
 
 
-async def test_fault_of_the_server_is_an_answer(api: Api, bare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
+class FullStorage(Storage):
+    """Breaks on what it does not like, as nothing should."""
 
-    monkeypatch.setattr(bare.storage, "put", broken)
-    reply = await api.call("POST", CONFIG_MAPS, config_map("a"))
+    def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:
+        if manifest["metadata"]["name"] == "last-straw":
+            raise OSError("disk full")
+        return super().put(kind, manifest, old)
+
+
+async def test_fault_of_the_server_is_an_answer(clock: VirtualClock) -> None:
+    api = Api(Server(FullStorage(), clock=clock, random=random.Random(0)))
+    reply = await api.call("POST", CONFIG_MAPS, config_map("last-straw"))
     assert (reply.status, reply.body["reason"]) == (500, "InternalError")
