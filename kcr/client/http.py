@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
@@ -50,14 +51,22 @@ class HttpTransport:
     credential is renewed once and the request sent again. Use it as a context, or call `aclose`.
     """
 
-    def __init__(self, config: ClusterConfig, *, user_agent: str = "kcr") -> None:
+    def __init__(self, config: ClusterConfig, *, user_agent: str = "") -> None:
         """Make a transport; nothing is sent yet.
+
+        Args:
+            config: The cluster.
+            user_agent: Names the program to the server; kcr's own name comes after it.
 
         Raises:
             ConfigError: A certificate or key is unusable.
         """
         self._config = config
-        self._headers = (("User-Agent", user_agent), ("Accept-Encoding", _encoding(config)), *config.headers)
+        self._headers = (
+            ("User-Agent", f"{user_agent} kcr/{version('kcr')}".lstrip()),
+            ("Accept-Encoding", _encoding(config)),
+            *config.headers,
+        )
         self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
         # What the TLS context was made from, and when its files were last looked at.
         self._made_from = (tls.modified(config), "")

@@ -2,6 +2,13 @@
 
 import asyncio
 
+import structlog
+
+# Shorter waits are not worth a line.
+_TOLD_SECONDS = 0.05
+
+_log = structlog.get_logger("kcr.client")
+
 
 class RateLimit:
     """A token bucket on the loop's time. Those who wait are served in the order they came."""
@@ -29,5 +36,7 @@ class RateLimit:
     async def wait(self) -> None:
         """Return when the next request may go."""
         seconds = self.reserve(asyncio.get_running_loop().time())
+        if seconds > _TOLD_SECONDS:
+            _log.debug("held back by the rate limit", seconds=round(seconds, 3))
         if seconds > 0:
             await asyncio.sleep(seconds)

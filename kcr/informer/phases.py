@@ -11,7 +11,7 @@
 from typing import NamedTuple
 
 from kcr.api.meta import Object
-from kcr.errors import ApiError, BadRequestError, ForbiddenError, GoneError, InvalidError, KcrError, TransportError
+from kcr.errors import ApiError, BadRequestError, GoneError, InvalidError, KcrError, TransportError
 
 # A watch that ends sooner, without a single event, is a failure: no hot loop of watches (RF-18).
 SHORT_SECONDS = 1.0
@@ -106,4 +106,4 @@ def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
 
 def is_unsupported(error: KcrError) -> bool:
     """Return whether this answer to a WatchList request says that the server does not know it (RF-24)."""
-    return isinstance(error, InvalidError | BadRequestError | ForbiddenError)
+    return isinstance(error, InvalidError | BadRequestError)

@@ -17,7 +17,7 @@ from kcr.errors import TransportError, UnauthorizedError
 
 pytestmark = pytest.mark.asyncio
 
-Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def trusting(url: str, authority: trustme.CA, token: str = "t") -> ClusterConfig
     return ClusterConfig(server=url, ca=ca, credentials=FixedCredentials(Credential.bearer(token)))
 
 
-async def echo(request: web.Request) -> web.StreamResponse:
+async def echo(request: web.BaseRequest) -> web.StreamResponse:
     shown = {name.lower(): value for name, value in request.headers.items()}
     body = await request.text()
     return web.json_response({"target": request.raw_path, "headers": shown, "body": body})
@@ -69,12 +69,12 @@ async def test_request_arrives_as_it_was_made(authority: trustme.CA) -> None:
         assert response.status == 200
         assert response.headers["content-type"].startswith("application/json")
         body = (await response.read()).decode()
-    for piece in ('"/a%2Fb?c=%3D"', '"me/1"', '"Bearer t"', '"x/y"', '"hello"', '"accept-encoding": "identity"'):
+    for piece in ('"/a%2Fb?c=%3D"', '"me/1 kcr/', '"Bearer t"', '"x/y"', '"hello"', '"accept-encoding": "identity"'):
         assert piece in body
 
 
 async def test_impersonation_sends_each_group(authority: trustme.CA) -> None:
-    async def groups(request: web.Request) -> web.StreamResponse:
+    async def groups(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text=",".join(request.headers.getall("Impersonate-Group")))
 
     async with serving(groups, authority) as url:
@@ -86,7 +86,7 @@ async def test_impersonation_sends_each_group(authority: trustme.CA) -> None:
 async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) -> None:
     ports: list[object] = []
 
-    async def note(request: web.Request) -> web.StreamResponse:
+    async def note(request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None
         ports.append(request.transport.get_extra_info("peername"))
         return web.Response(text="x" * 100_000)
@@ -100,7 +100,7 @@ async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) ->
 async def test_lines_come_as_they_are_sent_and_may_be_long(authority: trustme.CA) -> None:
     seen = asyncio.Event()
 
-    async def lines(request: web.Request) -> web.StreamResponse:
+    async def lines(request: web.BaseRequest) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
         await answer.write(b'{"a":1}\n')
@@ -122,7 +122,7 @@ async def test_lines_come_as_they_are_sent_and_may_be_long(authority: trustme.CA
 
 
 async def test_silent_watch_and_late_answer_are_told_apart(authority: trustme.CA) -> None:
-    async def silent(request: web.Request) -> web.StreamResponse:
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
         answer = web.StreamResponse()
         if request.path == "/watch":
             await answer.prepare(request)
@@ -138,7 +138,7 @@ async def test_silent_watch_and_late_answer_are_told_apart(authority: trustme.CA
 
 
 async def test_connection_cut_inside_the_body_is_a_transport_error(authority: trustme.CA) -> None:
-    async def cut(request: web.Request) -> web.StreamResponse:
+    async def cut(request: web.BaseRequest) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
         await answer.write(b"half")
@@ -152,7 +152,7 @@ async def test_connection_cut_inside_the_body_is_a_transport_error(authority: tr
 
 
 async def test_watches_take_no_place_of_calls(authority: trustme.CA) -> None:
-    async def streams_or_answers(request: web.Request) -> web.StreamResponse:
+    async def streams_or_answers(request: web.BaseRequest) -> web.StreamResponse:
         if request.path == "/call":
             return web.Response(text="ok")
         answer = web.StreamResponse()
@@ -180,7 +180,7 @@ async def test_watches_take_no_place_of_calls(authority: trustme.CA) -> None:
 async def test_refused_token_is_read_again_once(authority: trustme.CA, tmp_path: Path) -> None:
     tokens: list[str] = []
 
-    async def check(request: web.Request) -> web.StreamResponse:
+    async def check(request: web.BaseRequest) -> web.StreamResponse:
         tokens.append(request.headers["Authorization"])
         if tokens[-1] != "Bearer new":
             (tmp_path / "token").write_text("new\n")
@@ -196,7 +196,7 @@ async def test_refused_token_is_read_again_once(authority: trustme.CA, tmp_path:
 
 
 async def test_refused_token_that_stays_is_an_error(authority: trustme.CA) -> None:
-    async def refuse(_: web.Request) -> web.StreamResponse:
+    async def refuse(_: web.BaseRequest) -> web.StreamResponse:
         return web.json_response({"reason": "Unauthorized", "message": "no"}, status=401)
 
     async with serving(refuse, authority) as url, HttpTransport(trusting(url, authority)) as transport:

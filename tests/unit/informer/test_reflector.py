@@ -1,0 +1,184 @@
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.errors import TransportError
+from kcr.informer import Informer, Selection
+from kcr.testing import VirtualClock
+from tests.unit.client.scripted import Say, Script, events, failure
+
+pytestmark = pytest.mark.virtual
+
+END = {"metadata": {"resourceVersion": "10", "annotations": {"k8s.io/initial-events-end": "true"}}}
+STREAM = "sendInitialEvents=true"
+
+
+def pod(name: str, version: int, uid: str = "") -> Mapping[str, object]:
+    return {"metadata": {"name": name, "namespace": "d", "uid": uid or name, "resourceVersion": str(version)}}
+
+
+def page(version: int, *pods: Mapping[str, object], continue_: str = "") -> Say:
+    return Say({"metadata": {"resourceVersion": str(version), "continue": continue_}, "items": pods})
+
+
+@asynccontextmanager
+async def following(*answers: Say | Exception, seconds: float = 0) -> AsyncIterator[tuple[Informer[Pod], Script]]:
+    """Run an informer on a script, for some seconds of virtual time."""
+    script = Script(*answers)
+    informer = Informer(Client(script), Selection(Pod, "d"), random=Random(1))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer.run())
+        await VirtualClock().advance(seconds)
+        yield informer, script
+        task.cancel()
+
+
+def seen(informer: Informer[Pod]) -> dict[str, str]:
+    return {found.metadata.name: found.metadata.resource_version for found in informer.store.list()}
+
+
+async def test_initial_events_fill_the_store_and_the_stream_goes_on() -> None:
+    lines = events(
+        ("ADDED", pod("a", 3)), ("ADDED", pod("b", 2)), ("DELETED", pod("b", 9)), ("BOOKMARK", END),
+        ("MODIFIED", pod("a", 11)), ("ADDED", pod("c", 12)), ("DELETED", pod("a", 13)),
+    )  # fmt: skip
+    async with following(Say(lines, then="stay")) as (informer, script):
+        assert informer.store.synced
+        assert seen(informer) == {"c": "12"}
+        assert informer.store.resource_version == 13
+        assert len(script.requests) == 1
+        assert STREAM in script.targets[0]
+        assert "resourceVersion=" not in script.targets[0]
+        assert "/namespaces/d/pods" in script.targets[0]
+
+
+async def test_nothing_is_stored_before_the_end_of_the_initial_events() -> None:
+    async with following(Say(events(("ADDED", pod("a", 3))), then="stay")) as (informer, _):
+        assert not informer.store.synced
+        assert seen(informer) == {}
+        assert informer.why_not_synced == "pods: the server has not answered yet"
+
+
+async def test_server_without_streaming_is_listed_page_by_page() -> None:
+    answers = (failure(422, "Invalid"), page(5, pod("a", 1), continue_="t"), page(5, pod("b", 2)), Say(then="stay"))
+    async with following(*answers) as (informer, script):
+        assert seen(informer) == {"a": "1", "b": "2"}
+        assert informer.store.resource_version == 5
+        root = "/api/v1/namespaces/d/pods?"
+        assert script.targets[1:3] == [f"{root}limit=500", f"{root}limit=500&continue=t"]
+        assert "resourceVersion=5&" in script.targets[3]
+        assert STREAM not in script.targets[3]
+
+
+async def test_server_without_streaming_is_not_asked_for_it_twice() -> None:
+    answers = (failure(422), page(5), failure(410), page(9), Say(then="stay"))
+    async with following(*answers, seconds=10) as (informer, script):
+        assert [STREAM in target for target in script.targets] == [True, False, False, False, False]
+        assert informer.counts["relists"] == 1
+
+
+async def test_stream_that_fails_otherwise_is_tried_again_next_time() -> None:
+    answers = (failure(500), page(5), failure(410), Say(events(("BOOKMARK", END)), then="stay"))
+    async with following(*answers, seconds=10) as (_, script):
+        assert [STREAM in target for target in script.targets] == [True, False, False, True]
+
+
+async def test_expired_page_is_followed_by_a_whole_list() -> None:
+    answers = (failure(422), page(5, pod("a", 1), continue_="t"), failure(410), page(6, pod("b", 2)), Say(then="stay"))
+    async with following(*answers) as (informer, script):
+        assert script.targets[3] == "/api/v1/namespaces/d/pods"
+        assert seen(informer) == {"b": "2"}
+
+
+async def test_watch_that_ends_goes_on_from_the_last_event() -> None:
+    first = events(("BOOKMARK", END), ("ADDED", pod("a", 11)), ("BOOKMARK", {"metadata": {"resourceVersion": "20"}}))
+    async with following(Say(first), Say(events(("ADDED", pod("b", 21))), then="stay")) as (informer, script):
+        assert "resourceVersion=20&" in script.targets[1]
+        assert seen(informer) == {"a": "11", "b": "21"}
+        assert script.times == [0, 0]
+
+
+async def test_watch_that_breaks_off_goes_on_from_the_last_event() -> None:
+    first = events(("BOOKMARK", END), ("ADDED", pod("a", 11)))
+    async with following(Say(first, then=TransportError("cut")), Say(then="stay")) as (informer, script):
+        assert "resourceVersion=11&" in script.targets[1]
+        assert informer.counts["relists"] == 0
+
+
+async def test_expired_watch_is_followed_by_a_relist_after_a_pause() -> None:
+    gone = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
+    again = events(("ADDED", pod("b", 30)), ("BOOKMARK", END))
+    lines = events(("ADDED", pod("a", 9)), ("BOOKMARK", END), ("ERROR", gone))
+    async with following(Say(lines), Say(again, then="stay"), seconds=2) as (informer, script):
+        assert STREAM in script.targets[1]
+        assert 0.8 <= script.times[1] < 1.6
+        assert seen(informer) == {"b": "30"}
+
+
+async def test_watches_that_end_at_once_make_no_hot_loop() -> None:
+    answers = [Say(events(("BOOKMARK", END)))] + [Say() for _ in range(100)]
+    async with following(*answers, seconds=60) as (informer, script):
+        assert len(script.requests) < 10
+        assert informer.counts["short"] == len(script.requests) - 1
+
+
+async def test_server_that_is_away_is_asked_ever_more_rarely() -> None:
+    async with following(*(TransportError("refused") for _ in range(1000)), seconds=600) as (informer, script):
+        assert len(script.requests) < 25
+        assert max(b - a for a, b in zip(script.times, script.times[1:], strict=False)) <= 60
+        assert informer.why_not_synced == "pods: refused"
+
+
+async def test_missing_permission_is_the_cause_that_is_named() -> None:
+    refusals = [failure(403, "Forbidden", 'pods is forbidden: User "x" cannot list') for _ in range(9)]
+    async with following(*refusals, seconds=5) as (informer, _):
+        assert informer.why_not_synced == 'pods: pods is forbidden: User "x" cannot list'
+
+
+async def test_cause_is_forgotten_once_it_works() -> None:
+    async with following(TransportError("refused"), Say(events(("BOOKMARK", END)), then="stay"), seconds=5) as (i, _):
+        assert i.why_not_synced == ""
+
+
+async def test_silent_watch_is_counted_and_reopened() -> None:
+    class Silent(Say):
+        async def lines(self) -> AsyncIterator[bytes]:
+            async for line in super().lines():
+                yield line
+            await asyncio.sleep(90)
+            raise TransportError("nothing came for 90 s")
+
+    silent = Silent(events(("BOOKMARK", END)))
+    async with following(silent, Say(then="stay"), seconds=91) as (informer, script):
+        assert informer.counts["idle"] == 1
+        assert script.times == [0, 90]
+
+
+async def test_watch_is_asked_to_last_five_to_ten_minutes() -> None:
+    answers = [Say(events(("BOOKMARK", END)))] + [Say(events(("ADDED", pod("a", 11)))) for _ in range(50)]
+    async with following(*answers) as (_, script):
+        seconds = [int(target.split("timeoutSeconds=")[1].split("&")[0]) for target in script.targets]
+    assert len(set(seconds)) > 10
+    assert all(300 <= value < 600 for value in seconds)
+
+
+async def test_undecodable_object_keeps_its_last_good_version() -> None:
+    bad = {**pod("a", 11), "status": {"phase": 5}}
+    lines = events(("ADDED", pod("a", 3)), ("BOOKMARK", END), ("MODIFIED", bad), ("ADDED", pod("b", 12)))
+    async with following(Say(lines, then="stay")) as (informer, _):
+        assert seen(informer) == {"a": "3", "b": "12"}
+        assert list(informer.store.stale) == [Key("d", "a")]
+        assert informer.counts["undecodable"] == 1
+        assert informer.store.resource_version == 12
+
+
+async def test_unknown_event_is_passed_over() -> None:
+    lines = events(("BOOKMARK", END), ("RENAMED", pod("a", 11)), ("ADDED", pod("b", 12)))
+    async with following(Say(lines, then="stay")) as (informer, _):
+        assert seen(informer) == {"b": "12"}

@@ -1,0 +1,60 @@
+from kcr.api import codec
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.informer.sharing import share
+
+
+def pod(phase: str, *conditions: tuple[str, str], node: str = "n") -> Pod:
+    found = ",".join(f'{{"type":"{kind}","status":"{status}"}}' for kind, status in conditions)
+    text = f'{{"metadata":{{"name":"p","uid":"u-{phase}"}},"spec":{{"nodeName":"{node}"}},'
+    return codec.decode(Pod, f'{text}"status":{{"phase":"{phase}","conditions":[{found}]}}}}'.encode())
+
+
+def test_equal_parts_become_one() -> None:
+    old, new = pod("Pending", ("Ready", "False")), pod("Running", ("Ready", "False"))
+    share(new, old, None)
+    assert new.spec is old.spec
+    assert new.status.conditions is old.status.conditions
+    assert new.status.phase == "Running"
+
+
+def test_value_stays_equal_to_what_it_was() -> None:
+    old, new = pod("Pending", ("A", "True"), node="x"), pod("Running", ("A", "False"), ("B", "True"), node="y")
+    share(new, old, pod("Running", ("C", "True")))
+    assert new == pod("Running", ("A", "False"), ("B", "True"), node="y")
+    assert codec.encode(new) == codec.encode(pod("Running", ("A", "False"), ("B", "True"), node="y"))
+
+
+def test_spare_is_used_where_the_known_value_differs() -> None:
+    old, spare, new = pod("Pending"), pod("Running", ("Ready", "True")), pod("Running", ("Ready", "True"))
+    share(new, old, spare)
+    assert new.status is spare.status
+
+
+def test_unknown_words_are_held_once() -> None:
+    first, second = pod("Running", ("Ready", "True")), pod("Running", ("Ready", "True"))
+    for found in (first, second):
+        share(found, pod("Pending", ("Other", "No"), node="x"), None)
+    assert second.status.phase is first.status.phase
+    assert second.status.conditions[0].type is first.status.conditions[0].type
+    assert second.spec.node_name is first.spec.node_name
+
+
+def test_names_and_uids_stay_their_own() -> None:
+    old, new = pod("Pending"), pod("Running")
+    share(new, old, None)
+    assert new.metadata.uid == "u-Running"
+    assert new.metadata.name is not old.metadata.name
+
+
+def test_zero_and_absence_are_not_confused() -> None:
+    old = codec.decode(Job, b'{"status":{"active":1}}')
+    new = codec.decode(Job, b'{"status":{"active":1,"ready":0}}')
+    share(new, old, None)
+    assert new.status.ready == 0
+
+
+def test_value_of_another_type_is_ignored() -> None:
+    new = pod("Running")
+    share(new, codec.decode(Job, b"{}"), None)
+    assert new == pod("Running")
