@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -12,6 +11,13 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
 from kcr.client import decoding
 from kcr.client.limiter import RateLimit
+from kcr.client.requests import (
+    IDLE_SECONDS,
+    PAGE_SIZE,
+    delete_options,
+    target,
+    watch_query,
+)
 from kcr.client.retry import CALL_SECONDS, with_retries
 from kcr.client.transport import Request, Transport
 from kcr.errors import ApiError
@@ -21,10 +27,6 @@ R = TypeVar("R", bound=Resource)
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-PAGE_SIZE = 500
-# A server that sends bookmarks does so about once a minute; a watch that is silent for longer than this
-# may hang on a connection that is gone (RF-19).
-IDLE_SECONDS = 90.0
 
 
 class _VersionInfo(msgspec.Struct, rename="camel"):
@@ -186,13 +188,7 @@ class Client:
             NotFoundError: It is gone already.
             ConflictError: The object of this name has another uid.
         """
-        options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
-        if propagation:
-            options["propagationPolicy"] = propagation
-        if grace_period_seconds is not None:
-            options["gracePeriodSeconds"] = grace_period_seconds
+        options = delete_options(uid, propagation, grace_period_seconds)
         await self.request("DELETE", kind.resource.path(key.namespace, key.name), codec.encode(options))
 
     def watch(  # noqa: PLR0913  # the parameters of a watch request, all by name
@@ -283,23 +279,6 @@ class Client:
 
     def _writing(self, path: str) -> str:
         return target(path, {"fieldManager": self._field_manager})
-
-
-def target(path: str, query: Mapping[str, object]) -> str:
-    """Return a path with a query, percent-encoded; parameters whose value is `""` are left out."""
-    parameters = urlencode([(name, value) for name, value in query.items() if value != ""])
-    return f"{path}?{parameters}" if parameters else path
-
-
-def watch_query(resource_version: str, timeout_seconds: float, *, initial_events: bool) -> dict[str, object]:
-    """Return the query parameters of a watch."""
-    query: dict[str, object] = {
-        "watch": "true", "allowWatchBookmarks": "true",
-        "resourceVersion": resource_version, "timeoutSeconds": int(timeout_seconds),
-    }  # fmt: skip
-    if initial_events:
-        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-    return query
 
 
 async def _events(kind: type[R], lines: AsyncIterator[bytes]) -> AsyncGenerator[WatchEvent[R], None]:

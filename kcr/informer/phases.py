@@ -11,11 +11,11 @@
 from typing import NamedTuple
 
 from kcr.api.meta import Object
+from kcr.client.requests import PAGE_SIZE
 from kcr.errors import ApiError, BadRequestError, GoneError, InvalidError, KcrError, TransportError
 
 # A watch that ends sooner, without a single event, is a failure: no hot loop of watches (RF-18).
 SHORT_SECONDS = 1.0
-PAGE_SIZE = 500
 
 
 class Empty(Object):

@@ -11,8 +11,8 @@ import structlog
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.client.client import IDLE_SECONDS, target, watch_query
 from kcr.client.decoding import Refused, read_event, read_page
+from kcr.client.requests import IDLE_SECONDS, target, watch_query
 from kcr.errors import ApiError, KcrError, TransportError
 from kcr.informer.backoff import Backoff
 from kcr.informer.phases import (

@@ -1,0 +1,38 @@
+"""How requests are spelled: paths with queries, and options."""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+PAGE_SIZE = 500
+# A server that sends bookmarks does so about once a minute; a watch that is silent for longer than this
+# may hang on a connection that is gone (RF-19).
+IDLE_SECONDS = 90.0
+
+
+def target(path: str, query: Mapping[str, object]) -> str:
+    """Return a path with a query, percent-encoded; parameters whose value is `""` are left out."""
+    parameters = urlencode([(name, value) for name, value in query.items() if value != ""])
+    return f"{path}?{parameters}" if parameters else path
+
+
+def watch_query(resource_version: str, timeout_seconds: float, *, initial_events: bool) -> dict[str, object]:
+    """Return the query parameters of a watch."""
+    query: dict[str, object] = {
+        "watch": "true", "allowWatchBookmarks": "true",
+        "resourceVersion": resource_version, "timeoutSeconds": int(timeout_seconds),
+    }  # fmt: skip
+    if initial_events:
+        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    return query
+
+
+def delete_options(uid: str, propagation: str, grace_period_seconds: int | None) -> dict[str, object]:
+    """Return the body of a DELETE; what is empty or None is left to the server."""
+    options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    if propagation:
+        options["propagationPolicy"] = propagation
+    if grace_period_seconds is not None:
+        options["gracePeriodSeconds"] = grace_period_seconds
+    return options
