@@ -80,6 +80,8 @@ def _merge_member(target: Any, value: Any, member: Member) -> Any:
 def _merge_list(target: list[Any], patch: list[Any], member: Member) -> list[Any]:
     key = member.key or ""
     items = [*target, *patch]
+    if not items:
+        return []
     if not all(isinstance(item, dict) for item in items):
         if any(isinstance(item, dict | list) for item in items):
             raise PatchError.internal("lists of lists and lists of mixed types are not supported")
