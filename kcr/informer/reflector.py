@@ -13,7 +13,7 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.client.decoding import Refused, read_event, read_page
 from kcr.client.requests import IDLE_SECONDS, target, watch_query
-from kcr.errors import ApiError, KcrError, TransportError
+from kcr.errors import ApiError, GoneError, KcrError, TransportError
 from kcr.informer.backoff import Backoff
 from kcr.informer.phases import (
     Empty,
@@ -243,6 +243,12 @@ class Reflector(Generic[R]):
             # Nobody closed it, it only said nothing: a connection that is gone without a word (RF-19).
             self.counts["idle"] += 1
             _log.warning("watch was silent, reopened", kind=display, seconds=IDLE_SECONDS)
+        elif isinstance(then.phase, Listing):
+            # Only the way changes: a server without WatchList, or pages that expired.
+            _log.debug("reads a list instead", kind=display, error=str(error))
+            return
+        elif isinstance(error, GoneError):
+            _log.info("watch expired, reads all again", kind=display, error=str(error))
         elif str(error) != self.cause:
             # Each cause is told once; a server that is away for an hour is one line.
             _log.warning("watch failed", kind=display, error=str(error), then=type(then.phase).__name__.lower())
