@@ -75,7 +75,8 @@ def test_unusual_job_is_accepted(manifest: Manifest) -> None:
 @pytest.mark.parametrize("member", ["parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished"])
 def test_negative_number_is_refused(member: str) -> None:
     # BA 15.12
-    assert refused(job(**{member: -1})) == [f"spec.{member}: Invalid value: -1: {NEGATIVE}"]
+    sent: Any = {member: -1}
+    assert refused(job(**sent)) == [f"spec.{member}: Invalid value: -1: {NEGATIVE}"]
 
 
 @pytest.mark.parametrize(

@@ -241,8 +241,8 @@ def read_shapes(text: str, known: Mapping[str, Shape]) -> dict[str, Shape]:
             bare = written.strip("*!")
             keeps_zero, keeps_null = bare != written, written.endswith("!")
             found = _type_of(bare, shapes)
-            # A type inside another is there or not there, and never zero.
-            keeps_zero = keeps_zero or bare in shapes
+            # A type inside another is there or not there, and never zero; of `any` nobody knows.
+            keeps_zero = keeps_zero or bare == "any" or bare in shapes
             shapes[lines[0]].members |= {name: _Member(found, keeps_zero, keeps_null) for name in names}
     return shapes
 
