@@ -1,13 +1,15 @@
 """`kcr run` as a process of its own, against the cluster of `kcr dev --no-controllers`."""
 
 import asyncio
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kcr.testing import eventually
-from tests.e2e.processes import Start
+from tests.e2e.processes import ROOT, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -85,3 +87,23 @@ async def test_bad_plugin_option_names_its_variable(kcr: Start) -> None:
         async with kcr("run", "--kubeconfig", kubeconfig, KCR_MAX_UNCOUNTED_PODS="lots") as run:
             assert await run.end() == 2
             assert run.err == "kcr: KCR_MAX_UNCOUNTED_PODS='lots': expected int: see 'kcr run --help'\n"
+
+
+async def test_embedded_cluster_is_not_loaded() -> None:
+    code = "import sys, kcr.cli.run; sys.exit(any(name.startswith('kcr.embedded') for name in sys.modules))"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT)
+    assert await process.wait() == 0
+
+
+async def test_second_signal_ends_it_at_once(kcr: Start, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        async with kcr("run", "--kubeconfig", kubeconfig, "--ready-file", str(ready)) as run:
+            await eventually(ready.exists)
+            # Stopped, it receives both together when it goes on.
+            run.process.send_signal(signal.SIGSTOP)
+            run.process.send_signal(signal.SIGTERM)
+            run.process.send_signal(signal.SIGINT)
+            run.process.send_signal(signal.SIGCONT)
+            assert await run.end() in (128 + signal.SIGTERM, 128 + signal.SIGINT)

@@ -1,5 +1,7 @@
 """Errors of the command line: one line, and an exit code."""
 
+import sys
+
 import pytest
 
 from kcr.cli.main import exit_code_of
@@ -52,3 +54,12 @@ def test_file_without_object_is_one_line_and_one(capsys: pytest.CaptureFixture[s
 def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([]) == 0
     assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("missing", ["cryptography", "rich"])
+def test_missing_extra_is_named_with_its_remedy(
+    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert exit_code_of(["dev"]) == 1
+    assert capsys.readouterr().err == "kcr: kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'\n"

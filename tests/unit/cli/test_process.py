@@ -1,0 +1,54 @@
+"""How a command ends."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from kcr.cli.process import run_to_end
+
+
+def test_exit_code_of_the_command_is_returned() -> None:
+    async def main() -> int:
+        return 3
+
+    assert run_to_end(main) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_lets_the_command_end_in_order(number: signal.Signals) -> None:
+    ended: list[str] = []
+
+    async def main() -> int:
+        try:
+            os.kill(os.getpid(), number)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("in order")
+        return 0
+
+    assert run_to_end(main) is None
+    assert ended == ["in order"]
+
+
+def test_second_signal_is_ignored_by_the_patient() -> None:
+    async def main() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0)
+        return 0
+
+    assert run_to_end(main, hasty=False) is None
+
+
+def test_cancellation_without_a_signal_is_an_error() -> None:
+    async def main() -> int:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        run_to_end(main)
