@@ -5,6 +5,7 @@ task waits. Sockets and threads know nothing of this time, so both are refused.
 """
 
 import asyncio
+import math
 import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -52,6 +53,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._settled: list[asyncio.Future[None]] = []
         self._jumped: list[asyncio.Future[None]] = []
         super().__init__(selector)
+        self._move_to(0.0)
         selector.idle = self._jump
 
     def time(self) -> float:
@@ -88,8 +90,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise StallError(self._describe_stall())
         else:
             # The timer's own moment, not `now + timeout`: a callback that compares must find itself due.
-            self._virtual_now = max(self._virtual_now, self._next_timer())
+            self._move_to(max(self._virtual_now, self._next_timer()))
             _wake(self._jumped)
+
+    def _move_to(self, moment: float) -> None:
+        self._virtual_now = moment
+        # The loop fires what is due within its clock's resolution. Nothing may come early, and after some months
+        # the usual nanosecond would vanish in the sum, so that nothing would ever come at all.
+        self._clock_resolution = math.ulp(moment)
 
     def _next_timer(self) -> float:
         scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio keeps its heap private

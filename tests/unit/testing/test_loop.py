@@ -24,6 +24,32 @@ def test_ten_hours_pass_without_waiting() -> None:
     assert run(main) == 36_000
 
 
+def test_centuries_later_timers_still_fire() -> None:
+    async def main() -> float:
+        await asyncio.sleep(1e10)
+        await asyncio.sleep(0.25)
+        return asyncio.get_running_loop().time()
+
+    assert run(main) == 1e10 + 0.25
+
+
+def test_no_timer_fires_early() -> None:
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        early: list[float] = []
+
+        def note(when: float) -> None:
+            if loop.time() < when:
+                early.append(when)
+
+        for number in range(20):
+            loop.call_at(1 + number * 1e-10, note, 1 + number * 1e-10)
+        await asyncio.sleep(2)
+        return early
+
+    assert run(main) == []
+
+
 def test_time_stands_at_the_timers_own_moment() -> None:
     async def main() -> tuple[float, float]:
         loop = asyncio.get_running_loop()

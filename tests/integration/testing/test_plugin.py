@@ -1,0 +1,63 @@
+import pytest
+
+INI = "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
+
+# One project for all of it: every run of pytest inside pytest costs seconds.
+TESTS = """
+import asyncio
+import pytest
+from hypothesis import given, strategies as st
+
+kept = []
+
+@pytest.mark.virtual
+async def test_passes_hours():
+    await asyncio.sleep(36_000)
+
+class TestInside:
+    pytestmark = pytest.mark.virtual
+
+    async def test_passes_days(self):
+        await asyncio.sleep(360_000)
+
+    def test_passes_plain(self):
+        pass
+
+@pytest.mark.virtual
+@given(st.integers(1, 1000))
+async def test_passes_law(hours):
+    await asyncio.sleep(hours * 3600)
+
+@pytest.mark.asyncio
+async def test_passes_on_its_own_loop():
+    assert "Virtual" not in type(asyncio.get_running_loop()).__name__
+
+def test_passes_without_fixtures_of_ours(request):
+    assert "clock" not in request.fixturenames
+
+@pytest.mark.virtual
+async def test_leaks():
+    kept.append(asyncio.create_task(asyncio.Event().wait(), name="forgotten"))
+
+@pytest.mark.virtual
+async def test_stalls():
+    await asyncio.Event().wait()
+
+@pytest.mark.virtual
+async def test_passes_after_a_stall(clock):
+    await clock.advance(1)
+"""
+
+
+def test_mark_brings_loop_clock_and_checks_and_spares_other_tests(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makepyfile(TESTS)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=8, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*tasks left behind: forgotten*"])
+    result.stdout.fnmatch_lines(["*StallError: every task waits and no timer is set*", "*test_stalls > *wait*"])
+
+
+def test_plugin_does_no_harm_without_pytest_asyncio(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_plain(): pass")
+    pytester.runpytest_inprocess("-p", "no:asyncio").assert_outcomes(passed=1)
