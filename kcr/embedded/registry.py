@@ -69,6 +69,8 @@ class Registry:
             raise RefusedError(500, "", "resourceVersion should not be set on objects to be created")
         meta.start_life(metadata, meta.new_uid(self.random), self.clock.now())
         self._name(kind, metadata)
+        # Missing, it is refused below together with the other faults; strategies may count on it.
+        metadata.setdefault("name", "")
         kind.strategy.default(obj)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
@@ -170,6 +172,9 @@ def is_released(kind: Kind, obj: Manifest) -> bool:
 
 def _taken(kind: Kind, given: Manifest, namespace: str) -> Manifest:
     """Return the object with metadata that the server can vouch for, and with its type."""
+    for member in ("spec", "status"):
+        if not isinstance(given.get(member), dict | None):
+            raise meta.undecodable(kind, f"json: cannot unmarshal into Go struct field {kind.type.kind}.{member}")
     metadata = meta.cleaned(kind, given.get("metadata"))
     said = metadata.get("namespace", "")
     if kind.type.namespaced and said != namespace:

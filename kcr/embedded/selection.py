@@ -25,6 +25,8 @@ class Selection(NamedTuple):
         """Return whether an object belongs to the selection."""
         if self.namespace and record.metadata.namespace != self.namespace:
             return False
+        if not self.is_filter:
+            return True
         if not all(term.holds(record.metadata.labels) for term in self.labels):
             return False
         return all(term.holds(record.field) for term in self.fields)

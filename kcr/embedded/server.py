@@ -3,7 +3,6 @@
 import logging
 import random
 from collections.abc import Callable, Mapping
-from urllib.parse import urlsplit
 
 from kcr.client.transport import Request
 from kcr.clock import Clock
@@ -66,14 +65,14 @@ class Server:
             return RefusedError(500, "InternalError", "Internal error occurred: see the server's log").answer()
 
     async def _handle(self, request: Request) -> Answer:
-        url = urlsplit(request.target)
+        path, _, query_text = request.target.partition("?")
+        query = Query(query_text)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        steps = url.path.removeprefix("/").removesuffix("/").split("/")
+        steps = path.removeprefix("/").removesuffix("/").split("/")
         route = self._route(steps)
         if route is None:
-            return self._document(request, steps, headers)
+            return self._document(steps, query, headers)
         check_method(route, request.method)
-        query = Query(url.query)
         form = self._form(headers.get("accept", ""), query)
         if request.method == "GET":
             return await self._read(route, query, form)
@@ -87,7 +86,7 @@ class Server:
                 return self._routes.find(group, version, steps[3:])
         return None
 
-    def _document(self, request: Request, steps: list[str], headers: Mapping[str, str]) -> Answer:
+    def _document(self, steps: list[str], query: Query, headers: Mapping[str, str]) -> Answer:
         """Answer for the paths beside the resources; all of them are read only."""
         match steps[0]:
             case "version":
@@ -95,7 +94,7 @@ class Server:
             case "openapi":
                 return self._openapi.answer(steps)
             case name if name in _HEALTH_PATHS:
-                return text_answer(200, _health(name, Query(urlsplit(request.target).query)))
+                return text_answer(200, _health(name, query))
         return self._discovery.answer(steps, headers)
 
     def _form(self, accept: str, query: Query) -> Form:

@@ -36,7 +36,8 @@ class Record:
         self.body = body
         self.metadata = metadata
         self.revision = revision
-        self._fields: Manifest | None = None
+        # What field selectors ask for, beside the names; read out of the body when the first one does.
+        self._fields: dict[str, str] | None = None
 
     @property
     def key(self) -> str:
@@ -59,13 +60,9 @@ class Record:
         if path == "metadata.namespace":
             return self.metadata.namespace
         if self._fields is None:
-            self._fields = self.manifest()
-        value: Any = self._fields
-        for step in self.kind.fields[path]:
-            value = value.get(step) if isinstance(value, dict) else None
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return ZEROS.get(path, "") if value is None else str(value)
+            content = _decode(self.body)
+            self._fields = {path: _text_at(content, path, place) for path, place in self.kind.fields.items()}
+        return self._fields[path]
 
     def at(self, revision: int) -> "Record":
         """Return the same content under another resourceVersion, as DELETED events carry it."""
@@ -182,6 +179,8 @@ class Table:
             self.known_since = self.history.popleft().revision
         for subscriber in tuple(self.subscribers):
             subscriber(change)
+        # Whoever follows has its line by now; the history keeps no second copy of every object.
+        change.lines.clear()
 
 
 class Storage:
@@ -267,6 +266,15 @@ class Storage:
             raise too_large_version(revision, self.revision) from None
         finally:
             self._waiting.remove(waiter)
+
+
+def _text_at(content: Manifest, path: str, place: tuple[str, ...]) -> str:
+    value: Any = content
+    for step in place:
+        value = value.get(step) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ZEROS.get(path, "") if value is None else str(value)
 
 
 def key_of(namespace: str, name: str) -> str:
