@@ -7,7 +7,8 @@ import pytest
 
 from kcr.embedded import metadata as meta
 from kcr.embedded.answers import RefusedError
-from kcr.embedded.kinds import CONFIG_MAPS, NAMESPACES, NODES
+from kcr.embedded.kinds import CONFIG_MAPS, NAMESPACES, NODES, Kind
+from kcr.embedded.strategy import Manifest
 
 
 def test_what_is_empty_or_unknown_is_dropped() -> None:
@@ -65,5 +66,5 @@ def test_uids_follow_from_the_seed() -> None:
         ),
     ],
 )  # fmt: skip
-def test_faults_name_their_fields(kind: meta.Kind, given: meta.Manifest, fields: list[str]) -> None:
+def test_faults_name_their_fields(kind: Kind, given: Manifest, fields: list[str]) -> None:
     assert [fault.field for fault in meta.validate(kind, given)] == fields

@@ -62,7 +62,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
             pod("Pending", init=(report(ended(0, "Completed"), "i"), report(waiting("PodInitializing"), "j"))),
             "Init:1/2", id="second-init",
         ),
-        pytest.param(pod("Pending", init=(report(waiting("ErrImagePull"), "i"),)), "Init:ErrImagePull", id="init-waits"),
+        pytest.param(pod("Pending", init=(report(waiting("ErrPull"), "i"),)), "Init:ErrPull", id="init-waits"),
         pytest.param(pod("Failed", init=(report(ended(1, "Error"), "i"),)), "Init:Error", id="init-failed"),
         pytest.param(pod("Failed", init=(report(ended(5), "i"),)), "Init:ExitCode:5", id="init-exit-code"),
         pytest.param(
@@ -82,8 +82,8 @@ def test_status_is_the_word_of_kubectl(obj: dict[str, Any], expected: str) -> No
 
 
 def test_restarts_tell_when_the_last_one_was() -> None:
-    last = {"lastState": {"terminated": {"finishedAt": "2026-01-01T00:58:20Z"}}}
-    cells = pod_cells(pod("Running", report(RUNNING, ready=True, **last) | {"restartCount": 2}), NOW)
+    last = {"lastState": {"terminated": {"finishedAt": "2026-01-01T00:58:20Z"}}, "restartCount": 2}
+    cells = pod_cells(pod("Running", report(RUNNING, ready=True) | last), NOW)
     assert cells == ["p", "1/1", "Running", "2 (100s ago)", "60m", "<none>", "<none>", "<none>", "<none>"]
 
 
