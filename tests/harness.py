@@ -1,7 +1,7 @@
 """The Job controller on an embedded cluster, in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -13,9 +13,10 @@ from controllers.job.pods import is_active, is_tracked
 from kcr.api.batch import Job
 from kcr.api.conditions import is_true
 from kcr.api.core import Event, Pod
-from kcr.client import Client, Transport
+from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock
 from kcr.embedded import EmbeddedCluster
+from kcr.informer import Handler, Informer
 from kcr.manager import Manager
 
 EXAMPLES = "examples"
@@ -96,23 +97,89 @@ def counters(job: Job) -> tuple[int, int | None, int | None, int, int]:
     return status.active, status.ready, status.terminating, status.succeeded, status.failed
 
 
-class Crowd:
-    """Watches how many pods of a Job are active, and how many there ever were."""
+class Witness(Handler[Pod]):
+    """Sees every pod there ever was, through a watch of its own."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._store = manager.store(Pod)
-        self.most = 0
-        self.names: set[str] = set()
+    def __init__(self) -> None:
+        self.phases: dict[str, str] = {}
+        self.active: set[str] = set()
+        self.most_active = 0
 
-    def look(self) -> None:
-        pods = self._store.list()
-        self.most = max(self.most, sum(map(is_active, pods)))
-        self.names |= {pod.metadata.name for pod in pods}
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        self._see(obj)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        self._see(new)
+
+    def on_delete(self, obj: Pod) -> None:
+        self.active.discard(obj.metadata.uid)
+
+    def _see(self, pod: Pod) -> None:
+        self.phases[pod.metadata.uid] = pod.status.phase
+        (self.active.add if is_active(pod) else self.active.discard)(pod.metadata.uid)
+        self.most_active = max(self.most_active, len(self.active))
+
+
+@asynccontextmanager
+async def witness(cluster: EmbeddedCluster) -> AsyncIterator[Witness]:
+    """Watch all pods for as long as the context lives."""
+    informer = Informer(cluster.client, Pod, random=Random(9))
+    seen = Witness()
+    informer.add_handler(seen)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(informer.run())
+        await informer.wait_synced()
+        yield seen
+        running.cancel()
+
+
+class LateWatches:
+    """A transport whose watches lag behind, each line for a time of its own; their order stays."""
+
+    def __init__(self, inner: Transport, random: Random, seconds: Mapping[str, float]) -> None:
+        """Delay the lines of the watches whose path ends in a key of `seconds`, by up to that long."""
+        self._inner = inner
+        self._random = random
+        self._seconds = seconds
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        path, _, query = request.target.partition("?")
+        most = self._seconds.get(path.rpartition("/")[2], 0.0) if "watch=" in query else 0.0
+        async with self._inner.send(request) as response:
+            yield _Late(response, self._random, most) if most else response
+
+
+class _Late:
+    def __init__(self, inner: Response, random: Random, most: float) -> None:
+        self._inner = inner
+        self._random = random
+        self._most = most
+        self.status = inner.status
+        self.headers = inner.headers
+
+    async def read(self) -> bytes:
+        return await self._inner.read()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        # Lines are taken as they come and held back, so that one delay does not add to the next.
+        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
+
+        async def take() -> None:
+            async for line in self._inner.lines():
+                waiting.put_nowait((loop.time() + self._random.random() * self._most, line))
+            waiting.put_nowait((loop.time(), None))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(take())
+            while True:
+                due, line = await waiting.get()
+                await asyncio.sleep(max(0.0, due - loop.time()))
+                if line is None:
+                    return
+                yield line
 
 
 def nothing_left_behind(pods: tuple[Pod, ...]) -> bool:
     """Whether no pod is held by the tracking finalizer."""
     return not any(map(is_tracked, pods))
-
-
-Check = Callable[[], bool]

@@ -73,8 +73,8 @@ class Remembered:
         self.pod_version = 0
         # Versions we wrote and have not seen come back; their events tell us nothing new.
         self.echoes: set[str] = set()
-        # When this Job began to wait for the store, on the loop's clock; None while it does not.
-        self.parked_at: float | None = None
+        # Until when this Job waits for the store in patience, on the loop's clock; None while it does not.
+        self.parked_until: float | None = None
         # Whether a reconcile was held back by open expectations.
         self.held_back = False
         # Whether the terminal condition has been written, though the store may not show it yet.

@@ -160,17 +160,18 @@ class JobReconciler:
         versions = ((self._use.jobs, mine.job_version), (self._use.pods, mine.pod_version))
         behind = [(store, version) for store, version in versions if store.resource_version < version]
         if not behind:
-            mine.parked_at = None
+            mine.parked_until = None
             mine.echoes.clear()
             return None
-        if mine.parked_at is None:
-            mine.parked_at = self._now()
+        if mine.parked_until is None:
+            mine.parked_until = self._now() + PATIENCE_SECONDS
             for store, version in behind:
                 store.call_when_at(version, lambda: self._use.wake(job.key, 0.0))
-        waited = self._now() - mine.parked_at
-        if waited >= PATIENCE_SECONDS:
-            raise StaleStoreError(f"job {job.key}: the store does not show our own write yet, after {waited:.1f} s")
-        return Result(requeue_after=timedelta(seconds=PATIENCE_SECONDS - waited))
+        left = mine.parked_until - self._now()
+        if left <= 0:
+            raise StaleStoreError(f"job {job.key}: the store does not show our own write yet; its watch is late")
+        # Not less than a millisecond: a rest too small to move a clock would come round for ever.
+        return Result(requeue_after=timedelta(seconds=max(left, 0.001)))
 
     def _announce(self, job: Job, ledger: Ledger) -> None:
         for reason, message in ledger.announcements:
