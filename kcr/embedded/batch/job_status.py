@@ -8,66 +8,14 @@ pkg/apis/batch/validation/validation.go, validateJobStatus and ValidateJobStatus
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 from kcr.embedded.batch.indexes import first_common, parse_indexes
+from kcr.embedded.batch.job_view import JobView
 from kcr.embedded.fields import IMMUTABLE, duplicate, invalid, invalid_whole, non_negative, required
 from kcr.embedded.strategy import FieldError, Manifest
 
 _CONDITIONS = "status.conditions"
-
-
-class JobView:
-    """A stored or new Job as the rules see it: nothing there is the same as zero or empty where it is upstream."""
-
-    def __init__(self, job: Manifest) -> None:
-        self.spec: Manifest = job.get("spec") or {}
-        self.status: Manifest = job.get("status") or {}
-        # Types may repeat; a condition is True when one of its kind is.
-        self._conditions = {
-            (condition.get("type"), condition.get("status")) for condition in self.status.get("conditions") or ()
-        }
-
-    def holds(self, condition: str, status: str = "True") -> bool:
-        """Return whether a condition is True, or has another status that is asked for."""
-        return (condition, status) in self._conditions
-
-    @property
-    def finished(self) -> bool:
-        """Whether the Job has ended."""
-        return self.holds("Complete") or self.holds("Failed")
-
-    @property
-    def indexed(self) -> bool:
-        """Whether each completion has an index."""
-        return self.spec.get("completionMode") == "Indexed"
-
-    def count(self, name: str) -> int:
-        """Return a counter of pods."""
-        return self.status.get(name) or 0
-
-    @cached_property
-    def uncounted(self) -> tuple[list[str], list[str]]:
-        """The uids of pods that ended and are not in the counters yet: succeeded, failed."""
-        pods = self.status.get("uncountedTerminatedPods") or {}
-        return pods.get("succeeded") or [], pods.get("failed") or []
-
-    def part(self, name: str) -> object:
-        """Return what "changed" compares for a part of the status."""
-        match name:
-            case "finished":
-                return self.finished
-            case "Complete" | "Failed" | "FailureTarget" | "SuccessCriteriaMet":
-                return self.holds(name)
-            case "active":
-                return self.count("active")
-            case "uncountedTerminatedPods":
-                return self.uncounted
-            case "completedIndexes":
-                return self.status.get(name) or ""
-            case _:
-                return self.status.get(name)
 
 
 Check = Callable[[JobView, JobView], Iterator[FieldError]]
@@ -83,10 +31,11 @@ class Rule(NamedTuple):
 def check_status(new: Manifest, old: Manifest) -> list[FieldError]:
     """Return the faults of a new status, given the stored Job."""
     after, before = JobView(new), JobView(old)
+    changed = {part for part in _PARTS if after.part(part) != before.part(part)}
     return [
         fault
         for rule in RULES
-        if not rule.parts or any(after.part(part) != before.part(part) for part in rule.parts)
+        if not rule.parts or not changed.isdisjoint(rule.parts)
         for fault in rule.check(after, before)
     ]
 
@@ -298,3 +247,4 @@ RULES: tuple[Rule, ...] = (
     Rule(_criteria_stay),
     Rule(_complete_gains_no_criteria),
 )
+_PARTS = frozenset(part for rule in RULES for part in rule.parts)

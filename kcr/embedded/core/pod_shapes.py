@@ -40,7 +40,7 @@ PodSpec
   schedulingGates []PodSchedulingGate
   resourceClaims []PodResourceClaim
   resources ResourceRequirements
-  workloadRef any
+  schedulingGroup any
 
 Container
   name image workingDir terminationMessagePath terminationMessagePolicy imagePullPolicy targetContainerName string

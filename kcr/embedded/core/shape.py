@@ -28,6 +28,7 @@ from kcr.embedded.strategy import Manifest
 
 Conform = Callable[[Any], Any]
 
+_GONE = object()
 _JSON_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
@@ -67,6 +68,10 @@ class _Member(NamedTuple):
     type: "_Type"
     keeps_zero: bool
     keeps_null: bool
+
+    def keeps(self, zero: object) -> bool:
+        """Return whether a zero value, or null, is stored."""
+        return self.keeps_null if zero is None else self.keeps_zero
 
 
 class _Type(NamedTuple):
@@ -184,23 +189,25 @@ class Shape:
         if type(value) is not dict:
             raise _MisfitError(_found(value), self.type.name)
         members = self.members
-        for name, given in list(value.items()):
+        changes: list[tuple[str, Any]] = []
+        for name, given in value.items():
             member = members.get(name)
             if member is None:
                 continue
-            if given is None:
-                if not member.keeps_null:
-                    del value[name]
-                continue
             try:
-                made = member.type.conform(given)
+                made = None if given is None else member.type.conform(given)
             except _MisfitError as misfit:
                 misfit.inside(self.name, name)
                 raise
-            if made or member.keeps_zero:
-                value[name] = made
-            else:
+            if not made and not member.keeps(made):
+                changes.append((name, _GONE))
+            elif made is not given:
+                changes.append((name, made))
+        for name, made in changes:
+            if made is _GONE:
                 del value[name]
+            else:
+                value[name] = made
         return value
 
     def unknown(self, value: Any, path: str = "") -> Iterator[str]:

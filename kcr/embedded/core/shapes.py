@@ -41,7 +41,7 @@ PodStatus
   startTime time
   initContainerStatuses containerStatuses ephemeralContainerStatuses []ContainerStatus
   resourceClaimStatuses []any
-  extendedResourceClaimStatus allocatedResources resources any
+  nodeAllocatableResourceClaimStatuses extendedResourceClaimStatus allocatedResources resources any
 
 PodCondition
   observedGeneration int64
