@@ -40,6 +40,9 @@ def setup(manager: kcr.Manager) -> None:
         watches=[kcr.watch(Website), kcr.owned(Pod, by=Website)],
         workers=10,
     )
+
+
+kcr.run(setup)
 ```
 
 The path of a change: the server's watch feeds a *store*, the store's handlers put a *key* into a *work queue*, a
@@ -55,11 +58,13 @@ pairs of hands, one that changed five times comes once, and one that failed come
 """
 
 import importlib
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kcr.api.meta import Key, Object, ObjectMeta, OwnerReference, Resource
-    from kcr.client import Client, HttpTransport
+    from kcr.client import Client, HttpTransport, load_config
     from kcr.clock import Clock, SystemClock
     from kcr.controller import Controller, Reconciler, Result, Source, owned, watch
     from kcr.dependents import controller_reference, is_controlled_by, slow_start
@@ -127,7 +132,9 @@ __all__ = [
     "WorkQueue",
     "controller_reference",
     "is_controlled_by",
+    "load_config",
     "owned",
+    "run",
     "slow_start",
     "watch",
 ]
@@ -136,7 +143,7 @@ __all__ = [
 # package in every process, and the HTTP client alone takes a sixth of a second.
 _HOMES = {
     "kcr.api.meta": {"Key", "Object", "ObjectMeta", "OwnerReference", "Resource"},
-    "kcr.client": {"Client", "HttpTransport"},
+    "kcr.client": {"Client", "HttpTransport", "load_config"},
     "kcr.clock": {"Clock", "SystemClock"},
     "kcr.controller": {"Controller", "Reconciler", "Result", "Source", "owned", "watch"},
     "kcr.dependents": {"controller_reference", "is_controlled_by", "slow_start"},
@@ -158,3 +165,40 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def run(
+    setup: "Callable[[Manager], object]",
+    *,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    namespace: str = "",
+) -> None:
+    """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1.
+
+    Args:
+        setup: Adds the controllers to a manager.
+        kubeconfig: The file to use; None for `KUBECONFIG`, the pod's own account, or `~/.kube/config`.
+        context: The context to use; None for the file's current one.
+        namespace: The one namespace to watch; empty for all.
+    """
+    from kcr.cli.logs import configure_logs  # noqa: PLC0415  # see _HOMES
+    from kcr.cli.process import fast_loop, run_to_end  # noqa: PLC0415
+    from kcr.client import Client, HttpTransport, load_config  # noqa: PLC0415
+    from kcr.errors import KcrError  # noqa: PLC0415
+    from kcr.manager import Manager  # noqa: PLC0415
+
+    async def main() -> int:
+        async with HttpTransport(load_config(kubeconfig, context)) as transport:
+            client = Client(transport)
+            manager = Manager(client, namespace=namespace)
+            manager.embedded = (await client.server_version()).endswith("+kcr")
+            setup(manager)
+            await manager.run()
+        return 0
+
+    configure_logs(None, "info")
+    try:
+        run_to_end(main, fast_loop())
+    except KcrError as error:
+        sys.exit(f"{sys.argv[0]}: {error}")
