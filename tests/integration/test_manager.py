@@ -1,9 +1,11 @@
 import asyncio
+import gc
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
 import kcr
 from kcr.api.batch import Job
@@ -190,3 +192,57 @@ async def test_server_that_hangs_delays_the_end_by_seconds_only(cluster: Embedde
         task.cancel()
         await asyncio.wait([task])
         assert (clock.now() - began).total_seconds() <= 4.5
+
+
+async def test_manager_cancelled_before_it_is_synced_ends_at_once(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    transport = CrashingTransport(cluster.transport)
+    transport.crash_after(0)
+    manager = manager_on(Client(transport), clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await clock.advance(1)
+        task.cancel()
+    assert asyncio.get_running_loop().time() == 1
+
+
+async def test_nothing_is_added_to_a_manager_that_stops(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    async with running(manager):
+        await clock.settle()
+    with pytest.raises(RuntimeError, match="the manager is stopping"):
+        manager.add_controller("greeter", Greeter(manager))
+
+
+async def test_many_cached_objects_are_spared_the_collector(
+    cluster: EmbeddedCluster, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcr.manager.FREEZE_FROM", 3)
+    manager = manager_on(cluster.client, clock)
+    manager.store(Namespace)
+    gc.unfreeze()
+    try:
+        async with running(manager):
+            assert len(manager.store(Namespace)) >= 3
+            assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    class Broken:
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        async def run(self) -> None:
+            await asyncio.sleep(5)
+            raise self._error
+
+    manager = manager_on(cluster.client, clock)
+    manager.add(Broken(ZeroDivisionError("first")))
+    manager.add(Broken(LookupError("second")))
+    with capture_logs() as lines, pytest.raises(ZeroDivisionError, match="first"):
+        await manager.run()
+    assert [line["error"] for line in lines if line["event"] == "failed as well"] == ["second"]

@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
-from kcr.errors import ConflictError, TerminalError, TooManyRequestsError, TransportError
+from kcr.errors import ConflictError, ForbiddenError, TerminalError, TooManyRequestsError, TransportError
 from kcr.testing import VirtualClock
 from kcr.workqueue import RateLimiter
 
@@ -213,3 +215,29 @@ async def test_reconciles_that_never_wait_leave_room_for_others(clock: VirtualCl
             await asyncio.sleep(0)
             turns += 1
     assert turns >= 100
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "has_traceback"),
+    [
+        pytest.param(TransportError("cut"), "warning", False, id="no-answer"),
+        pytest.param(ForbiddenError(403, "Forbidden", "no"), "warning", False, id="refused"),
+        pytest.param(ConflictError(409, "Conflict", "newer"), "debug", False, id="conflict"),
+        pytest.param(TerminalError("never"), "error", False, id="terminal"),
+        pytest.param(ZeroDivisionError("bug"), "error", True, id="bug"),
+    ],
+)
+async def test_failure_is_one_log_line_and_bugs_show_where(
+    clock: VirtualClock, error: Exception, level: str, has_traceback: bool
+) -> None:
+    script = Script(fail(error))
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        async with running(script) as controller:
+            controller.queue.add(A)
+            await clock.settle()
+    (line,) = lines
+    assert line["log_level"] == level
+    assert ("exc_info" in line) == has_traceback
+    assert line["error"] == f"{type(error).__name__}: {error}"
+    assert (line["controller"], line["namespace"], line["name"]) == ("test", "default", "a")
+    assert len(line["reconcile_id"]) == 16
