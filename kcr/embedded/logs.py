@@ -4,7 +4,9 @@ Source: kubernetes/pkg/registry/core/pod/{rest/log,strategy}.go, LogLocation;
 kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
 """
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from kcr.embedded.answers import Answer, bad_request, invalid
@@ -15,34 +17,39 @@ from kcr.embedded.storage import Record
 from kcr.embedded.strategy import FieldError, Manifest
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+_BROKEN = re.compile(rb"[^\n]*\n|[^\n]+")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class LogRun(Protocol):
+    """The output of one run of a container."""
+
+    def pieces(self) -> Sequence[tuple[datetime, bytes]]:
+        """Return everything there is, each piece with the moment it came."""
+        ...
+
+    def follow(self) -> AsyncIterator[bytes]:
+        """Yield the output from its beginning as it grows, until the run has ended."""
+        ...
 
 
 class LogSource(Protocol):
     """Where logs come from: the node."""
 
-    def read(self, uid: str, container: str, *, previous: bool = False) -> bytes | None:
-        """Return the log of a pod's container so far, or of the attempt before; None when there was none."""
-        ...
-
-    def follow(self, uid: str, container: str) -> AsyncIterator[bytes]:
-        """Yield the log from its beginning as it grows, until the container ends."""
+    def get(self, uid: str, container: str, *, previous: bool = False) -> LogRun | None:
+        """Return the present run of a pod's container, or the one before; None when there is none."""
         ...
 
 
 class NoLogs:
     """The source of a cluster without a node."""
 
-    def read(self, uid: str, container: str, *, previous: bool = False) -> bytes | None:
+    def get(self, uid: str, container: str, *, previous: bool = False) -> LogRun | None:
         """Return None: nothing ever ran."""
         return None
 
-    async def follow(self, uid: str, container: str) -> AsyncIterator[bytes]:
-        """Yield nothing."""
-        return
-        yield b""
 
-
-def answer(source: LogSource, record: Record, query: Query) -> Answer:
+def answer(source: LogSource, record: Record, query: Query, now: datetime) -> Answer:
     """Answer a GET on pods/log.
 
     Raises:
@@ -54,14 +61,50 @@ def answer(source: LogSource, record: Record, query: Query) -> Answer:
     _check_options(query, tail, limit)
     if not pod["spec"].get("nodeName"):
         return Answer(204, _TEXT, b"")
-    uid, previous = record.metadata.uid, query.flag("previous")
-    written = source.read(uid, container, previous=previous)
-    if written is None:
+    previous = query.flag("previous")
+    run = source.get(record.metadata.uid, container, previous=previous)
+    if run is None:
         raise bad_request(_why_nothing(pod, container, previous))
+    lines = _lines(run.pieces())
+    since = _since(query, now)
+    shown = [line for line in lines if line[0] >= since]
+    if tail is not None:
+        shown = shown[len(shown) - min(tail, len(shown)) :]
     if query.flag("follow") and not previous:
-        skipped = len(written) - len(_tail(written, tail))
-        return Answer(200, _TEXT, _Following(source.follow(uid, container), skipped, limit))
-    return Answer(200, _TEXT, _tail(written, tail)[:limit])
+        # What is followed comes from the beginning, and as it is: timestamps are not put in.
+        skipped = sum(len(text) for _, text in lines[: len(lines) - len(shown)])
+        return Answer(200, _TEXT, _Following(run.follow(), skipped, limit))
+    stamped = query.flag("timestamps")
+    body = b"".join(_stamp(moment) + text if stamped else text for moment, text in shown)
+    return Answer(200, _TEXT, body[:limit])
+
+
+def _lines(pieces: Iterable[tuple[datetime, bytes]]) -> list[tuple[datetime, bytes]]:
+    """Return whole lines with the moment each began; the last one may be unfinished."""
+    lines: list[tuple[datetime, bytes]] = []
+    for moment, piece in pieces:
+        for part in _BROKEN.findall(piece):
+            if lines and not lines[-1][1].endswith(b"\n"):
+                lines[-1] = (lines[-1][0], lines[-1][1] + part)
+            else:
+                lines.append((moment, part))
+    return lines
+
+
+def _since(query: Query, now: datetime) -> datetime:
+    if seconds := query.integer("sinceSeconds"):
+        return now - timedelta(seconds=seconds)
+    if not (text := query.text("sinceTime")):
+        return _LONG_AGO
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise bad_request(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00"') from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _stamp(moment: datetime) -> bytes:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
 
 
 def _container(pod: Manifest, asked: str) -> str:
@@ -99,12 +142,6 @@ def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:
     waiting = next((report.get("state", {}).get("waiting") for report in reports), None) or {}
     reason = waiting.get("reason", "ContainerCreating")
     return f'container "{container}" in pod "{name}" is waiting to start: {reason}'
-
-
-def _tail(written: bytes, lines: int | None) -> bytes:
-    if lines is None:
-        return written
-    return b"".join(written.splitlines(keepends=True)[-lines:]) if lines else b""
 
 
 class _Following:

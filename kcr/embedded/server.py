@@ -115,7 +115,7 @@ class Server:
         await self._storage.reach(listing.version_of(query.text("resourceVersion")))
         record = self.registry.find(route.kind, route.namespace, route.name)
         if route.subresource == "log":
-            return logs.answer(self.logs, record, query)
+            return logs.answer(self.logs, record, query, self._clock.now())
         return json_answer(form.one(record))
 
     async def _watch(self, route: Route, query: Query, form: Form) -> Answer:

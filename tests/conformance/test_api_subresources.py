@@ -1,11 +1,13 @@
 """Binding, logs, finalize. Source: kubernetes/pkg/registry/core/{pod,namespace}."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from kcr.client.transport import Request
+from kcr.testing.clock import START
 from tests.conformance.conftest import Api, pod
 
 pytestmark = pytest.mark.virtual
@@ -13,15 +15,23 @@ PODS = "/api/v1/namespaces/default/pods"
 BINDING = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "pa", "annotations": {"a": "b"}}}
 
 
+class Run:
+    """A run that printed three lines, and is about to print a fourth."""
+
+    def pieces(self) -> list[tuple[datetime, bytes]]:
+        first, second = START - timedelta(seconds=20), START - timedelta(seconds=10, microseconds=1)
+        return [(first, b"one\ntw"), (second, b"o\nthree\n")]
+
+    async def follow(self) -> AsyncIterator[bytes]:
+        yield b"one\ntwo\nthree\n"
+        yield b"four\n"
+
+
 class Written:
     """Logs that were written before."""
 
-    def read(self, uid: str, container: str, *, previous: bool = False) -> bytes | None:
-        return None if previous or container == "waits" else b"one\ntwo\nthree\n"
-
-    async def follow(self, uid: str, container: str) -> AsyncIterator[bytes]:
-        yield b"one\ntwo\nthree\n"
-        yield b"four\n"
+    def get(self, uid: str, container: str, *, previous: bool = False) -> Run | None:
+        return None if previous or container == "waits" else Run()
 
 
 async def logging_pod(api: Api, *containers: str) -> None:
@@ -71,7 +81,11 @@ async def test_log_of_an_unscheduled_pod_is_empty(api: Api) -> None:
         pytest.param("", b"one\ntwo\nthree\n", id="whole"),
         pytest.param("tailLines=2", b"two\nthree\n", id="tail"),
         pytest.param("tailLines=0", b"", id="no-tail"),
+        pytest.param("tailLines=9", b"one\ntwo\nthree\n", id="long-tail"),
         pytest.param("limitBytes=5", b"one\nt", id="limit"),
+        pytest.param("sinceSeconds=11", b"three\n", id="since-seconds"),
+        pytest.param("sinceTime=2025-12-31T23:59:45Z", b"three\n", id="since-time"),
+        pytest.param("timestamps=true&tailLines=1", b"2025-12-31T23:59:49.999999000Z three\n", id="timestamps"),
     ],
 )
 async def test_log_is_plain_text(api: Api, query: str, expected: bytes) -> None:
