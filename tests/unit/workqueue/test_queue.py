@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -309,3 +310,37 @@ class Model(RuleBasedStateMachine):
 
 
 TestLaws = Model.TestCase
+TestLaws.settings = settings(max_examples=40, stateful_step_count=40)
+
+
+@given(steps=st.lists(st.sampled_from(["add", "worker", "cancel-first", "cancel-last", "settle"]), max_size=40))
+async def test_cancelled_workers_lose_no_key(steps: list[str]) -> None:
+    queue = WorkQueue[int]()
+    clock = VirtualClock()
+    added, taken = 0, list[int]()
+    workers = list[asyncio.Task[None]]()
+
+    async def work() -> None:
+        async with queue.item() as key:
+            taken.append(key)
+
+    async with asyncio.TaskGroup() as group:
+        for step in steps:
+            match step:
+                case "add":
+                    queue.add(added)
+                    added += 1
+                case "worker":
+                    workers.append(group.create_task(work()))
+                case "settle":
+                    await clock.settle()
+                case _ if workers:
+                    workers.pop(0 if step == "cancel-first" else -1).cancel()
+        await clock.settle()
+        # Nobody sleeps while a key waits.
+        assert len(queue) == 0 or all(worker.done() for worker in workers)
+        for worker in workers:
+            worker.cancel()
+        for _ in range(len(queue)):
+            await work()
+    assert sorted(taken) == list(range(added))
