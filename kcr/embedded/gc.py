@@ -9,7 +9,6 @@ processDeletingDependentsItem, attemptToOrphanWorker.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable
 
 from kcr.api.meta import OwnerReference
@@ -21,6 +20,8 @@ from kcr.embedded.storage import Change, Record
 from kcr.embedded.strategy import Manifest
 
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+# Thousands of dependents do not hold up everybody else.
+_AT_ONCE = 50
 
 _log = logging.getLogger(__name__)
 
@@ -50,8 +51,10 @@ class GarbageCollector:
             while True:
                 await self._wait()
                 # What this round calls for comes in the next one: a chain of owners goes link by link.
-                work, self._work = deque(self._work), {}
-                for kind, key in work:
+                work, self._work = tuple(self._work), {}
+                for place, (kind, key) in enumerate(work):
+                    if place % _AT_ONCE == _AT_ONCE - 1:
+                        await asyncio.sleep(0)
                     self._attend(kind, key)
         finally:
             for table in tables:

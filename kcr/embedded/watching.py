@@ -5,6 +5,7 @@ pkg/endpoints/handlers/{get,watch}.go.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
 # A watcher this far behind is cut: it would otherwise hold every change since in memory.
 MOST_BEHIND = 20_000
+
+_log = logging.getLogger(__name__)
 
 
 class WatchOptions(NamedTuple):
@@ -138,7 +141,12 @@ class Watch:
     def _on_change(self, change: Change) -> None:
         if change.revision <= self._start:
             return
-        line = self._line(change)
+        try:
+            line = self._line(change)
+        except Exception:  # whatever it is, it must not reach whoever made the change
+            _log.exception("a watch of %s cannot show revision %d", self._table.kind.type.display, change.revision)
+            self.end()
+            return
         if line is None:
             return
         self._behind += 1
