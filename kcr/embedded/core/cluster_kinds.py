@@ -13,7 +13,12 @@ class NamespaceStrategy(Strategy):
     """Namespaces carry their name as a label, and a finalizer of their own in the spec."""
 
     def default(self, obj: Manifest) -> None:
-        """Add the label that selectors of namespaces use."""
+        """Bring a namespace into shape, and add the label that selectors of namespaces use.
+
+        Raises:
+            UndecodableError: It is no namespace.
+        """
+        SHAPES["Namespace"].receive("Namespace", "v1", obj)
         metadata = obj.setdefault("metadata", {})
         if metadata.get("name"):
             metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}

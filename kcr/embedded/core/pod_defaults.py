@@ -92,8 +92,9 @@ def _default_handlers(container: Manifest) -> None:
     for name in _PROBES:
         if name in container:
             _default_probe(container[name])
-    for hook in (container.get("lifecycle") or {}).values():
-        _default_http(hook)
+    hooks = container.get("lifecycle") or {}
+    for name in ("postStart", "preStop"):
+        _default_http(hooks.get(name) or {})
 
 
 def _default_source(source: Manifest) -> None:

@@ -145,14 +145,21 @@ _SCALARS: Mapping[str, _Type] = {
 }
 
 
+def _zero(item: _Type) -> Any:
+    """Return what null stands for as an item of a list or a map."""
+    if item.inner is not None:
+        return {}
+    return {"int32": 0, "int64": 0, "bool": False, "resource.Quantity": "0"}.get(item.name, "")
+
+
 def _list_of(item: _Type) -> _Type:
-    wanted, zero = f"[]{item.name}", {} if item.inner else ""
+    wanted = f"[]{item.name}"
 
     def conform(value: Any) -> Any:
         if type(value) is not list:
             raise _MisfitError(_found(value), wanted)
         for position, one in enumerate(value):
-            value[position] = zero if one is None else item.conform(one)
+            value[position] = _zero(item) if one is None else item.conform(one)
         return value
 
     return _Type(wanted, conform, item.inner)
@@ -165,7 +172,7 @@ def _map_of(item: _Type) -> _Type:
         if type(value) is not dict:
             raise _MisfitError(_found(value), wanted)
         for key, one in value.items():
-            value[key] = "" if one is None else item.conform(one)
+            value[key] = _zero(item) if one is None else item.conform(one)
         return value
 
     return _Type(wanted, conform)

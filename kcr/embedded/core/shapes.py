@@ -83,6 +83,23 @@ ContainerStateTerminated
 """
 
 _OTHERS = """
+Namespace
+  kind apiVersion string
+  metadata any
+  spec NamespaceSpec
+  status NamespaceStatus
+
+NamespaceSpec
+  finalizers []string
+
+NamespaceStatus
+  phase string
+  conditions []NamespaceCondition
+
+NamespaceCondition
+  type status reason message string
+  lastTransitionTime time!
+
 Node
   kind apiVersion string
   metadata any

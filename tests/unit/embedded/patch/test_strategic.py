@@ -1,10 +1,11 @@
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.embedded.patch import strategic_patch
+from kcr.embedded.patch import PatchError, strategic_patch
 from kcr.embedded.strategy import Manifest
 
 NAMES = st.sampled_from("abcd")
@@ -39,6 +40,29 @@ PODS = st.fixed_dictionaries(
 
 def named(pod: Manifest) -> list[str]:
     return [container["name"] for container in pod.get("spec", {}).get("containers", [])]
+
+
+DIRECTIVES = [
+    "$patch", "$retainKeys", "$setElementOrder/containers", "$setElementOrder/finalizers",
+    "$deleteFromPrimitiveList/finalizers", "$deleteFromPrimitiveList/containers",
+]  # fmt: skip
+MEMBERS = ["metadata", "spec", "containers", "finalizers", "ownerReferences", "labels", "name", "uid", "env"]
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["a", "b", "delete", "replace", "merge"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(DIRECTIVES + MEMBERS), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+ANY_MAP = st.dictionaries(st.sampled_from([*DIRECTIVES, *MEMBERS]), ANYTHING, max_size=4)
+
+
+@given(PODS, st.fixed_dictionaries({"metadata": ANY_MAP, "spec": ANY_MAP}))
+def test_any_patch_applies_or_is_refused(target: Manifest, patch: Manifest) -> None:
+    before = deepcopy(target)
+    with suppress(PatchError):
+        assert isinstance(strategic_patch("Pod", target, patch), dict)
+    assert target == before
 
 
 @given(PODS, PODS)
