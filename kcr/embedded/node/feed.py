@@ -59,7 +59,7 @@ class PodFeed:
                 self._version, pause = "", self._longer(pause)
             except (ApiError, TransportError) as error:
                 pause = self._longer(pause)
-                _log.debug("pods cannot be watched", cause=str(error), retry_seconds=round(pause, 1))
+                _log.warning("pods cannot be watched", cause=str(error), retry_seconds=round(pause, 1))
             if pause:
                 await asyncio.sleep(pause)
 

@@ -196,7 +196,7 @@ class Kubelet:
         except InvalidError as error:
             _log.warning("status refused", pod=str(life.pod.key), cause=error.message)
         except (ApiError, TransportError) as error:
-            _log.debug("status not written", pod=str(life.pod.key), cause=str(error))
+            _log.warning("status not written", pod=str(life.pod.key), cause=str(error))
             return False
         life.reported = status
         return True

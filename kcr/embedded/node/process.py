@@ -6,7 +6,6 @@ There is no isolation: they run as the current user and see the machine's files 
 import asyncio
 import os
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +17,8 @@ from kcr.embedded.node.images import ImageCommand, argv_of, expand
 from kcr.embedded.node.logs import Log, Logs
 from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod
-from kcr.embedded.node.processes import ProcessRun, StartError, process_descriptors, spawn
+from kcr.embedded.node.processes import BusyError, ProcessRun, StartError, process_descriptors, spawn
+from kcr.embedded.node.root import MARK, marker, node_root
 from kcr.embedded.node.runtime import Exit, Exited, Held, Run
 from kcr.embedded.node.strays import kill_strays
 from kcr.errors import ApiError, TransportError
@@ -26,8 +26,6 @@ from kcr.errors import ApiError, TransportError
 MAX_MESSAGE_BYTES = 4096
 LOG_MESSAGE_LINES = 80
 LOG_MESSAGE_BYTES = 2048
-# Where a container may leave its last words. The path is its own, so it also tells whose a process is.
-_MARK = "KCR_TERMINATION_LOG"
 
 
 @asynccontextmanager
@@ -42,18 +40,13 @@ async def process_runtime(
         place: What processes are told of node and server.
         images: What images run.
     """
-    root = Path(tempfile.mkdtemp(prefix="kcr-node-"))
-    try:
-        with process_descriptors():
-            async with asyncio.TaskGroup() as group:
-                runtime = ProcessRuntime(client, logs, place, images, root=root, group=group)
-                try:
-                    yield runtime
-                finally:
-                    runtime.kill_all()
-    finally:
-        kill_strays(_marker(root))
-        shutil.rmtree(root, ignore_errors=True)
+    with node_root() as root, process_descriptors():
+        async with asyncio.TaskGroup() as group:
+            runtime = ProcessRuntime(client, logs, place, images, root=root, group=group)
+            try:
+                yield runtime
+            finally:
+                runtime.kill_all()
 
 
 class ProcessRuntime:
@@ -89,7 +82,7 @@ class ProcessRuntime:
             return Held("CreateContainerConfigError", str(error))
         except (ApiError, TransportError) as error:
             return Held("CreateContainerConfigError", str(error), 1.0)
-        environment = self._base(pod, home) | {_MARK: str(message_file)} | variables
+        environment = self._base(pod, home) | {MARK: str(message_file)} | variables
         argv = argv_of(container, variables, self._images)
         if not argv:
             return Exit(128, "StartError", f'no command and image "{container.image}" is not mapped')
@@ -97,6 +90,9 @@ class ProcessRuntime:
         log = self._logs.begin(pod.metadata.uid, container.name)
         try:
             run = await spawn(argv, environment, directory, log)
+        except BusyError as error:
+            log.close()
+            return Held("CreateContainerError", str(error), 1.0)
         except StartError as error:
             log.close()
             return Exit(128, "StartError", str(error))
@@ -132,7 +128,7 @@ class ProcessRuntime:
         try:
             code = await run.wait()
             if run.left_behind:
-                kill_strays(_marker(message_file))
+                kill_strays(marker(message_file))
         finally:
             self._runs.discard(run)
             log.close()
@@ -150,11 +146,6 @@ class ProcessRuntime:
     def release(self, uid: str) -> None:
         """Remove the files of a pod none of whose containers will run again."""
         shutil.rmtree(self._root / uid, ignore_errors=True)
-
-
-def _marker(path: Path) -> bytes:
-    """Return how the variable begins that tells a process of this container, or of any below a directory."""
-    return f"{_MARK}={path}".encode()
 
 
 def _last_words(file: Path) -> str:

@@ -1,6 +1,7 @@
 """Processes in groups: started, listened to, ended together."""
 
 import asyncio
+import errno
 import os
 import shutil
 import signal
@@ -14,10 +15,15 @@ from kcr.embedded.node.logs import Log
 # What a process that has ended left in its pipe is read at once; but a child that went into a session of
 # its own may hold the pipe open for ever.
 DRAIN_SECONDS = 1.0
+_SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class StartError(Exception):
     """A program cannot be started; the message says why."""
+
+
+class BusyError(Exception):
+    """The machine cannot start another process just now; the message says what it is short of."""
 
 
 class _Output(asyncio.Protocol):
@@ -93,11 +99,14 @@ async def spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory
 
     Raises:
         StartError: It cannot be started.
+        BusyError: It cannot be started now.
     """
     _check(argv[0], environment, directory)
     try:
         return await _spawn(argv, environment, directory, log)
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in _SHORTAGES:
+            raise BusyError(f'exec: "{argv[0]}": {error}') from error
         raise StartError(f'exec: "{argv[0]}": {getattr(error, "strerror", None) or error}') from error
 
 

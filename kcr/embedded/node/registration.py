@@ -104,5 +104,5 @@ async def _insist(step: Callable[[], Awaitable[T]]) -> T:
         try:
             return await step()
         except (ApiError, TransportError) as error:
-            _log.debug("node not registered", cause=str(error))
+            _log.warning("node not registered", cause=str(error))
             await asyncio.sleep(RETRY_SECONDS)

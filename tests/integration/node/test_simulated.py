@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from kcr.api.conditions import is_true
+from kcr.api.core import Node as NodeObject
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import FOREVER, Outcome, RunnablePod
 from kcr.testing import VirtualClock
@@ -151,6 +153,35 @@ async def test_pod_with_a_finalizer_turns_terminal_and_stays(cluster: EmbeddedCl
     assert (await get(cluster.client, "a")).status.phase == "Failed"
     await cluster.client.merge_patch(RunnablePod, pod.key, {"metadata": {"finalizers": None}})
     assert await names(cluster.client) == set()
+
+
+async def test_pod_deleted_before_its_start_fails_and_goes(
+    cluster: EmbeddedCluster, clock: VirtualClock, history: History
+) -> None:
+    runs(cluster, Outcome(start_delay=60))
+    await create(cluster.client, "a")
+    await clock.advance(5)
+    await delete(cluster.client, "a")
+    await clock.settle()
+    assert history.lines[-2:] == ["Failed ContainerStatusUnknown 137 0 leaving", "gone"]
+
+
+async def test_container_that_always_restarts_backs_off_after_success_too(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    runs(cluster, Outcome(run_for=1))
+    await create(cluster.client, "a", policy="Always")
+    await clock.advance(5)
+    pod = await get(cluster.client, "a")
+    assert (pod.status.phase, state(pod)) == ("Running", "CrashLoopBackOff")
+
+
+async def test_node_object_says_that_it_is_ready(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    await clock.advance(1)
+    node = await cluster.client.get(NodeObject, "kcr-node-0")
+    assert is_true(node.status.conditions, "Ready")
+    assert node.metadata.labels["kubernetes.io/hostname"] == "kcr-node-0"
+    assert node.metadata.annotations == {"kcr.dev/simulated": "true"}
 
 
 async def test_ended_pod_goes_when_it_is_deleted(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
