@@ -2,16 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.embedded.gc import GarbageCollector
 from kcr.embedded.namespaces import NamespaceController
 from kcr.embedded.node import Node
+from kcr.embedded.node.outcome import OnRun
 from kcr.embedded.server import Server
 from kcr.embedded.storage import Storage
 from kcr.embedded.transport import InProcessTransport
@@ -40,7 +40,7 @@ class EmbeddedCluster:
         runtime: Runtime | None = "simulated",
         gc: bool = True,
         legacy_apis: bool = False,
-        on_run: Callable[..., Any] | None = None,
+        on_run: OnRun | None = None,
     ) -> None:
         """Make a cluster; it runs inside `async with`.
 
@@ -63,7 +63,7 @@ class EmbeddedCluster:
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _node(self, runtime: Runtime | None, on_run: Callable[..., Any] | None) -> Node | None:
+    def _node(self, runtime: Runtime | None, on_run: OnRun | None) -> Node | None:
         if runtime is None:
             return None
         node = Node(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)

@@ -91,7 +91,8 @@ class Listener:
         return response
 
     async def _answer(self, request: web.Request) -> Answer:
-        if not self._may_enter(request) and request.rel_url.raw_path.split("/")[1] not in _OPEN:
+        first_step = request.raw_path.removeprefix("/").partition("?")[0].partition("/")[0]
+        if not self._may_enter(request) and first_step not in _OPEN:
             return RefusedError(401, "Unauthorized", "Unauthorized").answer()
         try:
             body = await request.read()

@@ -62,9 +62,9 @@ class Registry:
         Raises:
             RefusedError: The object or its namespace does not allow it.
         """
-        self._check_room(kind, namespace, given)
         obj = _taken(kind, given, namespace)
         metadata = obj["metadata"]
+        self._check_room(kind, namespace, metadata.get("name", ""))
         if metadata["resourceVersion"]:
             raise RefusedError(500, "", "resourceVersion should not be set on objects to be created")
         meta.start_life(metadata, meta.new_uid(self.random), self.clock.now())
@@ -130,7 +130,7 @@ class Registry:
             return RefusedError(500, "", f'strconv.ParseUint: parsing "{given}": invalid syntax')
         return conflict(old.kind.type, old.metadata.name, STALE)
 
-    def _check_room(self, kind: Kind, namespace: str, given: Manifest) -> None:
+    def _check_room(self, kind: Kind, namespace: str, name: str) -> None:
         """Refuse new objects in a namespace that is missing or on its way out."""
         if not kind.type.namespaced:
             return
@@ -139,7 +139,6 @@ class Registry:
             return
         gone = f"namespace {namespace} is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": gone, "field": "metadata.namespace"}
-        name = str((given.get("metadata") or {}).get("name", ""))
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind.type, name, why, [cause])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from kcr.client.transport import Request
 from kcr.clock import Clock
 from kcr.embedded import discovery, listing, logs, subresources, writing
-from kcr.embedded.answers import Answer, RefusedError, json_answer, refusal_of, text_answer
+from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer
 from kcr.embedded.discovery import Discovery
 from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
 from kcr.embedded.kinds import KINDS, NAMESPACES
@@ -60,9 +60,9 @@ class Server:
             return refused.answer()
         except ApiError as error:
             return refusal_of(error).answer()
-        except Exception:
+        except Exception as error:
             _log.exception("%s %s failed", request.method, request.target)
-            return RefusedError(500, "InternalError", "Internal error occurred: see the server's log").answer()
+            return internal(f"{type(error).__name__}: {error}").answer()
 
     async def _handle(self, request: Request) -> Answer:
         path, _, query_text = request.target.partition("?")

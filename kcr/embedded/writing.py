@@ -34,7 +34,6 @@ from kcr.embedded.strategy import Manifest
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-_MOST_OPERATIONS = 10_000
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
     "set propagationPolicy=Orphan to suppress this warning"
@@ -122,11 +121,6 @@ def _patched(write: Write, target: Manifest) -> Manifest:
         change = msgspec.json.decode(write.body)
     except msgspec.DecodeError as error:
         raise bad_request(f"error decoding patch: {error}") from None
-    if media == _JSON_PATCH and isinstance(change, list) and len(change) > _MOST_OPERATIONS:
-        words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(change)}"
-        raise RefusedError(413, "RequestEntityTooLarge", words)
-    if media != _JSON_PATCH and not isinstance(change, dict):
-        raise bad_request("error decoding patch: json: cannot unmarshal into a value of type map[string]interface {}")
     if media == _STRATEGIC_PATCH:
         new: Any = strategic_patch(write.route.kind.type.kind, target, change)
     else:

@@ -286,3 +286,22 @@ async def test_fault_of_the_server_is_an_answer(clock: VirtualClock) -> None:
     api = Api(Server(FullStorage(), clock=clock, random=random.Random(0)))
     reply = await api.call("POST", CONFIG_MAPS, config_map("last-straw"))
     assert (reply.status, reply.body["reason"]) == (500, "InternalError")
+
+
+@pytest.mark.parametrize("form", ["merge-patch", "strategic-merge-patch", "json-patch"])
+@pytest.mark.parametrize("body", [b"{", b'"text"'])
+async def test_document_that_is_no_patch_is_bad(api: Api, form: str, body: bytes) -> None:
+    await api.post(CONFIG_MAPS, config_map("a"))
+    reply = await api.call("PATCH", f"{CONFIG_MAPS}/a", body, content_type=f"application/{form}+json")
+    assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
+    assert reply.body["message"].startswith("error decoding patch: ")
+
+
+@pytest.mark.parametrize(
+    "patch", [pytest.param({"kind": "Secret"}, id="kind"), pytest.param({"metadata": None}, id="no-metadata")]
+)
+async def test_patch_to_another_type_is_unusable(api: Api, patch: Any) -> None:
+    await api.post(CONFIG_MAPS, config_map("a"))
+    reply = await api.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type="application/merge-patch+json")
+    assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "patch")
+    assert reply.body["message"].startswith(' "" is invalid: patch: Invalid value: ')
