@@ -18,6 +18,7 @@ from kcr.clock import Clock
 from kcr.embedded import EmbeddedCluster
 from kcr.informer import Handler, Informer
 from kcr.manager import Manager
+from kcr.testing import eventually
 
 EXAMPLES = "examples"
 
@@ -95,6 +96,13 @@ def counters(job: Job) -> tuple[int, int | None, int | None, int, int]:
     """Active, ready, terminating, succeeded, failed."""
     status = job.status
     return status.active, status.ready, status.terminating, status.succeeded, status.failed
+
+
+async def finished(client: Client, name: str = "pi", *, seconds: float = 600) -> Job:
+    """Wait until a Job has ended, and return it."""
+    job = await eventually(lambda: ended(client, name), seconds=seconds)
+    assert job is not None
+    return job
 
 
 class Witness(Handler[Pod]):

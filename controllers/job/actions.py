@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
+from typing import TypeVar
 
-from controllers.job.memory import Identity, Remembered, identity
-from controllers.job.plan import Outcome
+from msgspec.structs import replace
+
+from controllers.job.plan import Identity, Outcome, identity
 from controllers.job.pod_template import PodToCreate, named, prototype
 from controllers.job.pods import TRACKING_FINALIZER, is_tracked
 from kcr.api import codec
@@ -21,8 +23,13 @@ from kcr.expectations import Expectations
 
 # Pauses in seconds before a create whose reply was lost is sent again, under the same name.
 PAUSES = (0.0, 0.1, 0.5)
+# As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
 EVENTS_PER_ROUND = 3
 SUMMARY_BYTES = 1024
+
+T = TypeVar("T")
 
 UNTRACK = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
 
@@ -41,70 +48,65 @@ class Actions:
         self._random = random
         self._expectations = expectations
 
-    async def create(self, job: Job, mine: Remembered, count: int) -> Outcome:
+    async def create(self, job: Job, count: int) -> Outcome:
         """Create so many pods, in batches of 1, 2, 4, …; a batch with a failure is the last one.
 
         Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
         """
         pod = prototype(job)
         self._expectations.expect_creations(identity(job), count)
-        attempts = await slow_start(count, lambda _: self._create_one(named(pod, self._random)))
+        attempts = await slow_start(count, lambda _: self._create_one(self._named(pod)))
         errors = [failure.error for failure in attempts.failures]
-        doubtful = [error.pod for error in errors if isinstance(error, InDoubtError)]
-        mine.doubtful.extend(doubtful)
-        for made in attempts.done:
-            mine.wrote_pod(made.metadata.resource_version)
+        doubtful = tuple(error.pod for error in errors if isinstance(error, InDoubtError))
         there = len(attempts.done) + len(doubtful)
         self._expectations.creation_observed(identity(job), count - there)
         self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name for made in attempts.done])
         refused = [error for error in errors if isinstance(error, ApiError)]
         error = self._failures(job, "FailedCreate", "Error creating", refused)
-        return Outcome(created=there, error=error or (errors[0] if doubtful else None))
+        return Outcome(
+            created=there,
+            doubtful=doubtful,
+            versions=_versions(attempts.done),
+            error=error or (errors[0] if doubtful else None),
+        )
 
-    async def resolve(self, job: Job, mine: Remembered) -> None:
-        """Send the creates again that went without an answer, until each has one.
+    async def resolve(self, job: Job, pod: PodToCreate) -> Outcome:
+        """Send a create again that went without an answer.
 
         Raises:
             InDoubtError: There is still no answer; the reconcile is to be tried again.
         """
-        while mine.doubtful:
-            try:
-                made = await self._create_one(mine.doubtful[0])
-            except ApiError:
-                self._expectations.creation_observed(identity(job))
-            else:
-                mine.wrote_pod(made.metadata.resource_version)
-                self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name])
-            mine.doubtful.pop(0)
+        try:
+            made = await self._create_one(pod)
+        except ApiError:
+            self._expectations.creation_observed(identity(job))
+            return Outcome()
+        self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name])
+        return Outcome(created=1, versions=_versions((made,)))
 
-    async def remove(self, job: Job, mine: Remembered, pods: Sequence[Pod]) -> Outcome:
+    async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first."""
         self._expectations.expect_deletions(identity(job), len(pods))
-
-        async def remove_one(pod: Pod) -> Exception | None:
-            error = await self._untrack_one(pod, mine) if is_tracked(pod) else None
-            return error or await self._delete_one(pod)
-
-        outcome = self._deleted(job, pods, await _all(remove_one, pods))
+        untracked = await self.untrack([pod for pod in pods if is_tracked(pod)])
+        free = [pod for pod in pods if not is_tracked(pod) or pod.metadata.uid in untracked.untracked]
+        outcome = self._deleted(job, free, await _all(self._delete_one, free))
         self._expectations.deletion_observed(identity(job), len(pods) - len(outcome.deleted))
-        return outcome
+        return replace(outcome, versions=untracked.versions, error=untracked.error or outcome.error)
 
     async def delete(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods because the Job ends. They keep their finalizer until they are counted."""
         return self._deleted(job, pods, await _all(self._delete_one, pods))
 
-    async def untrack(self, mine: Remembered, pods: Sequence[Pod]) -> tuple[frozenset[str], Exception | None]:
-        """Remove the finalizer of pods that are on record.
-
-        Returns:
-            The UIDs of those that have lost it, and the first error.
-        """
-        mine.untracked.update(pod.metadata.uid for pod in pods)
-        errors = await _all(lambda pod: self._untrack_one(pod, mine), pods)
-        kept = {pod.metadata.uid for pod, error in zip(pods, errors, strict=True) if error is not None}
-        mine.untracked -= kept
-        gone = frozenset(pod.metadata.uid for pod in pods) - kept
-        return gone, next((error for error in errors if error is not None), None)
+    async def untrack(self, pods: Sequence[Pod]) -> Outcome:
+        """Remove the tracking finalizer of pods; one that is gone has none."""
+        answers = await _all(self._untrack_one, pods)
+        errors = [answer for answer in answers if isinstance(answer, KcrError)]
+        freed = [pod for pod, answer in zip(pods, answers, strict=True) if not isinstance(answer, KcrError)]
+        return Outcome(
+            untracked=frozenset(pod.metadata.uid for pod in freed),
+            versions=_versions(answer for answer in answers if isinstance(answer, Pod)),
+            error=next(iter(errors), None),
+        )
 
     async def _create_one(self, pod: PodToCreate) -> Pod:
         """Create one pod, whatever it takes to get an answer.
@@ -120,7 +122,7 @@ class Actions:
                 return await self._create_or_find(pod)
             except AlreadyExistsError as taken:
                 # Somebody else's pod has the name; the next draw will be free.
-                pod, error = named(pod, self._random), taken
+                pod, error = self._named(pod), taken
             except _UNKNOWN as unknown:
                 error = InDoubtError(pod, str(unknown))
         raise error
@@ -137,24 +139,25 @@ class Actions:
                     return found
             raise
 
-    async def _untrack_one(self, pod: Pod, mine: Remembered) -> Exception | None:
+    async def _untrack_one(self, pod: Pod) -> Pod | KcrError | None:
         try:
-            patched = await self._client.strategic_patch(Pod, pod.key, UNTRACK)
+            return await self._client.strategic_patch(Pod, pod.key, UNTRACK)
         except NotFoundError:
             return None
         except KcrError as error:
             return error
-        mine.wrote_pod(patched.metadata.resource_version)
-        return None
 
-    async def _delete_one(self, pod: Pod) -> Exception | None:
+    async def _delete_one(self, pod: Pod) -> KcrError | None:
         try:
             await self._client.delete(Pod, pod.key, uid=pod.metadata.uid)
         except KcrError as error:
             return error
         return None
 
-    def _deleted(self, job: Job, pods: Sequence[Pod], errors: Sequence[Exception | None]) -> Outcome:
+    def _named(self, pod: PodToCreate) -> PodToCreate:
+        return named(pod, "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH)))
+
+    def _deleted(self, job: Job, pods: Sequence[Pod], errors: Sequence[KcrError | None]) -> Outcome:
         """What is gone already counts as deleted, but nobody announces it twice."""
         pairs = list(zip(pods, errors, strict=True))
         gone = [pod for pod, error in pairs if error is None or isinstance(error, NotFoundError)]
@@ -168,7 +171,7 @@ class Actions:
         if len(names) > EVENTS_PER_ROUND:
             self._recorder.event(job, "Normal", reason, summary(verb, names[EVENTS_PER_ROUND:]))
 
-    def _failures(self, job: Job, reason: str, words: str, errors: Iterable[Exception]) -> Exception | None:
+    def _failures(self, job: Job, reason: str, words: str, errors: Iterable[KcrError]) -> KcrError | None:
         """Write one event per failure and return the first; a namespace that goes away is none."""
         told = [error for error in errors if not _is_namespace_ending(error)]
         for error in told:
@@ -205,14 +208,16 @@ def _is_namespace_ending(error: Exception) -> bool:
     return isinstance(error, ApiError) and error.has_cause("NamespaceTerminating")
 
 
-async def _all(call: Callable[[Pod], Awaitable[Exception | None]], pods: Sequence[Pod]) -> list[Exception | None]:
+def _versions(pods: Iterable[Pod]) -> tuple[str, ...]:
+    return tuple(pod.metadata.resource_version for pod in pods)
+
+
+async def _all(call: Callable[[Pod], Awaitable[T]], pods: Sequence[Pod]) -> list[T]:
     """Call for all pods at the same time; the answers come back in their order."""
-    answers: list[Exception | None] = [None] * len(pods)
-
-    async def one(place: int, pod: Pod) -> None:
-        answers[place] = await call(pod)
-
     async with asyncio.TaskGroup() as group:
-        for place, pod in enumerate(pods):
-            group.create_task(one(place, pod))
-    return answers
+        tasks = [group.create_task(_call(call, pod)) for pod in pods]
+    return [task.result() for task in tasks]
+
+
+async def _call(call: Callable[[Pod], Awaitable[T]], pod: Pod) -> T:
+    return await call(pod)

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Annotated
 
 import msgspec
 import structlog
+from msgspec import Meta
 
 from controllers.job import indexes
 from controllers.job.actions import Actions
 from controllers.job.conditions import is_finished
-from controllers.job.memory import Identity, Memory, identity
+from controllers.job.memory import Memory
 from controllers.job.orphans import OrphanReconciler, owning_job
-from controllers.job.plan import Limits
+from controllers.job.plan import Identity, Limits, identity
 from controllers.job.pods import is_tracked
 from controllers.job.reconciler import JobReconciler, Services
 from kcr.api.batch import Job
@@ -44,13 +46,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         max_pod_create_delete_per_sync: How many pods one look creates or deletes at most.
     """
 
-    workers: int = 5
+    workers: Annotated[int, Meta(ge=1)] = 5
     take_over: bool = False
-    job_pod_failure_backoff: float = 10.0
-    max_job_pod_failure_backoff: float = 600.0
-    sync_job_batch_period: float = 1.0
-    max_uncounted_pods: int = 500
-    max_pod_create_delete_per_sync: int = 500
+    job_pod_failure_backoff: Annotated[float, Meta(ge=0)] = 10.0
+    max_job_pod_failure_backoff: Annotated[float, Meta(ge=0)] = 600.0
+    sync_job_batch_period: Annotated[float, Meta(ge=0)] = 1.0
+    max_uncounted_pods: Annotated[int, Meta(ge=1)] = 500
+    max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1)] = 500
 
 
 def setup(manager: Manager, options: Options) -> None:

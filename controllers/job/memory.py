@@ -5,26 +5,14 @@ All of it is filed under namespace, name and UID, so that a Job created anew und
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from controllers.job.backoff import Backoff
+from controllers.job.plan import Identity, Outcome
 from controllers.job.pod_template import PodToCreate
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 
 BURST = 5.0
-
-
-class Identity(NamedTuple):
-    """Names one Job for ever: another of the same name has another UID."""
-
-    key: Key
-    uid: str
-
-
-def identity(job: Job) -> Identity:
-    """Return the name and UID of a Job."""
-    return Identity(job.key, job.metadata.uid)
 
 
 class Bucket:
@@ -66,8 +54,6 @@ class Remembered:
         self.untracked: set[str] = set()
         # Creations sent without an answer: the pod may exist. Each still counts as expected.
         self.doubtful: list[PodToCreate] = []
-        # Whether a status write went without an answer: the store may be older than it looks.
-        self.status_in_doubt = False
         # The highest versions this process wrote. Below them the store does not show our own work.
         self.job_version = 0
         self.pod_version = 0
@@ -85,10 +71,11 @@ class Remembered:
         self.job_version = max(self.job_version, _number(version))
         self.echoes.add(version)
 
-    def wrote_pod(self, version: str) -> None:
-        """Note that one of the Job's pods was written."""
-        self.pod_version = max(self.pod_version, _number(version))
-        self.echoes.add(version)
+    def absorb(self, outcome: Outcome) -> None:
+        """Note what was written to the Job's pods."""
+        self.pod_version = max((self.pod_version, *map(_number, outcome.versions)))
+        self.echoes.update(outcome.versions)
+        self.doubtful.extend(outcome.doubtful)
 
     def is_echo(self, version: str) -> bool:
         """Return whether an event shows nothing but our own write; true once per write."""

@@ -6,8 +6,22 @@ from typing import NamedTuple
 import msgspec
 
 from controllers.job.backoff import Backoff
+from controllers.job.pod_template import PodToCreate
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
+from kcr.api.meta import Key
+
+
+class Identity(NamedTuple):
+    """Names one Job for ever: another of the same name has another UID."""
+
+    key: Key
+    uid: str
+
+
+def identity(job: Job) -> Identity:
+    """Return the name and UID of a Job."""
+    return Identity(job.key, job.metadata.uid)
 
 
 class Limits(NamedTuple):
@@ -113,11 +127,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         created: How many pods are there, or may be there, that were not.
         deleted: The pods that are gone or going.
+        untracked: UIDs of the pods that have lost their finalizer.
+        doubtful: Creations sent without an answer; each pod may exist.
+        versions: The resourceVersions of what was written to pods.
         error: The first error, to be raised when the status has been written.
     """
 
     created: int = 0
     deleted: tuple[Pod, ...] = ()
+    untracked: frozenset[str] = frozenset()
+    doubtful: tuple[PodToCreate, ...] = ()
+    versions: tuple[str, ...] = ()
     error: Exception | None = None
 
 

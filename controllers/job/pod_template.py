@@ -1,7 +1,5 @@
 """The pods a Job makes: its template, and what the controller adds to it."""
 
-from random import Random
-
 import msgspec
 from msgspec.structs import replace
 
@@ -10,10 +8,8 @@ from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.meta import Object, ObjectMeta, OwnerReference, Resource
 
-# As the server does it: no vowels and nothing that looks like another letter, so that no words appear.
-SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-SUFFIX_LENGTH = 5
-MAX_PREFIX = 63 - SUFFIX_LENGTH
+# A pod's name is a label value elsewhere.
+MAX_NAME = 63
 
 
 class PodToCreate(Resource, api_version="v1", kind="Pod", plural="pods"):
@@ -76,12 +72,11 @@ def owner_reference(job: Job) -> OwnerReference:
     )
 
 
-def named(pod: PodToCreate, random: Random) -> PodToCreate:
-    """Return the pod under a name of its own.
+def named(pod: PodToCreate, suffix: str) -> PodToCreate:
+    """Return the pod under a name of its own: the prefix, cut to leave room, and a suffix.
 
-    The name is drawn here and not by the server, which would draw it alike: a create whose reply was lost can
-    then be sent again, and no second pod comes of it.
+    The name is given here and not by the server: a create whose reply was lost can then be sent again, and no
+    second pod comes of it.
     """
-    prefix = pod.metadata.generate_name[:MAX_PREFIX]
-    suffix = "".join(random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH))
+    prefix = pod.metadata.generate_name[: MAX_NAME - len(suffix)]
     return replace(pod, metadata=replace(pod.metadata, name=prefix + suffix))

@@ -11,8 +11,20 @@ from controllers.job.actions import Actions
 from controllers.job.conditions import FAILED, is_finished
 from controllers.job.decide import decide
 from controllers.job.indexes import UNSETTLED
-from controllers.job.memory import Identity, Memory, Remembered, identity
-from controllers.job.plan import Hold, Ledger, Limits, Outcome, ScaleDown, ScaleUp, Snapshot, Terminate, Work
+from controllers.job.memory import Memory, Remembered
+from controllers.job.plan import (
+    Hold,
+    Identity,
+    Ledger,
+    Limits,
+    Outcome,
+    ScaleDown,
+    ScaleUp,
+    Snapshot,
+    Terminate,
+    Work,
+    identity,
+)
 from controllers.job.settle import close, settle
 from kcr.api.batch import Job, JobStatus
 from kcr.api.conditions import find
@@ -21,7 +33,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Result
-from kcr.errors import KcrError, NotFoundError, ServerError, TransportError
+from kcr.errors import KcrError
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 from kcr.informer import Store
@@ -81,28 +93,31 @@ class JobReconciler:
         mine = self._use.memory.of(job)
         if mine.finished or (reason := _unsupported(job)):
             return self._leave_alone(job, mine, reason if not mine.finished else "")
-        if (parked := await self._catch_up(job, mine)) is not None:
+        if (parked := self._catch_up(job, mine)) is not None:
             return parked
-        await self._use.actions.resolve(job, mine)
+        while mine.doubtful:
+            mine.absorb(await self._use.actions.resolve(job, mine.doubtful[0]))
+            mine.doubtful.pop(0)
         return await self._pass_over(job, mine)
 
     async def _pass_over(self, job: Job, mine: Remembered) -> Result:
         seen = self._observe(job, mine)
         plan = decide(seen)
-        outcome = await self._act(job, mine, plan.work)
+        outcome = await self._act(job, plan.work)
+        mine.absorb(outcome)
         ledger = settle(seen, plan, outcome)
         recorded = await self._record(job, ledger.status, mine)
         mine.backoff = plan.backoff
         self._announce(recorded, ledger)
-        untracked, error = await self._use.actions.untrack(mine, ledger.untrack)
-        final = close(ledger, recorded, untracked, self._use.clock.now())
+        released = await self._untrack(ledger.untrack, mine)
+        final = close(ledger, recorded, released.untracked, self._use.clock.now())
         closed = await self._record(recorded, final, mine)
         self._spend(mine, wrote=closed is not job or bool(ledger.untrack) or not isinstance(plan.work, Hold))
         if is_finished(closed):
             self._finish(closed, mine)
         elif ledger.again:
             self._use.wake(job.key, mine.bucket.delay(self._now()))
-        if (first := outcome.error or error) is not None:
+        if (first := outcome.error or released.error) is not None:
             raise first
         return Result(requeue_after=plan.requeue_after)
 
@@ -123,40 +138,39 @@ class JobReconciler:
             now=self._use.clock.now(),
         )
 
-    async def _act(self, job: Job, mine: Remembered, work: Work) -> Outcome:
+    async def _act(self, job: Job, work: Work) -> Outcome:
         match work:
             case ScaleUp(count):
-                return await self._use.actions.create(job, mine, count)
+                return await self._use.actions.create(job, count)
             case ScaleDown(pods):
-                return await self._use.actions.remove(job, mine, pods)
+                return await self._use.actions.remove(job, pods)
             case Terminate(pods):
                 return await self._use.actions.delete(job, pods)
             case Hold():
                 return Outcome()
 
+    async def _untrack(self, pods: tuple[Pod, ...], mine: Remembered) -> Outcome:
+        """Let pods go that are on record. From now on their finalizer does not count, whatever the store shows."""
+        asked = {pod.metadata.uid for pod in pods}
+        mine.untracked |= asked
+        outcome = await self._use.actions.untrack(pods)
+        mine.untracked -= asked - outcome.untracked
+        mine.absorb(outcome)
+        return outcome
+
     async def _record(self, job: Job, status: JobStatus, mine: Remembered) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
-        try:
-            written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
-        except (TransportError, ServerError):
-            mine.status_in_doubt = True
-            raise
+        written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
         if written is not job:
             mine.wrote_job(written.metadata.resource_version)
         return written
 
-    async def _catch_up(self, job: Job, mine: Remembered) -> Result | None:
+    def _catch_up(self, job: Job, mine: Remembered) -> Result | None:
         """Return what to do while the store lags behind our own writes, or None when it does not.
 
-        No worker waits: the key comes back when the store has got there.
+        No worker waits: the key comes back when the store has got there. A status write whose reply was lost
+        needs no such care: what it counted is still listed in the version before it, and counted from there.
         """
-        if mine.status_in_doubt:
-            try:
-                live = await self._use.client.get(Job, job.metadata.name, job.metadata.namespace)
-            except NotFoundError:
-                return Result()
-            mine.wrote_job(live.metadata.resource_version)
-            mine.status_in_doubt = False
         versions = ((self._use.jobs, mine.job_version), (self._use.pods, mine.pod_version))
         behind = [(store, version) for store, version in versions if store.resource_version < version]
         if not behind:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,6 +19,7 @@ from tests.harness import (
     conditions,
     create,
     ended,
+    finished,
     job_controller,
     manifest,
     nothing_left_behind,
@@ -26,8 +27,8 @@ from tests.harness import (
     witness,
 )  # fmt: skip
 
-SPEC = {"parallelism": 10, "completions": 50, "backoffLimit": 100}
-SMALL = {"parallelism": 3, "completions": 6}
+SPEC: dict[str, Any] = {"parallelism": 10, "completions": 50, "backoffLimit": 100}
+SMALL: dict[str, Any] = {"parallelism": 3, "completions": 6}
 
 
 def some_fail(pod: object, container: str, attempt: int) -> Outcome:
@@ -54,12 +55,12 @@ class Trouble(NamedTuple):
 NO_TROUBLE = Trouble()
 
 
-async def live_through(trouble: Trouble = NO_TROUBLE, **spec: int) -> int:
+async def live_through(trouble: Trouble = NO_TROUBLE, **spec: Any) -> int:
     """Run one Job to its end in spite of the trouble, check it, and return the number of writes."""
     clock = VirtualClock()
     async with some_cluster(clock) as cluster, witness(cluster) as seen:
         transport = CrashingTransport(LateWatches(cluster.transport, Random(3), trouble.late))
-        await create(cluster.client, manifest(**{**SPEC, **spec}))
+        await create(cluster.client, manifest(**SPEC | spec))
         if trouble.lost_reply is not None:
             transport.lose_reply(trouble.lost_reply)
         if trouble.crash_after is not None:
@@ -67,7 +68,7 @@ async def live_through(trouble: Trouble = NO_TROUBLE, **spec: int) -> int:
             async with job_controller(cluster, clock, transport=transport):
                 await wait_for_crash_or_end(transport, cluster)
         async with job_controller(cluster, clock, transport=None if trouble.crash_after else transport, seed=2):
-            job = await eventually(lambda: ended(cluster.client), seconds=600)
+            job = await finished(cluster.client, seconds=600)
             await clock.advance(5)
         check(job, seen)
         assert nothing_left_behind(await pods_of(cluster.client))
@@ -122,8 +123,8 @@ def test_late_watches_make_no_pod_too_many(late: Mapping[str, float]) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_lost_replies_with_late_watches_lose_nothing() -> None:
-    late = {"jobs": 2.0, "pods": 2.0}
+@pytest.mark.parametrize("late", [{"jobs": 3.0}, {"jobs": 2.0, "pods": 2.0}], ids=str)
+def test_lost_replies_with_late_watches_lose_nothing(late: Mapping[str, float]) -> None:
     for write in range(1, in_virtual_time(live_through, Trouble(late=late), **SMALL) + 1):
         in_virtual_time(live_through, Trouble(lost_reply=write, late=late), **SMALL)
 

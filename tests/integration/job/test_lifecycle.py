@@ -1,6 +1,7 @@
 """A Job's life, row by row of job-controller §37, on the embedded cluster in virtual time."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -8,13 +9,14 @@ from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
-from kcr.testing import VirtualClock, eventually
+from kcr.testing import VirtualClock
 from tests.harness import (
     conditions,
     counters,
     create,
     ended,
     events_of,
+    finished,
     job_controller,
     manifest,
     nothing_left_behind,
@@ -32,7 +34,7 @@ async def test_job_with_one_pod_completes(cluster: EmbeddedCluster, clock: Virtu
     # Rows 1 and 3.
     async with job_controller(cluster, clock):
         await create(cluster.client, manifest())
-        job = await eventually(lambda: ended(cluster.client))
+        job = await finished(cluster.client)
         pods = await pods_of(cluster.client)
     assert conditions(job) == [("SuccessCriteriaMet", "CompletionsReached"), ("Complete", "CompletionsReached")]
     assert counters(job) == (0, 0, 0, 1, 0)
@@ -74,12 +76,12 @@ async def test_never_more_pods_than_parallelism(cluster: EmbeddedCluster, clock:
     ],
 )
 async def test_job_makes_as_many_pods_as_it_needs(
-    cluster: EmbeddedCluster, clock: VirtualClock, spec: dict[str, int], pods: int, succeeded: int
+    cluster: EmbeddedCluster, clock: VirtualClock, spec: dict[str, Any], pods: int, succeeded: int
 ) -> None:
     # Rows 5, 7 and 19.
     async with job_controller(cluster, clock):
         await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "5s"}, **spec))
-        job = await eventually(lambda: ended(cluster.client))
+        job = await finished(cluster.client)
         assert len(await pods_of(cluster.client)) == pods
     assert job.status.succeeded == succeeded
 
@@ -130,7 +132,7 @@ async def test_job_fails_beyond_its_backoff_limit(cluster: EmbeddedCluster, cloc
     # Rows 31 and 32.
     async with job_controller(cluster, clock):
         await create(cluster.client, manifest(backoffLimit=1, annotations=FAILS))
-        job = await eventually(lambda: ended(cluster.client), seconds=120)
+        job = await finished(cluster.client, seconds=120)
         pods = await pods_of(cluster.client)
         events = await events_of(cluster.client)
     assert conditions(job) == [("FailureTarget", "BackoffLimitExceeded"), ("Failed", "BackoffLimitExceeded")]
@@ -147,7 +149,7 @@ async def test_other_pods_are_deleted_when_the_job_fails(cluster: EmbeddedCluste
         await clock.advance(5)
         victim = (await pods_of(cluster.client))[0]
         await cluster.client.merge_patch(Pod, victim.key, {"status": {"phase": "Failed"}}, subresource="status")
-        job = await eventually(lambda: ended(cluster.client), seconds=120)
+        job = await finished(cluster.client, seconds=120)
     assert counters(job) == (0, 0, 0, 0, 2)
 
 
@@ -157,7 +159,7 @@ async def test_deadline_ends_running_pods(cluster: EmbeddedCluster, clock: Virtu
         await create(cluster.client, manifest(parallelism=2, activeDeadlineSeconds=30, annotations=FOREVER))
         await clock.advance(29)
         assert counters(await read(cluster.client)) == (2, 2, 0, 0, 0)
-        job = await eventually(lambda: ended(cluster.client), seconds=60)
+        job = await finished(cluster.client, seconds=60)
         assert await pods_of(cluster.client) == ()
     assert conditions(job) == [("FailureTarget", "DeadlineExceeded"), ("Failed", "DeadlineExceeded")]
     assert job.status.conditions[0].message == "Job was active longer than specified deadline"
@@ -189,7 +191,7 @@ async def test_finished_job_is_left_as_it_is(cluster: EmbeddedCluster, clock: Vi
     # Row 14.
     async with job_controller(cluster, clock):
         await create(cluster.client, manifest())
-        job = await eventually(lambda: ended(cluster.client))
+        job = await finished(cluster.client)
         await clock.advance(5)
         (pod,) = await pods_of(cluster.client)
         await cluster.client.delete(Pod, pod.key)

@@ -1,6 +1,7 @@
 from msgspec.structs import replace
 
-from controllers.job.memory import Bucket, Identity, Memory
+from controllers.job.memory import Bucket, Memory
+from controllers.job.plan import Identity, Outcome
 from kcr.api.batch import Job
 from tests.builders import job
 
@@ -51,7 +52,7 @@ def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
 
 def test_own_write_is_an_echo_exactly_once() -> None:
     mine = Memory(1.0, lambda _: None).of(job())
-    mine.wrote_pod("17")
+    mine.absorb(Outcome(versions=("17", "9")))
     assert mine.is_echo("17")
     assert not mine.is_echo("17")
     assert not mine.is_echo("18")
