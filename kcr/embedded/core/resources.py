@@ -10,8 +10,8 @@ from kcr.embedded.core.quantities import amount
 from kcr.embedded.fields import NON_NEGATIVE, invalid
 from kcr.embedded.strategy import FieldError, Manifest
 
+# What a node may promise more of than it has; anything else is handed out by the piece.
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
-_OVERCOMMITTED = _STANDARD
 _FOR_QOS = ("cpu", "memory")
 
 
@@ -23,7 +23,7 @@ def check_resources(resources: Manifest, field: str) -> list[FieldError]:
         faults += _check_amounts({name: value}, f"{field}.requests")
         if name not in limits:
             continue
-        overcommit = name in _OVERCOMMITTED
+        overcommit = name in _STANDARD
         asked, limit = amount(value), amount(limits[name])
         if overcommit and asked > limit:
             words = f"must be less than or equal to {name} limit of {limits[name]}"

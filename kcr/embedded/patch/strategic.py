@@ -89,9 +89,9 @@ def _merge_list(target: list[Any], patch: list[Any], member: Member) -> list[Any
         return interleave(merged, patch, target, key)
     if not key:
         raise PatchError.internal("cannot merge lists without merge key")
-    target, patch = _apply_items(target, patch, key)
-    if target is patch:
-        return target
+    if any(item.get(_PATCH) == "replace" for item in patch):
+        return [_plain(item) for item in patch if _PATCH not in item]
+    target, patch = _obey(target, patch, key)
     merged = list(target)
     places = {_hashable(item.get(key)): position for position, item in reversed(list(enumerate(target)))}
     for item in patch:
@@ -104,10 +104,9 @@ def _merge_list(target: list[Any], patch: list[Any], member: Member) -> list[Any
     return interleave(merged, patch, target, key)
 
 
-def _apply_items(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Obey the items that are directives; return what is left, twice the same list when it replaces the target."""
+def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Obey the items that are directives, and return what is left of the target and of the patch."""
     rest: list[Any] = []
-    replace = False
     for item in patch:
         match item.get(_PATCH):
             case None:
@@ -115,15 +114,10 @@ def _apply_items(target: list[Any], patch: list[Any], key: str) -> tuple[list[An
             case "delete":
                 name = _key_of(item, key)
                 target = [one for one in target if one.get(key) != name]
-            case "replace":
-                replace = True
             case "merge":
                 raise PatchError.internal("merging lists cannot yet be specified in the patch")
             case directive:
                 raise _unknown(directive, item)
-    if replace:
-        rest = _plain(rest)
-        return rest, rest
     return target, rest
 
 
