@@ -8,7 +8,8 @@ from kcr.api.core import Event, EventSource, ObjectReference, reference_to
 from kcr.api.meta import Key, ObjectMeta, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.embedded.node.pods import RunnablePod
+from kcr.embedded.node.pods import Container, RunnablePod
+from kcr.embedded.node.runtime import Exit
 from kcr.errors import ApiError, NotFoundError, TransportError
 
 MAX_WAITING = 1000
@@ -40,6 +41,8 @@ class Events:
         self._posted: OrderedDict[_Said, Event] = OrderedDict()
         self._wake: asyncio.Future[None] | None = None
         self._serial = 0
+        # The images that are on the machine, as far as people have been told.
+        self._images: set[str] = set()
 
     def record(
         self, pod: RunnablePod, reason: str, message: str, *, type_: str = "Normal", container: str = ""
@@ -53,6 +56,34 @@ class Events:
         self._waiting.append((said, self._event(pod, said)))
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+    def record_start(self, pod: RunnablePod, container: Container, failure: Exit | None = None) -> None:
+        """Tell how a container was started, from its image on.
+
+        Args:
+            pod: The pod.
+            container: The container.
+            failure: Its end, when it has ended already or could not be started.
+        """
+        image, policy = container.image or "", container.image_pull_policy
+        if policy == "Always" or (policy != "Never" and image not in self._images):
+            self.record(pod, "Pulling", f'Pulling image "{image}"', container=container.name)
+            pulled = f'Successfully pulled image "{image}" in 0s (0s including waiting). Image size: 0 bytes.'
+        else:
+            pulled = f'Container image "{image}" already present on machine'
+        self._images.add(image)
+        self.record(pod, "Pulled", pulled, container=container.name)
+        self.record(pod, "Created", f"Created container: {container.name}", container=container.name)
+        if failure is not None and failure.reason == "StartError":
+            self.record(pod, "Failed", f"Error: {failure.message}", type_="Warning", container=container.name)
+        else:
+            self.record(pod, "Started", f"Started container {container.name}", container=container.name)
+
+    def record_back_off(self, pod: RunnablePod, container: str) -> None:
+        """Tell that a container waits for its restart."""
+        where = f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
+        message = f"Back-off restarting failed container {container} in pod {where}"
+        self.record(pod, "BackOff", message, type_="Warning", container=container)
 
     def _event(self, pod: RunnablePod, said: _Said) -> Event:
         now = self._clock.now()

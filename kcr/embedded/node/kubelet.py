@@ -16,23 +16,12 @@ from kcr.api.meta import whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.embedded.node.containers import Running, Waiting, backed_off, ended, held, started
-from kcr.embedded.node.decide import (
-    Action,
-    BackOff,
-    Kill,
-    Remove,
-    Start,
-    Stop,
-    Terminate,
-    begins,
-    decide,
-    wake_at,
-)
+from kcr.embedded.node.decide import Action, BackOff, Kill, Remove, Start, Stop, Terminate, begins, decide, wake_at
 from kcr.embedded.node.events import Events
 from kcr.embedded.node.life import PodLife, Stopping, is_over
 from kcr.embedded.node.logs import Logs
 from kcr.embedded.node.place import Place
-from kcr.embedded.node.pods import Container, RunnablePod, RunnableStatus, has_ended
+from kcr.embedded.node.pods import RunnablePod, RunnableStatus, has_ended
 from kcr.embedded.node.recall import recalled
 from kcr.embedded.node.report import patch_of, report
 from kcr.embedded.node.runtime import Exit, Held, Runtime
@@ -88,8 +77,8 @@ class Kubelet:
         # The pods that a task works on. An event that comes meanwhile is seen by that task.
         self._busy: set[str] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._pulled: set[str] = set()
         self._addresses = 0
+        self._closed = False
 
     def observe(self, pod: RunnablePod) -> None:
         """Take note of a pod as it is now."""
@@ -114,6 +103,15 @@ class Kubelet:
                 life.stopping = life.stopping._replace(kill_at=self._loop.time())
             self._poke(life)
         self._logs.drop(uid)
+
+    def close(self) -> None:
+        """End all runs, and begin nothing any more; what they come to is not reported."""
+        self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        for life in self._lives.values():
+            for running in life.running().values():
+                running.run.kill()
 
     def _accept(self, pod: RunnablePod) -> PodLife:
         now, moment = self._loop.time(), self._clock.now()
@@ -142,7 +140,7 @@ class Kubelet:
 
     def _poke(self, life: PodLife) -> None:
         """See to it that somebody looks at the pod."""
-        if life.uid not in self._busy:
+        if life.uid not in self._busy and not self._closed:
             self._busy.add(life.uid)
             self._group.create_task(self._look_after(life))
 
@@ -155,7 +153,7 @@ class Kubelet:
             again = await self._work_off(life)
         finally:
             self._busy.discard(life.uid)
-        if again is not None:
+        if again is not None and not self._closed:
             self._timers[life.uid] = self._loop.call_at(again, self._poke, life)
 
     async def _work_off(self, life: PodLife) -> float | None:
@@ -177,6 +175,8 @@ class Kubelet:
                 return self._loop.time() + RETRY_SECONDS
         if is_over(life):
             self._runtime.release(life.uid)
+        if life.gone:
+            self._logs.drop(life.uid)  # again: a start under way has begun one
         return wake_at(life, now)
 
     def _news(self, life: PodLife, now: float) -> RunnableStatus | None:
@@ -208,9 +208,7 @@ class Kubelet:
                 await self._start(life, name)
             case BackOff(name):
                 life.containers[name] = backed_off(life.containers[name])
-                where = f"{life.pod.metadata.name}_{life.pod.metadata.namespace}({life.uid})"
-                message = f"Back-off restarting failed container {name} in pod {where}"
-                self._events.record(life.pod, "BackOff", message, type_="Warning", container=name)
+                self._events.record_back_off(life.pod, name)
             case Stop(seconds, reason, message):
                 life.stopping = Stopping(self._loop.time() + seconds, reason, message)
                 if reason:
@@ -234,12 +232,12 @@ class Kubelet:
                 life.containers[name] = held(before, result, now)
             case Exit():
                 life.containers[name] = ended(before, result, life.pod.spec.restart_policy, moment, now)
-                self._tell_start(life.pod, before.container, result)
+                self._events.record_start(life.pod, before.container, result)
             case run:
                 identity = f"kcr://{self._random.getrandbits(256):064x}"
                 running = Running(run, identity, moment, now, now + run.ready_after_seconds)
                 life.containers[name] = started(before, running)
-                self._tell_start(life.pod, before.container, None)
+                self._events.record_start(life.pod, before.container)
 
     def _exited(self, life: PodLife, name: str, attempt: int, exit_: Exit) -> None:
         """Take note that a run has ended."""
@@ -270,22 +268,6 @@ class Kubelet:
             return False
         life.removed = True
         return True
-
-    def _tell_start(self, pod: RunnablePod, container: Container, failure: Exit | None) -> None:
-        image, policy = container.image or "", container.image_pull_policy
-        tell = partial(self._events.record, pod, container=container.name)
-        if policy == "Always" or (policy != "Never" and image not in self._pulled):
-            tell("Pulling", f'Pulling image "{image}"')
-            pulled = "in 0s (0s including waiting). Image size: 0 bytes."
-            tell("Pulled", f'Successfully pulled image "{image}" {pulled}')
-        else:
-            tell("Pulled", f'Container image "{image}" already present on machine')
-        self._pulled.add(image)
-        tell("Created", f"Created container: {container.name}")
-        if failure is not None and failure.reason == "StartError":
-            tell("Failed", f"Error: {failure.message}", type_="Warning")
-        else:
-            tell("Started", f"Started container {container.name}")
 
 
 def _asks_anew(life: PodLife, before: RunnablePod) -> bool:

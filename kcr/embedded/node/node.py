@@ -91,7 +91,10 @@ class Node:
 
             await register(self._client, name, place.ip, self._clock.now())
             group.create_task(events.run())
-            await PodFeed(self._client, self._random, on_pod=observe, on_gone=forget).run()
+            try:
+                await PodFeed(self._client, self._random, on_pod=observe, on_gone=forget).run()
+            finally:
+                kubelet.close()
 
     def _open_runtime(self) -> AbstractAsyncContextManager[Runtime]:
         if self._process:

@@ -70,6 +70,25 @@ async def test_every_pod_ends_though_requests_fail(clock: VirtualClock, every: i
         running.cancel()
 
 
+async def test_nothing_stirs_after_the_end_of_the_node(clock: VirtualClock) -> None:
+    errors: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+    async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
+        node = node_of(cluster, clock, cluster.transport, outcome=Outcome(exit_code=1, run_for=20))
+        running = group.create_task(node.run())
+        await create(cluster.client, "runs")
+        await create(cluster.client, "backs-off", policy="OnFailure")
+        await clock.advance(45)
+        await create(cluster.client, "late")
+        await clock.advance(1)
+        running.cancel()
+        await clock.settle()
+        before = await cluster.client.list(RunnablePod, "default")
+        await clock.advance(1000)
+        assert await cluster.client.list(RunnablePod, "default") == before
+    assert errors == []
+
+
 async def test_changes_made_while_the_watch_was_away_are_found(clock: VirtualClock) -> None:
     async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
         node = node_of(cluster, clock, cluster.transport, outcome=Outcome(run_for=FOREVER))
