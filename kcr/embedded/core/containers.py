@@ -118,7 +118,7 @@ def _check_env(env: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
 def _check_env_source(variable: Manifest, source: Manifest, field: str) -> list[FieldError]:
     number = sum(source.get(name) is not None for name in _SOURCES)
     if number == 0:
-        words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         return [invalid(field, "", words)]
     if variable.get("value"):
         return [invalid(field, "", "may not be specified when `value` is not empty")]
