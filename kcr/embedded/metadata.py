@@ -75,6 +75,26 @@ def undecodable(kind: Kind, why: str) -> Exception:
     return bad_request(f'{name} in version "{version}" cannot be handled as a {name}: {why}')
 
 
+def without_duplicate_owners(metadata: Manifest) -> list[str]:
+    """Keep the first reference to each owner, and return the texts that warn of more."""
+    kept: dict[str, Manifest] = {}
+    repeated: dict[str, None] = {}
+    for reference in metadata.get("ownerReferences", []):
+        uid = reference.get("uid", "")
+        if uid in kept:
+            repeated[uid] = None
+        else:
+            kept[uid] = reference
+    if not repeated:
+        return []
+    metadata["ownerReferences"] = list(kept.values())
+    return [
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
+        "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        + ", ".join(repeated)
+    ]
+
+
 def start_life(metadata: Manifest, uid: str, now: datetime) -> None:
     """Set what only the server may set on a new object."""
     for name in _SET_BY_SERVER:

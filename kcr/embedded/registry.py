@@ -65,6 +65,7 @@ class Registry:
         obj = _taken(kind, given, namespace)
         metadata = obj["metadata"]
         self._check_room(kind, namespace, metadata.get("name", ""))
+        warnings = meta.without_duplicate_owners(metadata)
         if metadata["resourceVersion"]:
             raise RefusedError(500, "", "resourceVersion should not be set on objects to be created")
         meta.start_life(metadata, meta.new_uid(self.random), self.clock.now())
@@ -80,7 +81,7 @@ class Registry:
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
-        warnings = kind.strategy.warnings(obj, None)
+        warnings += kind.strategy.warnings(obj, None)
         if dry_run:
             return Written(self.storage.draft(kind, obj, 0), warnings)
         return Written(self.storage.put(kind, obj, None), warnings)
@@ -101,6 +102,7 @@ class Registry:
             raise self._outdated(old, metadata["resourceVersion"])
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
         meta.carry_on(metadata, before["metadata"])
+        warnings = meta.without_duplicate_owners(metadata)
         kind.strategy.default(new)
         if status:
             kind.strategy.prepare_status(new, before)
@@ -111,7 +113,7 @@ class Registry:
         self._refuse(kind, new, [*meta.validate_update(metadata, before["metadata"]), *faults])
         if not status and kind.strategy.has_generation and new.get("spec") != before.get("spec"):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
-        warnings = () if status else kind.strategy.warnings(new, before)
+        warnings += [] if status else kind.strategy.warnings(new, before)
         return Written(self.store(old, new, before, dry_run=dry_run), warnings)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:

@@ -9,6 +9,7 @@ from kcr.embedded.fields import not_supported
 from kcr.embedded.kinds import SUBRESOURCE_VERBS, Kind
 
 _FALSE = ("", "0", "false")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 class Query:
@@ -47,8 +48,10 @@ class Query:
         """Return whether the write is only tried.
 
         Raises:
-            RefusedError: 422, the value is unknown; `options` names the options object in the message.
+            RefusedError: 422, an option of writes has an unknown value; `options` names them in the message.
         """
+        if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
+            raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
         if not (text := self.text("dryRun")):
             return False
         if text != "All":

@@ -305,3 +305,20 @@ async def test_patch_to_another_type_is_unusable(api: Api, patch: Any) -> None:
     reply = await api.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type="application/merge-patch+json")
     assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "patch")
     assert reply.body["message"].startswith(' "" is invalid: patch: Invalid value: ')
+
+
+async def test_owner_named_twice_is_kept_once(api: Api) -> None:
+    about = [owner(await api.post(CONFIG_MAPS, config_map(name))) for name in "xy"]
+    reply = await api.call("POST", PODS, pod("a", ownerReferences=[about[0], about[1], {**about[0], "name": "z"}]))
+    assert reply.body["metadata"]["ownerReferences"] == about
+    assert reply.headers["Warning"].endswith(f'duplicate UID(s) observed: {about[0]["uid"]}"')
+
+
+async def test_unknown_field_validation_is_refused(api: Api) -> None:
+    reply = await api.call("POST", f"{CONFIG_MAPS}?fieldValidation=Foo", config_map("a"))
+    assert (reply.status, reply.body["message"]) == (
+        422,
+        'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Foo": supported values: "", '
+        '"Ignore", "Strict", "Warn"',
+    )
+    assert (await api.call("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", config_map("a"))).status == 201
