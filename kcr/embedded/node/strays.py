@@ -10,7 +10,7 @@ PROCESSES = Path("/proc")
 
 
 def kill_strays(marker: bytes) -> None:
-    """Kill all processes of this user one of whose variables begins with `marker`, such as `HOME=/tmp/x/`.
+    """Kill all processes of this user one of whose variables begins with `marker`, such as `NAME=value`.
 
     Where the system does not show environments (it is Linux that does) nothing happens.
     """
