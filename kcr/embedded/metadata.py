@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from kcr.api.meta import ObjectMeta
-from kcr.embedded.answers import bad_request
 from kcr.embedded.core.names import check_annotations, check_labels, dns_label, dns_subdomain, qualified_name
+from kcr.embedded.core.shape import UndecodableError
 from kcr.embedded.fields import forbidden, invalid, rendered, required
 from kcr.embedded.kinds import Kind
 from kcr.embedded.strategy import FieldError, Manifest
@@ -69,10 +69,9 @@ def in_order(metadata: Manifest) -> Manifest:
     return {name: metadata[name] for name in _ORDER if name in metadata}
 
 
-def undecodable(kind: Kind, why: str) -> Exception:
+def undecodable(kind: Kind, why: str) -> UndecodableError:
     """400: the body is JSON but no object of the kind."""
-    version, name = kind.type.version, kind.type.kind
-    return bad_request(f'{name} in version "{version}" cannot be handled as a {name}: {why}')
+    return UndecodableError(kind.type.kind, kind.type.version, why)
 
 
 def without_duplicate_owners(metadata: Manifest) -> list[str]:

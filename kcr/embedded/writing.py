@@ -20,6 +20,7 @@ from kcr.embedded.answers import (
     success,
     warning_headers,
 )
+from kcr.embedded.core.shape import UndecodableError
 from kcr.embedded.deletion import DeleteOptions, delete
 from kcr.embedded.fields import IMMUTABLE, required
 from kcr.embedded.fields import invalid as invalid_field
@@ -109,7 +110,11 @@ def patch(registry: Registry, write: Write) -> Answer:
     if not isinstance(metadata, dict):
         raise _unusable(new, "metadata is no object")
     _check_patch(old, new, metadata)
-    written = registry.update(old, new, status=route.subresource == "status", dry_run=dry_run)
+    try:
+        written = registry.update(old, new, status=route.subresource == "status", dry_run=dry_run)
+    except UndecodableError as error:
+        # Decoding changes what it is given: the message shows the object as the patch left it.
+        raise _unusable(_patched(write, old.manifest()), error.text) from None
     return _answer(write, written)
 
 

@@ -307,6 +307,28 @@ async def test_patch_to_another_type_is_unusable(api: Api, patch: Any) -> None:
     assert reply.body["message"].startswith(' "" is invalid: patch: Invalid value: ')
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        pytest.param(
+            {"spec": {"parallelism": "many"}},
+            "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32",
+            id="spec",
+        ),
+        pytest.param({"spec": []}, "json: cannot unmarshal into Go struct field Job.spec", id="whole-spec"),
+        pytest.param({"metadata": {"labels": {"a": 1}}}, "metadata: ", id="metadata"),
+    ],
+)
+async def test_patch_to_the_wrong_type_is_unusable(api: Api, change: Manifest, why: str) -> None:
+    # AS 10.4
+    await api.post(JOBS, job("a"))
+    reply = await api.call("PATCH", f"{JOBS}/a", change, content_type="application/merge-patch+json")
+    assert (reply.status, reply.body["reason"]) == (422, "Invalid")
+    assert reply.body["message"].startswith(' "" is invalid: patch: Invalid value: "{')
+    assert why in reply.body["message"]
+    assert (await api.get(f"{JOBS}/a"))["spec"]["parallelism"] == 1
+
+
 async def test_owner_named_twice_is_kept_once(api: Api) -> None:
     about = [owner(await api.post(CONFIG_MAPS, config_map(name))) for name in "xy"]
     reply = await api.call("POST", PODS, pod("a", ownerReferences=[about[0], about[1], {**about[0], "name": "z"}]))
