@@ -105,20 +105,18 @@ def difference(old: object, new: object) -> Any:
     if old == new:
         return None
     if isinstance(old, Object) and isinstance(new, Object):
-        pairs = ((f.encode_name, getattr(old, f.name), getattr(new, f.name)) for f in _wire_fields(type(new)))
+        pairs = ((f.encode_name, _said(f, old), _said(f, new)) for f in _wire_fields(type(new)))
     elif isinstance(old, Mapping) and isinstance(new, Mapping):
         pairs = ((name, old.get(name), new.get(name)) for name in {**old, **new})
     else:
         return new
-    return {name: _member(before, after) for name, before, after in pairs if before != after}
+    return {
+        name: after if after is None else difference(before, after) for name, before, after in pairs if before != after
+    }
 
 
-def _member(before: object, after: object) -> object:
-    if after is None or (after in ((), "", {}) and not _is_said(before, after)):
-        return None
-    return difference(before, after)
-
-
-def _is_said(before: object, after: object) -> bool:
-    """An empty string where nothing was says something; an emptied list or map says nothing is left."""
-    return before is None and after == ""
+def _said(field: FieldInfo, value: Object) -> object:
+    """Return what a value says in a field, or None where its wire form leaves the field out."""
+    said = getattr(value, field.name)
+    left_out = said == field.default or (field.default_factory in (dict, list) and not said)
+    return None if left_out else said

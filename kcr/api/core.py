@@ -1,5 +1,6 @@
 """Pods, nodes, namespaces and events, as far as controllers read them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -112,6 +113,14 @@ class Node(Resource, api_version="v1", plural="nodes", namespaced=False):
 
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class ConfigMap(Resource, api_version="v1", plural="configmaps"):
+    """Configuration as text; `binary_data` is base64."""
+
+    data: Mapping[str, str] = {}
+    binary_data: Mapping[str, str] = {}
+    immutable: bool | None = None
 
 
 class ObjectReference(Object):

@@ -1,0 +1,108 @@
+import gc
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from kcr.api import codec
+from kcr.api.batch import Job
+from kcr.api.core import Event, Pod
+from kcr.api.meta import Key, MicroTime, Object, ObjectMeta, Resource, controller_of, whole_seconds
+
+
+class Spec(Object):
+    image: str
+    replicas: int = 1
+    paused: bool = False
+    note: str = ""
+    ready: int | None = None
+
+
+class Status(Object):
+    seen: int = 0
+
+
+class Website(Resource, api_version="example.dev/v1", plural="websites"):
+    spec: Spec
+    status: Status = Status()
+
+
+class Realm(Resource, api_version="v1", plural="realms", kind="Kingdom", namespaced=False):
+    pass
+
+
+def every_type(base: type[Object] = Object) -> list[type[Object]]:
+    return [base, *(below for child in base.__subclasses__() for below in every_type(child))]
+
+
+@pytest.mark.parametrize("made", every_type(), ids=lambda made: made.__name__)
+def test_every_type_is_frozen_and_invisible_to_the_collector(made: type[Object]) -> None:
+    # ST-3: no subclass may lose what the base sets.
+    config = made.__struct_config__
+    assert (config.frozen, config.gc, config.omit_defaults) == (True, False, True)
+
+
+def test_default_is_written_unless_it_is_none_or_empty() -> None:
+    # The default here need not be the server's.
+    assert codec.encode(Spec(image="a")) == b'{"image":"a","replicas":1,"paused":false}'
+    assert codec.encode(Spec(image="a", ready=0)) == b'{"image":"a","replicas":1,"paused":false,"ready":0}'
+
+
+def test_class_keywords_say_where_a_kind_lives() -> None:
+    assert Website.resource.path("n", "x", "status") == "/apis/example.dev/v1/namespaces/n/websites/x/status"
+    assert Realm.resource.path("ignored", "x") == "/api/v1/realms/x"
+    assert (Realm.resource.kind, Website.resource.display) == ("Kingdom", "websites.example.dev")
+
+
+def test_half_named_resource_is_refused_at_its_class() -> None:
+    with pytest.raises(TypeError, match="Half: a resource names both api_version and plural"):
+
+        class Half(Resource, api_version="v1"):
+            pass
+
+
+def test_frozen_value_refuses_a_change() -> None:
+    website = Website(spec=Spec(image="a"))
+    with pytest.raises(AttributeError):
+        website.spec.replicas = 2  # type: ignore[misc]  # what this is about
+
+
+def test_null_where_the_server_may_send_it_is_no_error() -> None:
+    # ST-5.
+    pod = codec.decode(Pod, b'{"metadata":{"name":"a","creationTimestamp":null},"status":{"conditions":[]}}')
+    assert pod.metadata.creation_timestamp is None
+
+
+def test_micro_time_has_exactly_six_digits() -> None:
+    event = Event(event_time=MicroTime.of(datetime(2026, 1, 1, tzinfo=UTC)))
+    assert b'"eventTime":"2026-01-01T00:00:00.000000Z"' in codec.encode(event)
+    assert codec.decode(Event, codec.encode(event)).event_time == event.event_time
+
+
+def test_times_are_cut_to_whole_seconds() -> None:
+    assert whole_seconds(datetime(2026, 1, 1, 0, 0, 0, 999_999, tzinfo=UTC)) == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_template_does_not_pin_the_page_it_came_in() -> None:
+    # ST-7: an uncopied Raw keeps its whole input.
+    body = b'{"spec":{"template":{"spec":{"containers":[{"name":"c"}]}}},"padding":"' + b"x" * 100_000 + b'"}'
+    job = codec.decode(Job, body)
+    assert not any(isinstance(held, bytes) and len(held) > 1000 for held in gc.get_referents(job.spec.template))
+    assert bytes(job.spec.template) == b'{"spec":{"containers":[{"name":"c"}]}}'
+
+
+def test_controller_is_the_one_owner_that_says_so() -> None:
+    metadata = codec.decode(ObjectMeta, b'{"ownerReferences":[{"uid":"a"},{"uid":"b","controller":true}]}')
+    controller = controller_of(metadata)
+    assert controller is not None
+    assert controller.uid == "b"
+    assert controller_of(ObjectMeta()) is None
+
+
+def test_key_reads_as_people_write_it() -> None:
+    assert (str(Key("n", "x")), str(Key("", "x"))) == ("n/x", "x")
+
+
+def test_wrong_type_names_its_path() -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.spec\.replicas"):
+        codec.decode(Website, b'{"spec":{"image":"a","replicas":"two"}}')
