@@ -63,11 +63,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kcr.api.meta import Key, Object, ObjectMeta, OwnerReference, Resource
+    from kcr.api.meta import (
+        Key,
+        Object,
+        ObjectMeta,
+        OwnerReference,
+        Resource,
+        controller_reference,
+        is_controlled_by,
+    )
     from kcr.client import Client, HttpTransport, load_config
     from kcr.clock import Clock, SystemClock
     from kcr.controller import Controller, Reconciler, Result, Source, owned, watch
-    from kcr.dependents import controller_reference, is_controlled_by, slow_start
+    from kcr.dependents import slow_start
     from kcr.errors import (
         AlreadyExistsError,
         ApiError,
@@ -142,11 +150,19 @@ __all__ = [
 # Where the names live. They are imported when first used: the pytest plugin and the command line import this
 # package in every process, and the HTTP client alone takes a sixth of a second.
 _HOMES = {
-    "kcr.api.meta": {"Key", "Object", "ObjectMeta", "OwnerReference", "Resource"},
+    "kcr.api.meta": {
+        "Key",
+        "Object",
+        "ObjectMeta",
+        "OwnerReference",
+        "Resource",
+        "controller_reference",
+        "is_controlled_by",
+    },
     "kcr.client": {"Client", "HttpTransport", "load_config"},
     "kcr.clock": {"Clock", "SystemClock"},
     "kcr.controller": {"Controller", "Reconciler", "Result", "Source", "owned", "watch"},
-    "kcr.dependents": {"controller_reference", "is_controlled_by", "slow_start"},
+    "kcr.dependents": {"slow_start"},
     "kcr.events": {"EventRecorder"},
     "kcr.expectations": {"Expectations"},
     "kcr.informer": {"Handler", "Informer", "Store"},

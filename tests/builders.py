@@ -6,11 +6,10 @@ import msgspec
 
 from controllers.job.backoff import Backoff
 from controllers.job.plan import Limits, Snapshot
-from controllers.job.pod_template import owner_reference
 from controllers.job.pods import TRACKING_FINALIZER
 from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
-from kcr.api.meta import Condition, ObjectMeta
+from kcr.api.meta import Condition, ObjectMeta, controller_reference
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -69,7 +68,7 @@ def pod(
             resource_version="5",
             labels={"app": "pi"},
             finalizers=(TRACKING_FINALIZER,) if tracked else (),
-            owner_references=(owner_reference(owner or job()),),
+            owner_references=(controller_reference(owner or job()),),
             deletion_timestamp=deleted,
             creation_timestamp=created or ago(120),
         ),

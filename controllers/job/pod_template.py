@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from controllers.job.pods import TRACKING_FINALIZER
 from kcr.api import codec
 from kcr.api.batch import Job
-from kcr.api.meta import Object, ObjectMeta, OwnerReference, Resource
+from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
 
 # A pod's name is a label value elsewhere.
 MAX_NAME = 63
@@ -55,21 +55,9 @@ def prototype(job: Job) -> PodToCreate:
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
         finalizers=finalizers,
-        owner_references=(owner_reference(job),),
+        owner_references=(controller_reference(job),),
     )
     return PodToCreate(metadata=metadata, spec=template.spec.copy())
-
-
-def owner_reference(job: Job) -> OwnerReference:
-    """Return the reference by which a pod names its Job."""
-    return OwnerReference(
-        api_version=job.resource.api_version,
-        kind=job.resource.kind,
-        name=job.metadata.name,
-        uid=job.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
 
 
 def named(pod: PodToCreate, suffix: str) -> PodToCreate:

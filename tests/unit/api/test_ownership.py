@@ -1,7 +1,6 @@
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.api.meta import ObjectMeta, OwnerReference
-from kcr.dependents import controller_reference, is_controlled_by
+from kcr.api.meta import ObjectMeta, OwnerReference, controller_reference, is_controlled_by
 
 
 def job(uid: str) -> Job:
