@@ -103,10 +103,10 @@ def text_answer(status: int, text: str) -> Answer:
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the `Warning` header for some texts, or nothing."""
-    if not warnings:
+    """Return the `Warning` header for some texts, or nothing; what no header can carry is left out."""
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings if text.isprintable()]
+    if not quoted:
         return {}
-    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings)
     return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)}
 
 

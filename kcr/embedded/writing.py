@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.embedded import bodies
+from kcr.embedded import bodies, strictness
 from kcr.embedded.answers import (
     STALE,
     Answer,
@@ -55,28 +55,38 @@ class Write(NamedTuple):
         """The form of the body."""
         return self.headers.get("content-type", "")
 
+    def check(self, obj: Manifest) -> list[str]:
+        """Return the texts that warn of stray members in what is to be written.
+
+        Raises:
+            UndecodableError: There are some, and the client wants none.
+        """
+        return strictness.check(self.route.kind, obj, self.body, self.content_type, self.query)
+
 
 def create(registry: Registry, write: Write) -> Answer:
     """Answer a POST on a collection."""
     route = write.route
     manifest = bodies.manifest(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
-    return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), 201)
+    strays = write.check(manifest)
+    return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
 
 
 def update(registry: Registry, write: Write) -> Answer:
     """Answer a PUT on an object or its status."""
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
     manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    strays = write.check(manifest)
     metadata = manifest.get("metadata") or {}
     _check_name(route, metadata)
     old = registry.storage.get(route.kind, route.namespace, route.name)
     if old is None and route.kind.put_creates and not route.subresource:
-        return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), 201)
+        return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
     written = registry.update(old, manifest, status=route.subresource == "status", dry_run=dry_run)
-    return _answer(write, written)
+    return _answer(write, written, strays)
 
 
 def _check_name(route: Route, metadata: Mapping[str, Any]) -> None:
@@ -111,11 +121,12 @@ def patch(registry: Registry, write: Write) -> Answer:
         raise _unusable(new, "metadata is no object")
     _check_patch(old, new, metadata)
     try:
+        strays = write.check(new)
         written = registry.update(old, new, status=route.subresource == "status", dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(_patched(write, old.manifest()), error.text) from None
-    return _answer(write, written)
+    return _answer(write, written, strays)
 
 
 def _patched(write: Write, target: Manifest) -> Manifest:
@@ -188,5 +199,5 @@ def remove_collection(registry: Registry, write: Write) -> Answer:
     return json_answer(Plain().many(route.kind, metadata, found), headers=headers)
 
 
-def _answer(write: Write, written: Written, status: int = 200) -> Answer:
-    return json_answer(write.form.one(written.record), status, warning_headers(written.warnings))
+def _answer(write: Write, written: Written, strays: list[str], status: int = 200) -> Answer:
+    return json_answer(write.form.one(written.record), status, warning_headers([*strays, *written.warnings]))

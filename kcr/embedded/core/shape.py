@@ -2,7 +2,7 @@
 
 A manifest that is brought into shape holds values of the right types only, moments and amounts in their one
 canonical form, and neither nulls nor the zero values that the server leaves out. What has the wrong type is
-refused in the words of Go's decoder. Members that no shape names stay as they are.
+refused in the words of Go's decoder. Members that no shape names are dropped.
 
 Shapes are written as text, a type per paragraph and members of one type per line:
 
@@ -200,6 +200,7 @@ class Shape:
         for name, given in value.items():
             member = members.get(name)
             if member is None:
+                changes.append((name, _GONE))
                 continue
             try:
                 made = None if given is None else member.type.conform(given)

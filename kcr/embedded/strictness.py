@@ -1,0 +1,78 @@
+"""What a client wrote that nobody will read: members no type has, and members named twice.
+
+Unknown members are dropped whether or not the client hears of it, as the shapes of the kinds say. Those name
+every member of the types they describe; kinds without a shape keep whatever they are given, and are not checked.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go, fieldValidation;
+sigs.k8s.io/json, UnmarshalStrict.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kcr.embedded.batch.shapes import SHAPES
+from kcr.embedded.bodies import media_type
+from kcr.embedded.core.shape import UndecodableError
+from kcr.embedded.kinds import Kind
+from kcr.embedded.routes import Query
+from kcr.embedded.strategy import Manifest
+
+
+def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
+    """Return the texts that warn of stray members; none when the query says `fieldValidation=Ignore`.
+
+    Args:
+        kind: The kind of the object.
+        obj: What is about to be written: the body itself, or what a patch made.
+        body: What was sent, whose names may be there twice.
+        content_type: The form of the body; only in JSON are repeated names found.
+        query: It names the `fieldValidation`; without one it is `Warn`.
+
+    Raises:
+        UndecodableError: There are some, and the query says `fieldValidation=Strict`.
+    """
+    validation, shape = query.text("fieldValidation"), SHAPES.get(kind.type.kind)
+    if validation == "Ignore" or shape is None:
+        return []
+    unknown = (*SHAPES["ObjectMeta"].unknown(obj.get("metadata"), "metadata"), *shape.unknown(obj))
+    found = [f'unknown field "{path}"' for path in unknown]
+    if media_type(content_type).endswith("json"):
+        found += [f'duplicate field "{path}"' for path in repeated(body)]
+    if found and validation == "Strict":
+        raise UndecodableError(kind.type.kind, kind.type.version, f"strict decoding error: {', '.join(found)}")
+    return found
+
+
+class _Repeating(dict[str, Any]):
+    """An object some of whose members are there more than once; the last of each counts."""
+
+    names: tuple[str, ...] = ()
+
+
+def repeated(body: bytes) -> list[str]:
+    """Return the paths of the members that a JSON text names more than once, such as `data.a`."""
+    found: list[_Repeating] = []
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        repeating, names = _Repeating(members), [name for name, _ in pairs]
+        repeating.names = tuple(name for name in members if names.count(name) > 1)
+        found.append(repeating)
+        return repeating
+
+    value = json.loads(body, object_pairs_hook=read)
+    return list(_paths(value, "")) if found else []
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for position, one in enumerate(value):
+            yield from _paths(one, f"{path}[{position}]")
+    elif isinstance(value, dict):
+        if isinstance(value, _Repeating):
+            yield from (f"{path}.{name}" if path else name for name in value.names)
+        for name, one in value.items():
+            yield from _paths(one, f"{path}.{name}" if path else name)
