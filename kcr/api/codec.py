@@ -1,13 +1,14 @@
 """Bytes to values and back. Decoders are made once per type and kept."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec.structs import FieldInfo, fields
 
-from kcr.api.meta import ListMeta, MicroTime, Object, Resource, Status
+from kcr.api.meta import ListMeta, Object, Resource, Status, from_wire, to_wire
+from kcr.api.unstructured import RawFields, Unstructured
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
@@ -31,25 +32,13 @@ class _ErrorEvent(Object):
     object: Status
 
 
-def _to_wire(value: object) -> object:
-    if isinstance(value, MicroTime):
-        return value.wire()
-    raise NotImplementedError(f"no wire form for {type(value).__name__}")
-
-
-def _from_wire(wanted: type, value: object) -> object:
-    if wanted is MicroTime and isinstance(value, str):
-        return MicroTime.fromisoformat(value)
-    raise NotImplementedError(f"no value of {wanted.__name__} on the wire")
-
-
-_encoder = msgspec.json.Encoder(enc_hook=_to_wire)
+_encoder = msgspec.json.Encoder(enc_hook=to_wire)
 
 
 @cache
 def decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
     """Return the one decoder of a type."""
-    return msgspec.json.Decoder(wanted, dec_hook=_from_wire)
+    return msgspec.json.Decoder(wanted, dec_hook=from_wire)
 
 
 def decode(kind: type[T], data: bytes) -> T:
@@ -58,20 +47,38 @@ def decode(kind: type[T], data: bytes) -> T:
     Raises:
         msgspec.DecodeError: The bytes are no JSON, or do not fit the type; the message has the path.
     """
-    value: T = decoder(cast("Hashable", kind)).decode(data)
-    return value.detached() if isinstance(value, Resource) else value
+    value = decoder(_form(kind)).decode(data)
+    return cast("T", _own(kind, value) if issubclass(kind, Resource) else value)
 
 
 def decode_items(kind: type[R], data: bytes) -> tuple[ListMeta, tuple[R, ...]]:
     """Decode one page of a list, and return its metadata and its objects."""
-    page = decoder(Items[kind]).decode(data)  # type: ignore[valid-type]  # a type made at run time
-    return page.metadata, tuple(item.detached() for item in page.items or ())
+    page = decoder(Items[_form(kind)]).decode(data)  # type: ignore[misc]  # a type made at run time
+    return page.metadata, tuple(_own(kind, item) for item in page.items or ())
 
 
 def decode_event(kind: type[R], line: bytes) -> WatchEvent[R]:
     """Decode one line of a watch; see `WatchEvent` about errors."""
-    event: WatchEvent[R] = decoder(WatchEvent[kind]).decode(line)  # type: ignore[valid-type]  # made at run time
-    return event
+    event = _event_decoder(kind).decode(line)
+    own = _own(kind, event.object)
+    return event if own is event.object else WatchEvent(type=event.type, object=own)
+
+
+@cache
+def _event_decoder(kind: type[Resource]) -> msgspec.json.Decoder[WatchEvent[Any]]:
+    # Kept, because even naming the generic type takes longer than a small event.
+    return decoder(WatchEvent[_form(kind)])  # type: ignore[misc]  # a type made at run time
+
+
+def _form(kind: type) -> Any:
+    """Return what values of a type are decoded as: their type, but unstructured objects as their fields."""
+    return RawFields if issubclass(kind, Unstructured) else kind
+
+
+def _own(kind: type[R], decoded: Any) -> R:
+    """Return a decoded object free of the bytes it came in."""
+    own = kind.from_fields(decoded) if issubclass(kind, Unstructured) else decoded.detached()
+    return cast("R", own)
 
 
 def decode_error_event(line: bytes) -> Status:
@@ -82,7 +89,11 @@ def decode_error_event(line: bytes) -> Status:
 
 def encode(value: object) -> bytes:
     """Encode a value. A resource carries its apiVersion and kind."""
-    data = _encoder.encode(value)
+    if isinstance(value, Unstructured):
+        whole = {"metadata": value.metadata, **{name: msgspec.Raw(raw) for name, raw in value.fields.items()}}
+        data = _encoder.encode(whole)
+    else:
+        data = _encoder.encode(value)
     if not isinstance(value, Resource):
         return data
     head = f'{{"apiVersion":"{value.resource.api_version}","kind":"{value.resource.kind}"'.encode()
@@ -104,6 +115,8 @@ def difference(old: object, new: object) -> Any:
     """
     if old == new:
         return None
+    if isinstance(old, Unstructured) and isinstance(new, Unstructured):
+        return difference(old.tree(unlike=new.fields), new.tree(unlike=old.fields))
     if isinstance(old, Object) and isinstance(new, Object):
         pairs = ((f.encode_name, _said(f, old), _said(f, new)) for f in _wire_fields(type(new)))
     elif isinstance(old, Mapping) and isinstance(new, Mapping):

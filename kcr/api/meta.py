@@ -100,6 +100,20 @@ class MicroTime(datetime):
         return cls.combine(moment.date(), moment.time(), moment.tzinfo)
 
 
+def to_wire(value: object) -> object:
+    """Return the wire form of a value that msgspec does not know."""
+    if isinstance(value, MicroTime):
+        return value.wire()
+    raise NotImplementedError(f"no wire form for {type(value).__name__}")
+
+
+def from_wire(wanted: type, value: object) -> object:
+    """Return the value of a type that msgspec does not know."""
+    if wanted is MicroTime and isinstance(value, str):
+        return MicroTime.fromisoformat(value)
+    raise NotImplementedError(f"no value of {wanted.__name__} on the wire")
+
+
 class OwnerReference(Object):
     """Says which object another one belongs to; at most one reference is the controller's."""
 

@@ -12,7 +12,7 @@ import yaml
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.client import Client
-from kcr.client.client import STRATEGIC_PATCH
+from kcr.client.writes import STRATEGIC_PATCH
 from kcr.errors import AlreadyExistsError, ApiError, ConfigError, NotFoundError
 
 _FIELD_MANAGER = "fieldManager=kcr-dev"

@@ -3,9 +3,11 @@
 from kcr.client.client import Client
 from kcr.client.cluster import ClusterConfig, Pem
 from kcr.client.config import load_config
+from kcr.client.conflicts import retry_on_conflict
 from kcr.client.credentials import Credential, Credentials, FixedCredentials
 from kcr.client.http import HttpTransport
 from kcr.client.limiter import RateLimit
+from kcr.client.subresources import LogOptions
 from kcr.client.transport import Request, Response, Transport
 
 __all__ = [
@@ -15,10 +17,12 @@ __all__ = [
     "Credentials",
     "FixedCredentials",
     "HttpTransport",
+    "LogOptions",
     "Pem",
     "RateLimit",
     "Request",
     "Response",
     "Transport",
     "load_config",
+    "retry_on_conflict",
 ]

@@ -4,8 +4,8 @@ One bad object must not hide the others (ST-6), so pages and events that are ref
 again object by object. Of the bad one, what names it is kept.
 """
 
+import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -16,6 +16,9 @@ from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource, Status
 from kcr.errors import ApiError, Cause, TransportError, error_for
 
 R = TypeVar("R", bound=Resource)
+
+# Code, agent, and the text between quotes, in which a backslash takes the next character as it is.
+_WARNING = re.compile(r'(?:^|,)\s*299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
 class Refused(NamedTuple):
@@ -79,6 +82,19 @@ def read_object(kind: type[R], body: bytes) -> R:
         raise misfit(kind, error) from error
 
 
+def key_of(manifest: Mapping[str, object]) -> Key:
+    """Return the namespace and name that a manifest states.
+
+    Raises:
+        ValueError: It states no name.
+    """
+    metadata = manifest.get("metadata")
+    found = metadata if isinstance(metadata, Mapping) else {}
+    if not found.get("name"):
+        raise ValueError("the manifest has no metadata.name")
+    return Key(str(found.get("namespace") or ""), str(found["name"]))
+
+
 def misfit(kind: type[Resource], error: msgspec.DecodeError) -> ApiError:
     """Return the error that says that an answer does not fit the type it was asked as."""
     return ApiError(200, "", f"{kind.resource.display}: the server's answer does not fit {kind.__name__}: {error}")
@@ -121,20 +137,14 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Refused:
         TransportError: The line is no JSON: the stream broke off inside it.
     """
     try:
-        event = _event_decoder(kind).decode(line)
+        event = codec.decode_event(kind, line)
     except msgspec.ValidationError as error:
         return _second_look(kind, line, error)
     except msgspec.DecodeError as error:
         raise TransportError(f"{kind.resource.display}: the watch broke off inside a line: {error}") from error
     if event.type == "ERROR":
         raise _event_error(line)
-    own = event.object.detached()
-    return event if own is event.object else WatchEvent(type=event.type, object=own)
-
-
-@cache
-def _event_decoder(kind: type[R]) -> msgspec.json.Decoder[WatchEvent[R]]:
-    return codec.decoder(WatchEvent[kind])  # type: ignore[valid-type]  # a type made at run time
+    return event
 
 
 def _second_look(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Refused:
@@ -186,16 +196,39 @@ def error_of(status: Status, code: int = 0, headers: Mapping[str, str] = {}) -> 
     return error_for(status.code or code, status.reason, message, causes=causes, retry_after_seconds=after)
 
 
-def error_from(code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """Return the error that an answer of 400 and above stands for, whatever its body is."""
+def error_from(code: int, headers: Mapping[str, str], body: bytes, target: str = "") -> ApiError:
+    """Return the error that an answer of 300 and above stands for, whatever its body is.
+
+    Args:
+        code: The HTTP status code.
+        headers: The answer's headers.
+        body: A Status, mostly; or the page of some proxy.
+        target: What was asked for, to name a kind that the server does not have.
+    """
     try:
         status = codec.decode(Status, body)
     except msgspec.DecodeError:
         status = Status()
+    if code == 404 and target.startswith("/api") and not (status.details and status.details.name):
+        # For an unknown group the server sends a page, for an unknown resource a Status that names nothing.
+        path = target.partition("?")[0]
+        status = Status(
+            reason=status.reason,
+            message=f"HTTP 404: the server does not know {path}; is the kind installed there, and are its "
+            "api_version and plural right?",
+        )
     if not (status.message or status.reason):
         said = body[:256].decode(errors="replace").strip()
         status = Status(message=f"HTTP {code}: {said}" if said else f"HTTP {code}")
     return error_of(status, code, headers)
+
+
+def warnings_in(header: str) -> list[str]:
+    """Return the texts of a Warning header, without those that are not the server's own (code 299).
+
+    Source: apimachinery/pkg/util/net/http.go, ParseWarningHeaders.
+    """
+    return [re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(header)]
 
 
 def retry_after(headers: Mapping[str, str]) -> float:

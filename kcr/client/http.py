@@ -56,14 +56,15 @@ class HttpTransport:
 
         Args:
             config: The cluster.
-            user_agent: Names the program to the server; kcr's own name comes after it.
+            user_agent: Names the program to the server, such as `website/1.2`; kcr's own name comes after it.
 
         Raises:
             ConfigError: A certificate or key is unusable.
         """
         self._config = config
+        self._user_agent = f"{user_agent} kcr/{version('kcr')}".lstrip()
         self._headers = (
-            ("User-Agent", f"{user_agent} kcr/{version('kcr')}".lstrip()),
+            ("User-Agent", self._user_agent),
             ("Accept-Encoding", _encoding(config)),
             *config.headers,
         )
@@ -118,9 +119,11 @@ class HttpTransport:
 
     async def _attempt(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
         session = self._session_for(credential)
-        headers = request.headers
+        headers = {**request.headers}
         if credential.authorization:
-            headers = {**headers, "Authorization": credential.authorization}
+            headers["Authorization"] = credential.authorization
+        if request.component:
+            headers["User-Agent"] = f"{self._user_agent} ({request.component})"
         timeout = aiohttp.ClientTimeout(
             total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
         )
@@ -189,8 +192,12 @@ class HttpResponse:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, names in lower case."""
-        return {name.lower(): value for name, value in self._answer.headers.items()}
+        """The headers, names in lower case; what was sent repeatedly is joined by commas."""
+        joined: dict[str, str] = {}
+        for name, value in self._answer.headers.items():
+            lower = name.lower()
+            joined[lower] = f"{joined[lower]}, {value}" if lower in joined else value
+        return joined
 
     async def read(self) -> bytes:
         """Return the whole body."""

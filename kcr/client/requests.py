@@ -26,11 +26,14 @@ def watch_query(resource_version: str, timeout_seconds: float, *, initial_events
     return query
 
 
-def delete_options(uid: str, propagation: str, grace_period_seconds: int | None) -> dict[str, object]:
+def delete_options(
+    uid: str, propagation: str, grace_period_seconds: int | None, resource_version: str = ""
+) -> dict[str, object]:
     """Return the body of a DELETE; what is empty or None is left to the server."""
     options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if uid:
-        options["preconditions"] = {"uid": uid}
+    preconditions = {"uid": uid, "resourceVersion": resource_version}
+    if uid or resource_version:
+        options["preconditions"] = {name: value for name, value in preconditions.items() if value}
     if propagation:
         options["propagationPolicy"] = propagation
     if grace_period_seconds is not None:

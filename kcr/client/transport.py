@@ -19,6 +19,7 @@ class Request(NamedTuple):
         body: The body, empty for none.
         timeout_seconds: How long the whole exchange may take; None for watches and logs that follow.
         idle_seconds: How long the answer may stay silent; None for no limit. Watches set it.
+        component: The part of the program that asks, for the User-Agent; empty for the whole.
     """
 
     method: str
@@ -27,6 +28,7 @@ class Request(NamedTuple):
     body: bytes = b""
     timeout_seconds: float | None = 30.0
     idle_seconds: float | None = None
+    component: str = ""
 
 
 class Response(Protocol):
@@ -39,7 +41,7 @@ class Response(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, names in lower case."""
+        """The headers, names in lower case; what was sent repeatedly is joined by commas."""
         ...
 
     async def read(self) -> bytes:

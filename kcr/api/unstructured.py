@@ -1,0 +1,112 @@
+"""Objects of kinds that have no type here: metadata is typed, all else stays bytes until it is read."""
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Self, TypeVar, overload
+
+import msgspec
+from msgspec.structs import replace
+
+from kcr.api.meta import ObjectMeta, ObjectType, Resource, from_wire, to_wire
+
+T = TypeVar("T")
+
+# What an object decodes to first. The raw values keep the whole input alive, so none of them is kept (ST-7).
+RawFields = dict[str, msgspec.Raw]
+
+# Told by the type, not by the object.
+_TYPE_FIELDS = ("apiVersion", "kind")
+_metadata_decoder = msgspec.json.Decoder(ObjectMeta)
+
+
+class Unstructured(Resource):
+    """An object of a kind that `unstructured` names.
+
+    It is whole, except for managed fields: it may be written back with a PUT.
+
+    Attributes:
+        fields: The JSON of every top-level field but `apiVersion`, `kind` and `metadata`, by its name on the wire.
+    """
+
+    fields: Mapping[str, bytes] = {}
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, object]) -> Self:
+        """Return the object that a manifest describes.
+
+        Raises:
+            ValueError: The manifest says that it is of another kind, or its metadata does not fit.
+        """
+        for name, own in zip(_TYPE_FIELDS, (cls.resource.api_version, cls.resource.kind), strict=True):
+            if manifest.get(name, own) != own:
+                raise ValueError(f"{cls.__name__}: the manifest has {name} {manifest[name]!r}, not {own!r}")
+        return cls.from_fields(msgspec.json.decode(msgspec.json.encode(manifest), type=RawFields))
+
+    @classmethod
+    def from_fields(cls, found: RawFields) -> Self:
+        """Return the object made of decoded fields, free of the bytes these were decoded from.
+
+        Raises:
+            msgspec.ValidationError: The metadata does not fit.
+        """
+        raw = found.get("metadata")
+        try:
+            metadata = _metadata_decoder.decode(raw) if raw is not None else ObjectMeta()
+        except msgspec.ValidationError as error:
+            raise msgspec.ValidationError(f"metadata: {error}") from error
+        kept = (name for name in found if name != "metadata" and name not in _TYPE_FIELDS)
+        return cls(metadata=metadata, fields={sys.intern(name): bytes(found[name]) for name in kept})
+
+    @overload
+    def get(self, name: str) -> Any: ...
+    @overload
+    def get(self, name: str, kind: type[T]) -> T | None: ...
+    def get(self, name: str, kind: Any = Any) -> Any:
+        """Decode a top-level field, None when the object has none of this name.
+
+        Each call decodes anew, so read once and keep the value; it is the caller's own.
+
+        Args:
+            name: The field's name on the wire, such as `spec`.
+            kind: What to decode it as: a `kcr.Object`, for example. By default plain values.
+
+        Raises:
+            msgspec.ValidationError: The field does not fit the type; the message has the path.
+        """
+        raw = self.fields.get(name)
+        return None if raw is None else msgspec.json.decode(raw, type=kind, dec_hook=from_wire)
+
+    def changed(self, **fields: object) -> Self:
+        """Return a copy with other values in some top-level fields; None removes one."""
+        kept = {name: raw for name, raw in self.fields.items() if name not in fields}
+        written = {
+            name: msgspec.json.encode(value, enc_hook=to_wire) for name, value in fields.items() if value is not None
+        }
+        return replace(self, fields={**kept, **written})
+
+    def tree(self, *, unlike: Mapping[str, bytes] = {}) -> Mapping[str, object]:
+        """Return metadata and plain values of all fields whose JSON is not that of another object's."""
+        differing = (name for name, raw in self.fields.items() if unlike.get(name) != raw)
+        return {"metadata": self.metadata, **{name: self.get(name) for name in differing}}
+
+
+def unstructured(api_version: str, kind: str, *, plural: str, namespaced: bool = True) -> type[Unstructured]:
+    """Return the type of a kind's objects, the same one each time.
+
+    Use it like any other: `client.get(Widget, …)`, `manager.store(Widget)`, `kcr.watch(Widget)`.
+
+    Args:
+        api_version: Group and version as in manifests: `example.dev/v1`, `v1`.
+        kind: The kind, as in manifests: `Widget`.
+        plural: Its name in paths: `widgets`.
+        namespaced: Whether its objects live in namespaces.
+    """
+    return _made(api_version, kind, plural, namespaced)
+
+
+@cache
+def _made(api_version: str, kind: str, plural: str, namespaced: bool) -> type[Unstructured]:
+    options = {"api_version": api_version, "plural": plural, "namespaced": namespaced}
+    made: type[Unstructured] = ObjectType(kind, (Unstructured,), {"__module__": __name__}, **options)
+    return made

@@ -1,0 +1,181 @@
+"""Sending requests: limits, retries, and what is noticed on the way."""
+
+import asyncio
+import copy
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Literal, NamedTuple, Self
+
+import structlog
+
+from kcr.client import decoding
+from kcr.client.limiter import RateLimit
+from kcr.client.requests import IDLE_SECONDS, target
+from kcr.client.retry import CALL_SECONDS, with_retries
+from kcr.client.transport import Request, Response, Transport
+from kcr.errors import TransportError
+
+JSON = "application/json"
+FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
+# Called with the method, the status code (0 when no answer came) and the seconds until the answer began.
+OnRequest = Callable[[str, int, float], None]
+
+_log = structlog.get_logger("kcr.client")
+# Servers that put ever changing words into their warnings must not fill the memory.
+_WARNINGS_KEPT = 1000
+
+
+class WriteOptions(NamedTuple):
+    """What goes with every write; see `Calls.with_options`."""
+
+    field_manager: str
+    field_validation: FieldValidation = ""
+    dry_run: bool = False
+
+    def query(self, *, field_manager: str = "", force: bool = False) -> dict[str, object]:
+        """Return the parameters of a write."""
+        return {
+            "fieldManager": field_manager or self.field_manager, "force": "true" if force else "",
+            "fieldValidation": self.field_validation, **self.trial(),
+        }  # fmt: skip
+
+    def trial(self) -> dict[str, object]:
+        """Return the one parameter that a deletion has."""
+        return {"dryRun": "All" if self.dry_run else ""}
+
+
+class Calls:
+    """What a client's methods are made of; `Client` has the guide.
+
+    Attributes:
+        on_request: Called for every request that was sent, also for each retry and each watch.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        limiter: RateLimit | None = None,
+        field_manager: str = "kcr",
+        on_request: OnRequest | None = None,
+    ) -> None:
+        """Make a client.
+
+        Args:
+            transport: How requests reach the server.
+            limiter: Slows calls down; watches pass. None for no limit.
+            field_manager: The name under which the server notes what this client writes.
+            on_request: Hears of every request: method, status code, seconds.
+        """
+        self.on_request = on_request
+        self._transport = transport
+        self._limiter = limiter
+        self._options = WriteOptions(field_manager)
+        # Part of the User-Agent; empty for the program as a whole.
+        self._component = ""
+        # The server's warnings that were logged; one set for all clients made from this one.
+        self._warned: set[str] = set()
+
+    def with_options(
+        self,
+        *,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        dry_run: bool | None = None,
+    ) -> Self:
+        """Return a client on the same connection whose writes are made in another way; None leaves things as they are.
+
+        Args:
+            field_manager: Whose writes these are, a controller's name for example. It also goes into the
+                User-Agent, so that the server's logs tell the controllers of a program apart.
+            field_validation: Whether fields that the server does not know are refused (`Strict`), logged as a
+                warning (`Warn`, the server's default) or dropped silently (`Ignore`).
+            dry_run: Whether writes are checked and answered by the server, and not kept.
+        """
+        other, old = copy.copy(self), self._options
+        other._options = WriteOptions(
+            old.field_manager if field_manager is None else field_manager,
+            old.field_validation if field_validation is None else field_validation,
+            old.dry_run if dry_run is None else dry_run,
+        )
+        other._component = self._component if field_manager is None else field_manager
+        return other
+
+    async def request(self, method: str, target: str, body: bytes = b"", content_type: str = JSON) -> bytes:
+        """Send anything else, exactly as it is given, and return the body of the answer.
+
+        Args:
+            method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+            target: Path and query, percent-encoded.
+            body: Empty for none.
+            content_type: What the body is.
+        """
+        headers = {"accept": JSON, "content-type": content_type} if body else {"accept": JSON}
+        request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
+        return await with_retries(request, self._send)
+
+    @asynccontextmanager
+    async def lines(
+        self, path: str, *, idle_seconds: float | None = IDLE_SECONDS
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Send a GET and give its answer line by line, for as long as the context lives.
+
+        Args:
+            path: Path and query, percent-encoded.
+            idle_seconds: When nothing comes for so long, the iteration raises TransportError; None for never.
+        """
+        headers = {"accept": JSON, "accept-encoding": "identity"}
+        request = Request(
+            "GET", path, headers, timeout_seconds=None, idle_seconds=idle_seconds, component=self._component
+        )
+        async with self._exchange(request) as response:
+            lines = response.lines()
+            try:
+                yield lines
+            finally:
+                if isinstance(lines, AsyncGenerator):
+                    await lines.aclose()
+
+    async def _write(
+        self, method: str, path: str, query: dict[str, object], body: bytes, content_type: str = JSON
+    ) -> bytes:
+        return await self.request(method, target(path, query), body, content_type)
+
+    async def _send(self, request: Request) -> bytes:
+        if self._limiter is not None:
+            await self._limiter.wait()
+        async with self._exchange(request) as response:
+            return await response.read()
+
+    @asynccontextmanager
+    async def _exchange(self, request: Request) -> AsyncIterator[Response]:
+        """Send a request, and give its answer unless it is an error."""
+        began = asyncio.get_running_loop().time()
+        answered = False
+        try:
+            async with self._transport.send(request) as response:
+                answered = True
+                self._notice(request, response.status, began)
+                self._log_warnings(response.headers.get("warning", ""))
+                if response.status >= 300:
+                    body = await response.read()
+                    raise decoding.error_from(response.status, response.headers, body, request.target)
+                yield response
+        except TransportError:
+            if not answered:
+                self._notice(request, 0, began)
+            raise
+
+    def _notice(self, request: Request, code: int, began: float) -> None:
+        if self.on_request is not None:
+            self.on_request(request.method, code, asyncio.get_running_loop().time() - began)
+
+    def _log_warnings(self, header: str) -> None:
+        if not header:
+            return
+        for text in decoding.warnings_in(header):
+            if text not in self._warned:
+                if len(self._warned) >= _WARNINGS_KEPT:
+                    self._warned.clear()
+                self._warned.add(text)
+                _log.warning("the server warns", warning=text)

@@ -1,0 +1,75 @@
+"""Writing again what others were quicker to write."""
+
+import asyncio
+import random as randomness
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+from kcr.api.meta import Key, Resource
+from kcr.client.client import Client
+from kcr.errors import ConflictError
+
+R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
+
+
+class ConflictRetry(NamedTuple):
+    """How often a write is tried, and how long the pauses are.
+
+    Attributes:
+        tries: How often in all.
+        seconds: The first pause.
+        factor: By how much each pause is longer than the one before.
+        jitter: By which part of itself a pause may be longer still.
+    """
+
+    tries: int = 5
+    seconds: float = 0.01
+    factor: float = 1.0
+    jitter: float = 0.1
+
+
+# Source: kubernetes/staging/src/k8s.io/client-go/util/retry/util.go, DefaultRetry and DefaultBackoff: the first
+# for a rare conflict, the second for objects that many write at once.
+DEFAULT_RETRY = ConflictRetry()
+DEFAULT_BACKOFF = ConflictRetry(tries=4, factor=5.0)
+
+
+async def retry_on_conflict(
+    client: Client,
+    kind: type[R],
+    key: Key,
+    write: Callable[[R], Awaitable[T]],
+    *,
+    retry: ConflictRetry = DEFAULT_RETRY,
+    random: randomness.Random | None = None,
+) -> T:
+    """Read an object and write it, and both again when somebody else wrote in between.
+
+    The object is read from the server each time, never from a store: a store that lags behind would lead
+    to the same conflict again.
+
+    Args:
+        client: Reads the object.
+        kind: The type of the object.
+        key: Its namespace and name.
+        write: Makes one attempt with the object as it is now, and lets ConflictError pass.
+        retry: How often, and with which pauses.
+        random: Where the pauses' chance comes from.
+
+    Returns:
+        What `write` returned.
+
+    Raises:
+        ConflictError: The last try met with a conflict as well.
+        ApiError: Anything else that went wrong, at once.
+    """
+    random = random or randomness.Random()
+    pause = retry.seconds
+    for _ in range(retry.tries - 1):
+        try:
+            return await write(await client.get(kind, key.name, key.namespace))
+        except ConflictError:
+            await asyncio.sleep(pause * (1 + retry.jitter * random.random()))
+            pause *= retry.factor
+    return await write(await client.get(kind, key.name, key.namespace))

@@ -1,0 +1,99 @@
+"""What hangs below an object: its scale, its eviction, its logs."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple
+
+from kcr.api import codec
+from kcr.api.core import Pod
+from kcr.api.meta import Key, Resource
+from kcr.api.scale import Scale
+from kcr.client import decoding
+from kcr.client.calls import Calls
+from kcr.client.requests import delete_options, target
+from kcr.client.writes import MERGE_PATCH
+
+
+class LogOptions(NamedTuple):
+    """Which part of a log is read.
+
+    Attributes:
+        container: The container; empty when the pod has one only.
+        previous: Whether the run before the last restart is meant.
+        timestamps: Whether each line begins with the moment it was written.
+        tail_lines: How many lines from the end; None for all.
+        since_seconds: How old a line may be; None for any age.
+    """
+
+    container: str = ""
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_seconds: int | None = None
+
+
+_WHOLE_LOG = LogOptions()
+
+
+class Subresources(Calls):
+    """Reads and writes what hangs below an object. A status is written by `patch(…, subresource="status")`."""
+
+    async def scale(self, kind: type[Resource], key: Key) -> Scale:
+        """Return how many replicas an object is to have and has.
+
+        Raises:
+            NotFoundError: There is no such object, or its kind cannot be scaled.
+        """
+        path = kind.resource.path(key.namespace, key.name, "scale")
+        return decoding.read_object(Scale, await self.request("GET", path))
+
+    async def set_scale(self, kind: type[Resource], key: Key, replicas: int) -> Scale:
+        """Say how many replicas an object is to have, and return its scale as it is then."""
+        path = kind.resource.path(key.namespace, key.name, "scale")
+        body = codec.encode({"spec": {"replicas": replicas}})
+        return decoding.read_object(Scale, await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH))
+
+    async def evict(self, key: Key, *, uid: str = "", grace_period_seconds: int | None = None) -> None:
+        """Delete a pod, unless a disruption budget protects it.
+
+        Args:
+            key: The pod's namespace and name.
+            uid: When given, a pod of the same name that was made later is left alone.
+            grace_period_seconds: None for the pod's own.
+
+        Raises:
+            TooManyRequestsError: A disruption budget protects the pod at present; try again later.
+            NotFoundError: It is gone already.
+        """
+        eviction = {
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name, "namespace": key.namespace},
+            "deleteOptions": delete_options(uid, "", grace_period_seconds),
+        }  # fmt: skip
+        path = Pod.resource.path(key.namespace, key.name, "eviction")
+        await self._write("POST", path, self._options.query(), codec.encode(eviction))
+
+    async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:
+        """Return what a container of a pod has printed so far; bytes that are no UTF-8 are replaced.
+
+        Raises:
+            BadRequestError: The pod has several containers and none was named, or it has not begun to run.
+        """
+        return (await self.request("GET", _log_target(key, options, follow=False))).decode(errors="replace")
+
+    def follow_log(
+        self, key: Key, options: LogOptions = _WHOLE_LOG
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Give what a container prints, line by line, until it ends; however long it is silent."""
+        return self.lines(_log_target(key, options, follow=True), idle_seconds=None)
+
+
+def _log_target(key: Key, options: LogOptions, *, follow: bool) -> str:
+    query: dict[str, object] = {
+        "container": options.container,
+        "follow": "true" if follow else "",
+        "previous": "true" if options.previous else "",
+        "timestamps": "true" if options.timestamps else "",
+        "tailLines": "" if options.tail_lines is None else options.tail_lines,
+        "sinceSeconds": "" if options.since_seconds is None else options.since_seconds,
+    }
+    return target(Pod.resource.path(key.namespace, key.name, "log"), query)

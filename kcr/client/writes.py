@@ -1,0 +1,184 @@
+"""Changing objects on the server."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from kcr.api import codec
+from kcr.api.meta import Key, Resource
+from kcr.api.unstructured import Unstructured
+from kcr.client import decoding
+from kcr.client.calls import Calls
+from kcr.client.requests import delete_options
+
+R = TypeVar("R", bound=Resource)
+U = TypeVar("U", bound=Unstructured)
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+# JSON is YAML; the server knows apply by this name only.
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+class Writes(Calls):
+    """Creates, changes and deletes objects.
+
+    An existing object is changed in one of these ways, because a type that models a part of an object must
+    never overwrite the rest:
+
+    - `patch(old, new)`: the fields that differ, for fields that only we write;
+    - `strategic_patch`, `json_patch`: one item of a list that others write too;
+    - `apply`: the fields that we have an opinion on; the server keeps account of who set which;
+    - `update`: everything, for objects that we have everything of.
+    """
+
+    async def create(self, obj: R) -> R:
+        """Create an object, and return it as the server stored it.
+
+        Raises:
+            AlreadyExistsError: The name is taken.
+            InvalidError: The server refuses the object; `causes` name the fields.
+        """
+        return await self._create(type(obj), obj.metadata.namespace, codec.encode(obj))
+
+    async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:
+        """Create an object from a plain mapping or its JSON, whole: nothing of it is lost to the type."""
+        body = manifest if isinstance(manifest, bytes) else codec.encode(manifest)
+        return await self._create(kind, namespace, body)
+
+    async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
+        answer = await self._write("POST", kind.resource.path(namespace), self._options.query(), body)
+        return decoding.read_object(kind, answer)
+
+    async def update(self, obj: U, *, subresource: str = "") -> U:
+        """Replace an object by another version of it, and return it as the server stored it.
+
+        Args:
+            obj: The whole object. When it has a resourceVersion, that is the precondition.
+            subresource: For example `status`.
+
+        Raises:
+            TypeError: The object is of a type that knows a part of the fields: a PUT would delete the others.
+            ConflictError: The object has changed since it was read.
+        """
+        if not isinstance(obj, Unstructured):
+            raise TypeError(
+                f"update: a {type(obj).__name__} has only the fields that its type models, and a PUT would delete "
+                "all others; use patch(old, new) or apply(obj), or read the object as kcr.unstructured(…)"
+            )
+        return await self._update(type(obj), obj.key, codec.encode(obj), subresource)
+
+    async def update_manifest(self, kind: type[R], manifest: Mapping[str, object], *, subresource: str = "") -> R:
+        """Replace an object by a plain mapping, which must be whole; see `update`."""
+        return await self._update(kind, decoding.key_of(manifest), _whole(kind, manifest), subresource)
+
+    async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
+        path = kind.resource.path(key.namespace, key.name, subresource)
+        return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body))
+
+    async def apply(self, obj: R, *, field_owner: str = "", force: bool = False, subresource: str = "") -> R:
+        """Have the server set the fields of an object and remember whose they are; create it if there is none.
+
+        Fields that this owner applied before and that are absent now are removed, so always apply everything you
+        have an opinion on, and build it anew instead of changing what was read. A typed object says everything
+        but None and emptiness; to say less, use `apply_manifest`.
+
+        Args:
+            obj: The fields to own.
+            field_owner: Who owns them; empty for the client's field manager.
+            force: Whether to take over fields that others own.
+            subresource: For example `status`.
+
+        Raises:
+            ConflictError: Another owner has set a field to something else; `causes` name owners and fields.
+        """
+        query = self._options.query(field_manager=field_owner, force=force)
+        return await self._patch(type(obj), obj.key, codec.encode(obj), (subresource, APPLY_PATCH), query)
+
+    async def apply_manifest(
+        self, kind: type[R], manifest: Mapping[str, object], *, field_owner: str = "", force: bool = False
+    ) -> R:
+        """Apply a plain mapping, which says no more than it holds; see `apply`."""
+        query = self._options.query(field_manager=field_owner, force=force)
+        body = _whole(kind, manifest)
+        return await self._patch(kind, decoding.key_of(manifest), body, ("", APPLY_PATCH), query)
+
+    async def patch(self, old: R, new: R, *, subresource: str = "") -> R:
+        """Write what differs between two versions, as a merge patch; nothing when they are equal.
+
+        Args:
+            old: The version that `new` was made from. Its resourceVersion is the precondition.
+            new: What it is to be. Lists are replaced whole, so they must be ours alone.
+            subresource: For example `status`.
+
+        Raises:
+            ConflictError: The object has changed since `old` was read.
+        """
+        difference = codec.difference(old, new)
+        if not difference:
+            return old
+        metadata = difference.setdefault("metadata", {})
+        metadata["resourceVersion"] = old.metadata.resource_version
+        return await self.merge_patch(type(old), old.key, difference, subresource=subresource)
+
+    async def merge_patch(self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = "") -> R:
+        """Apply a JSON merge patch, and return the object as it is then. Source: RFC 7396."""
+        return await self._patch(kind, key, codec.encode(patch), (subresource, MERGE_PATCH), self._options.query())
+
+    async def strategic_patch(
+        self, kind: type[R], key: Key, patch: Mapping[str, object], *, subresource: str = ""
+    ) -> R:
+        """Apply a strategic merge patch, which merges lists by their keys. Built-in kinds only."""
+        return await self._patch(kind, key, codec.encode(patch), (subresource, STRATEGIC_PATCH), self._options.query())
+
+    async def json_patch(
+        self, kind: type[R], key: Key, operations: Sequence[Mapping[str, object]], *, subresource: str = ""
+    ) -> R:
+        """Apply the operations of a JSON patch, all or none, and return the object as it is then.
+
+        A `test` operation on `/metadata/uid` or on the item of a list guards against changes in between.
+
+        Raises:
+            InvalidError: A `test` failed, or a path does not exist.
+
+        Source: RFC 6902.
+        """
+        body = codec.encode(operations)
+        return await self._patch(kind, key, body, (subresource, JSON_PATCH), self._options.query())
+
+    async def _patch(self, kind: type[R], key: Key, body: bytes, form: tuple[str, str], query: dict[str, object]) -> R:
+        subresource, content_type = form
+        path = kind.resource.path(key.namespace, key.name, subresource)
+        return decoding.read_object(kind, await self._write("PATCH", path, query, body, content_type))
+
+    async def delete(
+        self,
+        kind: type[Resource],
+        key: Key,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "",
+        grace_period_seconds: int | None = None,
+    ) -> None:
+        """Delete an object, or ask for it when finalizers or grace keep it.
+
+        Args:
+            kind: The type of the object.
+            key: Its namespace and name.
+            uid: When given, an object of the same name that was made later is left alone.
+            resource_version: When given, an object that has changed since is left alone.
+            propagation: `Background`, `Foreground` or `Orphan`; empty for the kind's own default.
+            grace_period_seconds: None for the object's own.
+
+        Raises:
+            NotFoundError: It is gone already.
+            ConflictError: The object of this name has another uid or resourceVersion.
+        """
+        options = delete_options(uid, propagation, grace_period_seconds, resource_version)
+        path = kind.resource.path(key.namespace, key.name)
+        await self._write("DELETE", path, self._options.trial(), codec.encode(options))
+
+
+def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:
+    return codec.encode({"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **manifest})
