@@ -1,5 +1,6 @@
 """The first words with an API server: whether it answers, knows us and lets us work; if not, what to do."""
 
+import ssl
 from collections.abc import Iterable
 
 from kcr.api.meta import Resource
@@ -27,14 +28,28 @@ def remedy(error: KcrError, server: str, source: str) -> str:
     """
     match error:
         case TransportError():
-            return f"cannot reach the API server {server}: {error}: see that it runs, and that {source} is about it"
+            # It begins with the request, which says the address once more.
+            why = str(error).removeprefix(f"GET {server}/version: ")
+            return f"cannot reach the API server {server}: {why}: {_cure(error.__cause__, source)}"
         case UnauthorizedError():
             return f"the API server {server} does not know us: renew the credentials in {source}"
         case ForbiddenError():
             return f"the API server {server} refuses: {error.message}: grant it with a role, or use another identity"
-        case NotFoundError():
+        case NotFoundError() if error.reason:
             return f"{server} does not serve what the controllers need: {error.message}: see what {source} is about"
+        case NotFoundError():
+            return f"{server} is no API server, it answers 404: see what {source} is about"
         case ApiError():
             return f"the API server {server} answers {error.code}: {error.message}: see its own log"
         case _:
             return str(error)
+
+
+def _cure(cause: BaseException | None, source: str) -> str:
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return f"see that the certificate authority in {source} is this server's"
+        case ssl.SSLError():
+            return f"see that the server of {source} speaks TLS at this port"
+        case _:
+            return f"see that it runs, and that {source} is about it"

@@ -9,6 +9,7 @@ import sys
 
 import click
 import structlog
+from click.core import ParameterSource
 
 from kcr.cli.logs import configure_logs
 from kcr.errors import KcrError
@@ -63,7 +64,7 @@ def _explain(error: BaseException) -> int:
     match error:
         case click.UsageError():
             path = error.ctx.command_path if error.ctx else "kcr"
-            return _say(f"{error.format_message().rstrip('.')}: see '{path} --help'", 2)
+            return _say(f"{_fault(error).rstrip('.')}: see '{path} --help'", 2)
         case click.ClickException():
             return _say(error.format_message(), error.exit_code)
         case KcrError():
@@ -79,6 +80,16 @@ def _explain(error: BaseException) -> int:
             return _say(f"{type(error).__name__}: {error}: this is a bug; --log-level debug shows where", 1)
         case _:
             raise error
+
+
+def _fault(error: click.UsageError) -> str:
+    """Return what is wrong; of a value from the environment with its variable, which click often leaves out."""
+    match error:
+        case click.BadParameter(ctx=click.Context() as ctx, param=click.Option() as option) if option.name:
+            if ctx.get_parameter_source(option.name) is ParameterSource.ENVIRONMENT:
+                variable = option.envvar or f"{ctx.auto_envvar_prefix}_{option.name.upper()}"
+                return f"Invalid value for {variable}: {error.message}"
+    return error.format_message()
 
 
 def _single(error: BaseException) -> BaseException:

@@ -30,12 +30,13 @@ def test_wrong_usage_is_one_line_and_two(arguments: list[str], line: str, capsys
     assert shown.err.count("\n") == 1
 
 
-def test_variable_of_the_environment_is_an_option(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("variable", ["KCR_WORKERS", "KCR_KUBE_API_BURST"])
+def test_wrong_variable_is_named(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("KCR_WORKERS", "none")
+    monkeypatch.setenv(variable, "none")
     assert exit_code_of(["run"]) == 2
-    assert "'none' is not a valid integer" in capsys.readouterr().err
+    assert f"Invalid value for {variable}: 'none' is not a valid integer" in capsys.readouterr().err
 
 
 def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
