@@ -6,7 +6,7 @@ import os
 import random
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,7 +108,8 @@ async def _dev(values: dict[str, Any], plugins: dict[str, Setup], documents: Seq
         attach(plugins, manager, os.environ, workers=values["workers"])
         display = _display(stack, manager)
         progress = Progress(manager, cluster.transport, display)
-        _greet(display, path, values["runtime"])
+        for line in _greeting(path, values, documents):
+            display.say(line)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(manager.run())
             await manager.wait_ready()
@@ -142,10 +143,19 @@ def _display(stack: AsyncExitStack, manager: Manager) -> Display:
     return live
 
 
-def _greet(display: Display, path: Path, runtime: str) -> None:
-    if runtime == "process":
-        display.say("kcr dev: commands of pods run on this machine as the current user, without isolation")
-    display.say(f"kubectl --kubeconfig {shlex.quote(str(path))} get jobs,pods")
+def _greeting(path: Path, values: dict[str, Any], documents: Sequence[Document]) -> Iterator[str]:
+    until = "its Jobs have ended" if values["wait"] else "Ctrl-C"
+    yield f"kcr dev: a cluster in this process, until {until}"
+    if values["runtime"] == "process":
+        yield "commands of pods run on this machine, as you, without isolation"
+    else:
+        yield "commands of pods are not run, only simulated"
+    kubeconfig = f"--kubeconfig {shlex.quote(str(path))}"
+    yield f"  kubectl {kubeconfig} get jobs,pods"
+    if not documents:
+        yield f"  kubectl {kubeconfig} apply -f FILE"
+    if values["no_controllers"]:
+        yield f"  kcr run {kubeconfig}"
 
 
 def _may_mix(documents: Sequence[Document]) -> bool:

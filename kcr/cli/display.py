@@ -4,7 +4,7 @@ import sys
 from typing import Protocol
 
 from kcr.api.meta import Key
-from kcr.cli.view import JobView, line_of
+from kcr.cli.view import EventView, JobView, line_of, shown_name
 
 
 class Display(Protocol):
@@ -18,7 +18,7 @@ class Display(Protocol):
         """Forget a Job that was deleted."""
         ...
 
-    def event(self, line: str, *, warning: bool) -> None:
+    def event(self, event: EventView) -> None:
         """Show an event."""
         ...
 
@@ -35,23 +35,23 @@ class PlainDisplay:
     """A line for each change: for files, pipes and continuous integration."""
 
     def __init__(self) -> None:
-        self._last: dict[Key, str] = {}
+        self._told: dict[Key, tuple[object, ...]] = {}
 
     def job(self, view: JobView) -> None:
-        """Print the Job when its line is a new one."""
-        line = line_of(view)
-        if self._last.get(view.key) != line:
-            self._last[view.key] = line
-            self.say(line)
+        """Print the Job when there is news of it."""
+        if view.news and view.news != self._told.get(view.key):
+            self._told[view.key] = view.news
+            self.say(line_of(view))
 
     def gone(self, key: Key) -> None:
         """Say that a Job was deleted."""
-        if self._last.pop(key, None) is not None:
-            self.say(f"job {key}: deleted")
+        self._told.pop(key, None)
+        self.say(f"job {shown_name(key)}: deleted")
 
-    def event(self, line: str, *, warning: bool) -> None:
-        """Print an event."""
-        self.say(f"{'warning' if warning else 'event'}: {line}")
+    def event(self, event: EventView) -> None:
+        """Print an event, indented: what happened on the way from one state of a Job to the next."""
+        mark = "!" if event.warning else "-"
+        self.say(f"  {mark} {event.about}: {event.reason}: {event.message}")
 
     def log(self, line: str) -> None:
         """Print a line of a pod to stdout, at once."""

@@ -3,22 +3,26 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from kcr.api.meta import Key
-from kcr.cli.view import JobView, duration, shares, shown_name
+from kcr.cli.view import EventView, JobView, duration, shares, shown_name
 from kcr.clock import Clock
 
 _EVENTS = 5
 _REASONS = 3
+# Lines left free: around the bars, below the newest event, and one for what is left out.
+_BLANKS = 4
+# Mark, name, bar; succeeded, active, ready, failed, age; state.
+_COLUMNS: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "right", "right", "left")
 # From this width on, names and bars get all the room they want.
 _WIDE = 110
 _NAME_CELLS = 36
@@ -45,7 +49,7 @@ class LiveDisplay:
         # On one terminal logs must go through the console, or they would be drawn over.
         self._logs_on_screen = sys.stdout.isatty()
         self._views: dict[Key, JobView] = {}
-        self._events: deque[Text] = deque(maxlen=_EVENTS)
+        self._events: deque[EventView] = deque(maxlen=_EVENTS)
         self._stale = True
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(
@@ -82,10 +86,10 @@ class LiveDisplay:
         self._views.pop(key, None)
         self._stale = True
 
-    def event(self, line: str, *, warning: bool) -> None:
+    def event(self, event: EventView) -> None:
         """Show an event under the bars, in place of the oldest."""
         self._stale = True
-        self._events.append(_one_line(line, "yellow" if warning else "dim"))
+        self._events.append(event)
 
     def log(self, line: str) -> None:
         """Print a line of a pod above the picture, or to stdout when that is no terminal."""
@@ -99,33 +103,47 @@ class LiveDisplay:
         self._console.print(Text(line), soft_wrap=True, highlight=False)
 
     def _picture(self) -> RenderableType:
-        room = max(1, self._console.height - _EVENTS - _REASONS - 2)
+        told = min(sum(bool(view.why) for view in self._views.values()), _REASONS) + len(self._events)
+        room = max(1, self._console.height - told - _BLANKS)
         shown, hidden = _most_telling(self._views.values(), room)
-        table = Table.grid(padding=(0, 1))
-        for _ in range(7):
-            table.add_column(no_wrap=True)
+        table = Table.grid(padding=(0, 2 if self._is_wide else 1))
+        for align in _COLUMNS:
+            table.add_column(no_wrap=True, justify=align)
         for view in shown:
             table.add_row(*self._row(view))
         # Below the table: in it, long words would take the room of all columns.
         reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
-        return Group(table, *more, *reasons[:_REASONS], *self._events)
+        nothing = [] if shown else [_one_line("no Jobs yet", "dim")]
+        return Group("", table, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events))
+
+    @property
+    def _is_wide(self) -> bool:
+        return self._console.width >= _WIDE
 
     def _row(self, view: JobView) -> Iterable[RenderableType]:
         mark, style = _STYLES.get(view.state, ("", "cyan"))
-        wide = self._console.width >= _WIDE
         name = Text(shown_name(view.key), style="bold")
-        name.truncate(_NAME_CELLS if wide else _NAME_CELLS // 2, overflow="ellipsis")
+        name.truncate(_NAME_CELLS if self._is_wide else _NAME_CELLS // 2, overflow="ellipsis")
         goal = "" if view.wanted is None else f"/{view.wanted}"
         yield Text(mark, style=style) if mark else self._spinner
         yield name
-        yield _bar(view, _BAR_CELLS if wide else _BAR_CELLS // 3)
-        yield Text(f"{view.succeeded}{goal}")
-        yield Text.assemble(
-            f"{view.active} active {view.ready} ready ", (f"{view.failed} failed", "red" if view.failed else "")
-        )
-        yield Text(duration(view, self._clock.now()), style="dim")
+        yield _bar(view, _BAR_CELLS if self._is_wide else _BAR_CELLS // 3)
+        yield Text(f"{view.succeeded}{goal}", style="green" if view.succeeded else "")
+        yield Text(f"{view.active} active", style="cyan" if view.active else "dim")
+        yield Text(f"{view.ready} ready", style="" if view.ready else "dim")
+        yield Text(f"{view.failed} failed", style="red" if view.failed else "dim")
+        yield Text(duration(view, self._clock.now()))
         yield Text(view.state, style=style)
+
+
+def _aligned(events: Collection[EventView]) -> Iterable[Text]:
+    """Yield the events as lines whose words stand in columns, as far as they are not too long for that."""
+    about = min(max((len(event.about) for event in events), default=0), _NAME_CELLS)
+    reason = max((len(event.reason) for event in events), default=0)
+    for event in events:
+        line = f"{event.about:<{about}}  {event.reason:<{reason}}  {event.message}"
+        yield _one_line(line, "yellow" if event.warning else "dim")
 
 
 def _one_line(text: str, style: str) -> Text:

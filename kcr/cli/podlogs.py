@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cli.view import shown_name
+from kcr.cli.view import EventView, shown_name
 from kcr.client import Request, Transport
 from kcr.errors import TransportError
 
@@ -30,14 +30,15 @@ def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
     )
 
 
-def failure_of(pod: Pod, run: ContainerRun) -> str:
-    """Return how a run ended when it failed, such as `pod/pi-x main: Error, exit code 3`; empty when it did not."""
+def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
+    """Return how a run of a container ended when it failed; None when it did not."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         ended = status.state.terminated
         if status.name == run.container and ended is not None and ended.exit_code:
             detail = f": {' '.join(ended.message.split())}" if ended.message else ""
-            return f"pod/{shown_name(pod.key)} {run.container}: {ended.reason}, exit code {ended.exit_code}{detail}"
-    return ""
+            message = f"Container {run.container} ended with exit code {ended.exit_code}{detail}"
+            return EventView(f"pod/{shown_name(pod.key)}", ended.reason, message, warning=True)
+    return None
 
 
 def target(run: ContainerRun, *, previous: bool) -> str:

@@ -8,7 +8,7 @@ from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
 from kcr.cli.display import Display
 from kcr.cli.podlogs import ContainerRun, failure_of, lines_of, runs_of
-from kcr.cli.view import JobView, event_line, view_of
+from kcr.cli.view import JobView, event_view, view_of
 from kcr.client import Transport
 from kcr.informer import Handler
 from kcr.manager import Manager
@@ -89,9 +89,9 @@ class Progress:
                 self._open += 1
                 self._waiting.put_nowait(run)
             failure = failure_of(pod, run)
-            if failure and run not in self._failed:
+            if failure is not None and run not in self._failed:
                 self._failed.add(run)
-                self._display.event(failure, warning=True)
+                self._display.event(failure)
 
     def pod_deleted(self, pod: Pod) -> None:
         """Forget the runs of a pod."""
@@ -147,7 +147,9 @@ class _Events(Handler[Event]):
         self._display = display
 
     def on_add(self, obj: Event, initial: bool) -> None:
-        self._display.event(event_line(obj), warning=obj.type == "Warning")
+        view = event_view(obj)
+        if view is not None:
+            self._display.event(view)
 
     def on_update(self, old: Event, new: Event) -> None:
         self.on_add(new, False)

@@ -10,7 +10,10 @@ from kcr.api.meta import Key
 
 # Conditions a Job may have, the last word first.
 _CONDITIONS = ("Failed", "Complete", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+_INTERIM = ("FailureTarget", "SuccessCriteriaMet")
 ENDED = ("Failed", "Complete")
+# Between `Created pod` and `Started container`. They would push all else out of sight; `kubectl describe` has them.
+_EVERYDAY = {"Scheduled", "Pulling", "Pulled", "Created"}
 
 
 class JobView(NamedTuple):
@@ -47,6 +50,19 @@ class JobView(NamedTuple):
         """Whether nothing more will happen to it."""
         return self.state in ENDED
 
+    @property
+    def news(self) -> tuple[object, ...]:
+        """What must differ for the Job to be told again; empty while there is nothing to tell.
+
+        How many pods are active is told along with the rest. An interim condition is told when pods outlive it:
+        without them, the terminal condition comes at once.
+        """
+        if self.state in _INTERIM and not self.active:
+            return ()
+        if self.state == "Running" and not (self.active or self.succeeded or self.failed):
+            return ()
+        return self.state, self.succeeded, self.failed, self.active > 0
+
 
 def view_of(job: Job) -> JobView:
     """Return what is shown of a Job."""
@@ -76,16 +92,14 @@ def shown_name(key: Key) -> str:
     return key.name if key.namespace == "default" else str(key)
 
 
-def counts(view: JobView) -> str:
-    """Return the counters in words: `1 active (1 ready), 0/1 succeeded, 0 failed`."""
-    goal = "" if view.wanted is None else f"/{view.wanted}"
-    return f"{view.active} active ({view.ready} ready), {view.succeeded}{goal} succeeded, {view.failed} failed"
-
-
 def line_of(view: JobView) -> str:
-    """Return the Job as one plain line."""
-    why = f" ({view.why})" if view.why else ""
-    return f"job {shown_name(view.key)}: {view.state}{why}: {counts(view)}"
+    """Return the Job as one plain line: `job pi: Running: 1/4 succeeded, 2 active`; a count of zero is left out."""
+    took = f" in {duration(view, view.ended)}" if view.ended is not None and view.started is not None else ""
+    goal = "" if view.wanted is None else f"/{view.wanted}"
+    counts = [f"{view.succeeded}{goal} succeeded"]
+    counts += [f"{count} {word}" for count, word in ((view.active, "active"), (view.failed, "failed")) if count]
+    why = f": {view.why}" if view.why else ""
+    return f"job {shown_name(view.key)}: {view.state}{took}: {', '.join(counts)}{why}"
 
 
 def duration(view: JobView, now: datetime) -> str:
@@ -126,9 +140,28 @@ def shares(view: JobView, width: int) -> Shares:
     return Shares(cells, active, width - cells - active)
 
 
-def event_line(event: Event) -> str:
-    """Return an event as one line: `pod/pi-x Started: Started container pi`."""
+class EventView(NamedTuple):
+    """An event as shown.
+
+    Attributes:
+        about: Kind and name of its object: `pod/pi-x`.
+        reason: In one word.
+        message: On one line.
+        warning: Whether something is wrong.
+    """
+
+    about: str
+    reason: str
+    message: str
+    warning: bool
+
+
+def event_view(event: Event) -> EventView | None:
+    """Return what is shown of an event; None for the steps that every pod takes."""
+    warning = event.type == "Warning"
+    if event.reason in _EVERYDAY and not warning:
+        return None
     about = event.involved_object
-    times = f" (x{event.count})" if event.count > 1 else ""
     name = shown_name(Key(about.namespace, about.name))
-    return f"{about.kind.lower()}/{name} {event.reason}: {' '.join(event.message.split())}{times}"
+    times = f" (x{event.count})" if event.count > 1 else ""
+    return EventView(f"{about.kind.lower()}/{name}", event.reason, f"{' '.join(event.message.split())}{times}", warning)

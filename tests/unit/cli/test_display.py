@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.meta import Key
 from kcr.cli.display import PlainDisplay
-from kcr.cli.view import JobView
+from kcr.cli.view import EventView, JobView
 
 VIEW = JobView(Key("default", "pi"), 1, 1, 1, 0, 0, 0, "Running", "", None, None)
 
@@ -13,17 +13,20 @@ def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) 
     display = PlainDisplay()
     display.log("3.14")
     display.job(VIEW)
-    display.event("job/pi FailedCreate: no", warning=True)
+    display.event(EventView("job/pi", "FailedCreate", "no", warning=True))
+    display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
     shown = capsys.readouterr()
     assert shown.out == "3.14\n"
     assert shown.err.splitlines() == [
-        "job pi: Running: 1 active (0 ready), 0/1 succeeded, 0 failed",
-        "warning: job/pi FailedCreate: no",
+        "job pi: Running: 0/1 succeeded, 1 active",
+        "  ! job/pi: FailedCreate: no",
+        "  - job/pi: Completed: Job completed",
     ]
 
 
-def test_job_that_looks_the_same_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     display = PlainDisplay()
+    display.job(VIEW._replace(active=0))
     display.job(VIEW)
-    display.job(VIEW)
+    display.job(VIEW._replace(ready=1))
     assert capsys.readouterr().err.count("\n") == 1

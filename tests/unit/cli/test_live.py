@@ -8,7 +8,7 @@ from rich.console import Console
 
 from kcr.api.meta import Key
 from kcr.cli.live import LiveDisplay
-from kcr.cli.view import JobView
+from kcr.cli.view import EventView, JobView
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -29,7 +29,8 @@ def drawn(*views: JobView, height: int = 20, width: int = 140) -> str:
     with LiveDisplay(Noon(), console) as display:
         for one in views:
             display.job(one)
-        display.event("pod/pi-x Started: Started container pi", warning=False)
+        display.event(EventView("pod/pi-x", "Started", "Started container pi", warning=False))
+        display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
     return text.getvalue()
 
 
@@ -37,9 +38,18 @@ def test_running_job_has_bar_counters_and_age() -> None:
     picture = drawn(view("pi", "Running", succeeded=2, active=2, ready=1, failed=1))
     assert "━" * 30 in picture
     assert "2/4" in picture
-    assert "2 active 1 ready 1 failed" in picture
+    assert "2 active  1 ready  1 failed" in picture
     assert "7s" in picture
-    assert "pod/pi-x Started" in picture
+
+
+def test_events_stand_in_columns() -> None:
+    picture = drawn()
+    assert "pod/pi-x  Started    Started container pi" in picture
+    assert "job/pi    Completed  Job completed" in picture
+
+
+def test_empty_cluster_says_so() -> None:
+    assert "no Jobs yet" in drawn()
 
 
 def test_failed_job_says_why() -> None:
@@ -50,7 +60,7 @@ def test_failed_job_says_why() -> None:
 
 def test_ended_jobs_give_way_to_running_ones() -> None:
     ended = [view(f"old-{number}", "Complete") for number in range(30)]
-    picture = drawn(*ended, view("new", "Running"), height=12)
+    picture = drawn(*ended, view("new", "Running"), height=8)
     assert "new" in picture
     assert "… and 29 more" in picture
 

@@ -11,6 +11,7 @@ from kcr.api.core import (
 )
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.podlogs import ContainerRun, failure_of, runs_of, target
+from kcr.cli.view import EventView
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
@@ -42,9 +43,11 @@ def test_run_that_was_restarted_is_read_as_the_previous() -> None:
 def test_failure_names_reason_and_exit_code() -> None:
     ended = ContainerStateTerminated(exit_code=3, reason="Error")
     failed = pod(ContainerStatus(name="a", state=ContainerState(terminated=ended)))
-    assert failure_of(failed, runs_of(failed)[0]) == "pod/pi-x a: Error, exit code 3"
+    assert failure_of(failed, runs_of(failed)[0]) == EventView(
+        "pod/pi-x", "Error", "Container a ended with exit code 3", warning=True
+    )
 
 
 def test_success_is_no_failure() -> None:
     fine = pod(ContainerStatus(name="a", state=ContainerState(terminated=ContainerStateTerminated(reason="Completed"))))
-    assert failure_of(fine, runs_of(fine)[0]) == ""
+    assert failure_of(fine, runs_of(fine)[0]) is None

@@ -8,7 +8,7 @@ import pytest
 from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Condition, Key, ObjectMeta
-from kcr.cli.view import JobView, Shares, duration, event_line, line_of, shares, shown_name, view_of
+from kcr.cli.view import EventView, JobView, Shares, duration, event_view, line_of, shares, shown_name, view_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METADATA = ObjectMeta(name="pi", namespace="default")
@@ -25,7 +25,7 @@ def view(**fields: Any) -> JobView:
 
 def test_running_job_shows_its_counters() -> None:
     job = Job(metadata=METADATA, spec=JobSpec(completions=4, parallelism=2), status=JobStatus(active=2, ready=1))
-    assert line_of(view_of(job)) == "job pi: Running: 2 active (1 ready), 0/4 succeeded, 0 failed"
+    assert line_of(view_of(job)) == "job pi: Running: 0/4 succeeded, 2 active"
 
 
 def test_failed_job_says_why() -> None:
@@ -40,9 +40,42 @@ def test_failed_job_says_why() -> None:
     assert shown.has_ended
     assert shown.ended == NOON
     assert line_of(shown) == (
-        "job pi: Failed (BackoffLimitExceeded: Job has reached the specified backoff limit): "
-        "0 active (0 ready), 0/1 succeeded, 4 failed"
+        "job pi: Failed: 0/1 succeeded, 4 failed: BackoffLimitExceeded: Job has reached the specified backoff limit"
     )
+
+
+def test_ended_job_says_how_long_it_took() -> None:
+    ended = view(state="Complete", succeeded=4, started=NOON, ended=NOON + timedelta(seconds=125))
+    assert line_of(ended) == "job pi: Complete in 2m5s: 4/4 succeeded"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({}, {"active": 1}, id="first-pod"),
+        pytest.param({"active": 2}, {"active": 2, "failed": 1}, id="failure"),
+        pytest.param({"succeeded": 3, "active": 1}, {"succeeded": 4}, id="success"),
+        pytest.param({"succeeded": 4}, {"succeeded": 4, "state": "Complete"}, id="end"),
+        pytest.param({"active": 2}, {"active": 2, "state": "FailureTarget"}, id="end-that-waits-for-pods"),
+    ],
+)
+def test_change_that_matters_is_news(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert view(**after).news not in ((), view(**before).news)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        pytest.param(view(), id="nothing-has-happened"),
+        pytest.param(view(succeeded=4, state="SuccessCriteriaMet"), id="end-comes-at-once"),
+    ],
+)
+def test_state_of_a_moment_is_no_news(shown: JobView) -> None:
+    assert shown.news == ()
+
+
+def test_pod_that_becomes_ready_is_no_news() -> None:
+    assert view(active=2, ready=1).news == view(active=2, ready=2).news
 
 
 def test_interim_condition_is_no_end() -> None:
@@ -56,7 +89,7 @@ def test_condition_that_is_false_is_not_shown() -> None:
 
 
 def test_work_queue_has_no_goal() -> None:
-    assert line_of(view(wanted=None, succeeded=1)) == "job pi: Running: 0 active (0 ready), 1 succeeded, 0 failed"
+    assert line_of(view(wanted=None, succeeded=1)) == "job pi: Running: 1 succeeded"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +135,16 @@ def test_default_namespace_goes_without_saying() -> None:
     assert (shown_name(Key("default", "pi")), shown_name(Key("math", "pi"))) == ("pi", "math/pi")
 
 
-def test_event_is_one_line() -> None:
+def event(reason: str, kind: str = "Normal", **fields: Any) -> Event:
     about = ObjectReference(kind="Pod", namespace="default", name="pi-x")
-    event = Event(involved_object=about, reason="BackOff", message="Back-off\nrestarting", count=3)
-    assert event_line(event) == "pod/pi-x BackOff: Back-off restarting (x3)"
+    return Event(involved_object=about, reason=reason, type=kind, **fields)
+
+
+def test_event_is_one_line() -> None:
+    posted = event("BackOff", "Warning", message="Back-off\nrestarting", count=3)
+    assert event_view(posted) == EventView("pod/pi-x", "BackOff", "Back-off restarting (x3)", warning=True)
+
+
+def test_steps_of_every_pod_are_not_shown() -> None:
+    assert event_view(event("Pulled")) is None
+    assert event_view(event("Started")) is not None
