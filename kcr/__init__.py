@@ -72,9 +72,10 @@ if TYPE_CHECKING:
         controller_reference,
         is_controlled_by,
     )
-    from kcr.client import Client, HttpTransport, load_config
+    from kcr.api.unstructured import Unstructured, unstructured
+    from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.clock import Clock, SystemClock
-    from kcr.controller import Controller, Reconciler, Result, Source, owned, watch
+    from kcr.controller import Controller, Parking, Reconciler, Result, Source, channel, owned, watch
     from kcr.dependents import slow_start
     from kcr.errors import (
         AlreadyExistsError,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from kcr.expectations import Expectations
     from kcr.informer import Handler, Informer, Store
     from kcr.manager import Manager
+    from kcr.metrics import Metrics
     from kcr.workqueue import RateLimiter, WorkQueue
 
 __all__ = [
@@ -120,11 +122,13 @@ __all__ = [
     "KcrError",
     "Key",
     "Manager",
+    "Metrics",
     "NotFoundError",
     "NotSyncedError",
     "Object",
     "ObjectMeta",
     "OwnerReference",
+    "Parking",
     "RateLimiter",
     "Reconciler",
     "Resource",
@@ -137,13 +141,17 @@ __all__ = [
     "TooManyRequestsError",
     "TransportError",
     "UnauthorizedError",
+    "Unstructured",
     "WorkQueue",
+    "channel",
     "controller_reference",
     "is_controlled_by",
     "load_config",
     "owned",
+    "retry_on_conflict",
     "run",
     "slow_start",
+    "unstructured",
     "watch",
 ]
 
@@ -159,14 +167,16 @@ _HOMES = {
         "controller_reference",
         "is_controlled_by",
     },
-    "kcr.client": {"Client", "HttpTransport", "load_config"},
+    "kcr.api.unstructured": {"Unstructured", "unstructured"},
+    "kcr.client": {"Client", "HttpTransport", "load_config", "retry_on_conflict"},
     "kcr.clock": {"Clock", "SystemClock"},
-    "kcr.controller": {"Controller", "Reconciler", "Result", "Source", "owned", "watch"},
+    "kcr.controller": {"Controller", "Parking", "Reconciler", "Result", "Source", "channel", "owned", "watch"},
     "kcr.dependents": {"slow_start"},
     "kcr.events": {"EventRecorder"},
     "kcr.expectations": {"Expectations"},
     "kcr.informer": {"Handler", "Informer", "Store"},
     "kcr.manager": {"Manager"},
+    "kcr.metrics": {"Metrics"},
     "kcr.workqueue": {"RateLimiter", "WorkQueue"},
 }
 
