@@ -1,0 +1,49 @@
+"""`python -m bench [--small] [NAME …]`: run the measurements and print a table."""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+from bench import measures
+from bench.peers import peers
+
+# Name, unit, pods or operations in full and with --small. The first figure of each is kcr's.
+MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
+    "decode": (measures.decode, "µs per pod", 20_000, 500),
+    "throughput": (measures.throughput, "events per CPU second", 30_000, 500),
+    "memory": (measures.memory, "bytes per cached pod", 20_000, 500),
+    "queue": (measures.queue, "operations per CPU second", 500_000, 5_000),
+    "stalls": (measures.stalls, "ms, the longest", 50_000, 500),
+    "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 2_000, 50),
+}
+
+
+def main() -> None:
+    """Run the measurements that were asked for, each in a process of its own."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MEASURES)}; all by default")
+    parser.add_argument("--small", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("--here", type=int, metavar="SIZE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(MEASURES):
+        parser.error(f"there is no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    if options.here is not None:
+        print(json.dumps(MEASURES[options.names[0]][0](options.here)))
+        return
+    for name in options.names or MEASURES:
+        _, unit, full, small = MEASURES[name]
+        size = small if options.small else full
+        print(f"{name} ({unit}, {size:,})", flush=True)
+        command = [sys.executable, "-m", "bench", name, "--here", str(size)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=900)
+        figures = json.loads(done.stdout.splitlines()[-1])
+        first = next(iter(figures.values()))
+        for what, figure in figures.items():
+            print(f"  {what:<34} {figure:>14,.1f}   {figure / first:8.3g} of the first", flush=True)
+
+
+if __name__ == "__main__":
+    main()
