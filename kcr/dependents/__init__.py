@@ -1,5 +1,35 @@
-"""Objects that a controller makes for another object: how many are made at once."""
+"""Objects that a controller makes for another object.
 
+How many are made at once (`slow_start`), with which events (`DependentControl`), which of those that are there
+belong to it (`claim`), the references and finalizers that say so, and one object by itself (`create_or_patch`).
+"""
+
+from kcr.dependents.announcer import Announcer
+from kcr.dependents.claim import Claimed, claim, judge
+from kcr.dependents.control import DependentControl
+from kcr.dependents.ensure import Ensured, create_or_patch
+from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
+from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
 
-__all__ = ["Attempts", "Failure", "slow_start"]
+__all__ = [
+    "AlreadyOwnedError",
+    "Announcer",
+    "Attempts",
+    "Claimed",
+    "DependentControl",
+    "Ensured",
+    "Failure",
+    "add_finalizer",
+    "claim",
+    "create_or_patch",
+    "finalized",
+    "has_finalizer",
+    "has_owner",
+    "judge",
+    "remove_finalizer",
+    "remove_owner",
+    "set_controller",
+    "set_owner",
+    "slow_start",
+]

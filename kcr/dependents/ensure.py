@@ -1,0 +1,77 @@
+"""Bringing one object about, whether it is there already or not."""
+
+from collections.abc import Callable
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from kcr.api.meta import Resource
+from kcr.client import Client
+from kcr.errors import NotFoundError
+
+R = TypeVar("R", bound=Resource)
+
+Deed = Literal["unchanged", "created", "updated", "updatedStatus", "updatedStatusOnly"]
+
+
+class Ensured(NamedTuple, Generic[R]):
+    """An object as it is now, and what that took."""
+
+    object: R
+    deed: Deed
+
+
+async def create_or_patch(client: Client, seed: R, mutate: Callable[[R], R]) -> Ensured[R]:
+    """Make an object what it is to be: patch what differs, or create it.
+
+    ```python
+    wanted = ConfigMap(metadata=ObjectMeta(name="settings", namespace="web"))
+    await create_or_patch(client, wanted, lambda found: replace(found, data={"color": "blue"}))
+    ```
+
+    Nothing is sent when nothing differs. Only fields of the type are compared and written, so what others keep
+    in the rest stays.
+
+    Args:
+        client: Reads and writes the object.
+        seed: Names it; and what a new one starts from.
+        mutate: Takes the object as it is, or the seed, and returns it as it is to be.
+
+    Raises:
+        ValueError: `mutate` has changed the name or the namespace.
+        ConflictError: The object has changed in between; try again.
+        AlreadyExistsError: It was created in between; try again.
+
+    Source: controller-runtime/pkg/controller/controllerutil/controllerutil.go, CreateOrPatch.
+    """
+    try:
+        found = await client.get(type(seed), seed.metadata.name, seed.metadata.namespace)
+    except NotFoundError:
+        return Ensured(await client.create(_mutated(seed, mutate)), "created")
+    wanted = _mutated(found, mutate)
+    patched = await client.patch(found, _with_status_of(wanted, found))
+    # The patch may have brought a new version; the status is what it was.
+    recorded = await client.patch(patched, _with_status_of(patched, wanted), subresource="status")
+    return Ensured(recorded, _DEEDS[patched is not found, recorded is not patched])
+
+
+# By whether the object was patched, and whether its status was.
+_DEEDS: dict[tuple[bool, bool], Deed] = {
+    (False, False): "unchanged",
+    (True, False): "updated",
+    (True, True): "updatedStatus",
+    (False, True): "updatedStatusOnly",
+}
+
+
+def _mutated(obj: R, mutate: Callable[[R], R]) -> R:
+    wanted = mutate(obj)
+    if wanted.key != obj.key:
+        raise ValueError(f"{obj.resource.display} {obj.key}: mutated into {wanted.key}; an object keeps its name")
+    return wanted
+
+
+def _with_status_of(obj: R, other: R) -> R:
+    if not hasattr(obj, "status"):
+        return obj
+    return replace(obj, status=other.status)  # type: ignore[attr-defined]  # both are of one type

@@ -1,0 +1,97 @@
+"""Finalizers: what must be done before an object may go.
+
+The functions over values return a changed copy, or the very same object when there is nothing to change.
+
+Source: controller-runtime/pkg/controller/controllerutil/controllerutil.go; kube-rs, runtime/src/finalizer.rs.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from kcr.api.meta import Resource
+from kcr.client import Client
+from kcr.errors import NotFoundError
+
+R = TypeVar("R", bound=Resource)
+
+_PATH = "/metadata/finalizers"
+
+
+def has_finalizer(obj: Resource, name: str) -> bool:
+    """Return whether the object carries a finalizer."""
+    return name in obj.metadata.finalizers
+
+
+def add_finalizer(obj: R, name: str) -> R:
+    """Return the object with a finalizer; the others keep their places."""
+    return obj if has_finalizer(obj, name) else _with(obj, (*obj.metadata.finalizers, name))
+
+
+def remove_finalizer(obj: R, name: str) -> R:
+    """Return the object without a finalizer; the others keep their order."""
+    if not has_finalizer(obj, name):
+        return obj
+    return _with(obj, tuple(other for other in obj.metadata.finalizers if other != name))
+
+
+async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[[], Awaitable[object]]) -> bool:
+    """See to an object's finalizer, and return whether the reconcile is to go on.
+
+    The finalizer is written before anything else is done for the object, and goes when `cleanup` has come to
+    its end. Both writes test that the list is as it was seen, and that the object is the same one.
+
+    ```python
+    if not await finalized(client, website, "example.dev/dns", lambda: self._remove_dns(website)):
+        return kcr.Result()
+    ```
+
+    Args:
+        client: Writes the finalizer.
+        obj: The object as the store has it.
+        name: The finalizer, such as `example.dev/dns`.
+        cleanup: Undoes what was done for the object. It may be called again after a failure or a crash.
+
+    Returns:
+        False when the finalizer was written only now (the change brings the key back), and whenever the
+        object is being deleted.
+
+    Raises:
+        InvalidError: The object has changed in between; the reconcile is to be tried again.
+        Exception: Whatever `cleanup` raises; the finalizer stays.
+    """
+    if obj.metadata.deletion_timestamp is None:
+        if has_finalizer(obj, name):
+            return True
+        await client.json_patch(type(obj), obj.key, _addition(obj, name))
+    elif has_finalizer(obj, name):
+        await cleanup()
+        try:
+            await client.json_patch(type(obj), obj.key, _removal(obj, name))
+        except NotFoundError:
+            # A try before this one has removed it, and its answer was lost.
+            return False
+    return False
+
+
+def _with(obj: R, finalizers: tuple[str, ...]) -> R:
+    return replace(obj, metadata=replace(obj.metadata, finalizers=finalizers))
+
+
+def _addition(obj: Resource, name: str) -> Sequence[Mapping[str, object]]:
+    present = list(obj.metadata.finalizers)
+    # A test for null holds where there is no list yet; `-` needs one.
+    add = (
+        {"op": "add", "path": f"{_PATH}/-", "value": name} if present else {"op": "add", "path": _PATH, "value": [name]}
+    )
+    return (_same_object(obj), {"op": "test", "path": _PATH, "value": present or None}, add)
+
+
+def _removal(obj: Resource, name: str) -> Sequence[Mapping[str, object]]:
+    place = f"{_PATH}/{obj.metadata.finalizers.index(name)}"
+    return (_same_object(obj), {"op": "test", "path": place, "value": name}, {"op": "remove", "path": place})
+
+
+def _same_object(obj: Resource) -> Mapping[str, object]:
+    return {"op": "test", "path": "/metadata/uid", "value": obj.metadata.uid}

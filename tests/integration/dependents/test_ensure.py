@@ -1,0 +1,82 @@
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from kcr.api.core import ConfigMap, Pod
+from kcr.client import Client
+from kcr.dependents import create_or_patch
+from kcr.embedded import EmbeddedCluster
+from kcr.errors import AlreadyExistsError, ConflictError, NotFoundError
+from kcr.testing import FaultyTransport, build
+
+pytestmark = pytest.mark.virtual
+
+SEED = build.config_map("settings", uid="", resource_version="")
+
+
+async def ensure(client: Client, **data: str) -> tuple[str, Mapping[str, str]]:
+    ensured = await create_or_patch(client, SEED, lambda found: replace(found, data={**found.data, **data}))
+    return ensured.deed, ensured.object.data
+
+
+async def test_object_is_created_then_updated_then_left_alone(cluster: EmbeddedCluster) -> None:  # EX-39
+    faults = FaultyTransport(cluster.transport)
+    client = Client(faults)
+    assert await ensure(client, a="1") == ("created", {"a": "1"})
+    assert await ensure(client, b="2") == ("updated", {"a": "1", "b": "2"})
+    faults.calls.clear()
+    assert await ensure(client, b="2") == ("unchanged", {"a": "1", "b": "2"})
+    assert [call.verb for call in faults.calls] == ["get"]
+
+
+async def test_fields_the_type_does_not_know_are_kept(cluster: EmbeddedCluster) -> None:  # EX-39
+    whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
+    managed = {"metadata": {"labels": {"others": "keep"}, "annotations": {"x": "y"}}}
+    made = await cluster.client.create_manifest(ConfigMap, whole, "default")
+    await cluster.client.merge_patch(ConfigMap, made.key, managed)
+    await ensure(cluster.client, a="2")
+    found = await cluster.client.get(ConfigMap, "settings", "default")
+    assert (found.metadata.labels, found.metadata.annotations) == ({"others": "keep"}, {"x": "y"})
+
+
+async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  # EX-39
+    pod = await cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    seed = replace(pod, status=type(pod.status)())
+
+    async def ensure_pod(phase: str, **labels: str) -> tuple[str, Pod]:
+        def mutate(found: Pod) -> Pod:
+            metadata = replace(found.metadata, labels={**found.metadata.labels, **labels})
+            return replace(found, metadata=metadata, status=replace(found.status, phase=phase))
+
+        ensured = await create_or_patch(cluster.client, seed, mutate)
+        return ensured.deed, await cluster.client.get(Pod, "p", "default")
+
+    deed, found = await ensure_pod("Running")
+    assert (deed, found.status.phase) == ("updatedStatusOnly", "Running")
+    deed, found = await ensure_pod("Succeeded", a="b")
+    assert (deed, found.status.phase, found.metadata.labels) == ("updatedStatus", "Succeeded", {"a": "b"})
+    deed, found = await ensure_pod("Succeeded", a="b")
+    assert deed == "unchanged"
+
+
+async def test_object_keeps_its_name(cluster: EmbeddedCluster) -> None:  # EX-39
+    other = build.config_map("other")
+    with pytest.raises(ValueError, match="configmaps default/settings: mutated into default/other"):
+        await create_or_patch(cluster.client, SEED, lambda _: other)
+
+
+async def test_change_in_between_is_a_conflict(cluster: EmbeddedCluster) -> None:  # EX-39
+    await ensure(cluster.client, a="1")
+    faults = FaultyTransport(cluster.transport)
+    faults.on("patch").fail(ConflictError)
+    with pytest.raises(ConflictError):
+        await ensure(Client(faults), a="2")
+
+
+async def test_creation_in_between_is_told(cluster: EmbeddedCluster) -> None:  # EX-39
+    await ensure(cluster.client, a="1")
+    faults = FaultyTransport(cluster.transport)
+    faults.on("get").fail(NotFoundError)
+    with pytest.raises(AlreadyExistsError):
+        await ensure(Client(faults), a="2")
