@@ -2,12 +2,74 @@
 
 Mark a test with `pytest.mark.virtual` and it runs on a `VirtualLoop`: time jumps to the next timer whenever
 nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `clock` is
-that test's `VirtualClock`, and `cluster` an `EmbeddedCluster` whose node only simulates its pods.
+that test's `VirtualClock`, and `cluster` an `EmbeddedCluster` whose node only simulates its pods. At the end of a
+test no task may be left, and no object in a store may have been changed.
+
+Three heights to test at:
+
+- a reconciler by itself: `FakeManager` and `FakeInformer`; the test says what the stores hold, `build` makes
+  objects in few words, `FakeRecorder` keeps the events;
+- what stands on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
+- a whole controller on the fixture `cluster`, with `FaultyTransport` and `CrashingTransport` in between for what
+  goes wrong, and `PodScript` for pods that do as the test says.
+
+`eventually` and `consistently` wait on whatever loop the test runs, so such a test can run on a real API server as
+well: the fixture `apiserver` is a kube-apiserver where `KUBEBUILDER_ASSETS` names one, else the embedded one.
 """
 
-from kcr.testing.clock import VirtualClock
-from kcr.testing.crash import CrashingTransport
-from kcr.testing.loop import StallError, VirtualLoop
-from kcr.testing.waiting import eventually
+import importlib
+from typing import TYPE_CHECKING
 
-__all__ = ["CrashingTransport", "StallError", "VirtualClock", "VirtualLoop", "eventually"]
+from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import StallError, VirtualLoop
+from kcr.testing.waiting import consistently, eventually
+
+if TYPE_CHECKING:
+    from kcr.testing import build
+    from kcr.testing.crash import CrashingTransport
+    from kcr.testing.fakes import FakeInformer, FakeManager
+    from kcr.testing.faults import FaultyTransport
+    from kcr.testing.mutation import MutatedError, unchanged_stores
+    from kcr.testing.pods import PodScript
+    from kcr.testing.recorder import FakeRecorder
+    from kcr.testing.source import FakeSource
+
+__all__ = [
+    "CrashingTransport",
+    "FakeInformer",
+    "FakeManager",
+    "FakeRecorder",
+    "FakeSource",
+    "FaultyTransport",
+    "MutatedError",
+    "PodScript",
+    "StallError",
+    "VirtualClock",
+    "VirtualLoop",
+    "build",
+    "consistently",
+    "eventually",
+    "unchanged_stores",
+]
+
+# Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
+_HOMES = {
+    "CrashingTransport": "crash",
+    "FakeInformer": "fakes",
+    "FakeManager": "fakes",
+    "FakeRecorder": "recorder",
+    "FakeSource": "source",
+    "FaultyTransport": "faults",
+    "MutatedError": "mutation",
+    "PodScript": "pods",
+    "unchanged_stores": "mutation",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "build":
+        return importlib.import_module("kcr.testing.build")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
+    return value

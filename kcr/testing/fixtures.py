@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 @pytest_asyncio.fixture
 async def clock() -> AsyncIterator[VirtualClock]:
-    """Give the virtual clock of the test; at the end no task may be left."""
+    """Give the virtual clock of the test; at the end no task may be left, and no stored object changed."""
+    from kcr.testing.mutation import unchanged_stores  # noqa: PLC0415  # brings the HTTP client
+
     clock = VirtualClock()
-    yield clock
+    with unchanged_stores():
+        yield clock
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualLoop) and not loop.stalled:
         await clock.settle()

@@ -41,3 +41,23 @@ async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
             name = getattr(check, "__name__", repr(check))
             raise AssertionError(f"{name}: not fulfilled after {seconds} s: {last}") from failure
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def consistently(check: Callable[[], Any], *, seconds: float = 5) -> None:
+    """Poll for so many seconds of the loop's time, and see that `check` gives something true every time.
+
+    It may be a coroutine function. What it raises is raised at once.
+
+    Raises:
+        AssertionError: It gave something false; the message says when.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while (passed := loop.time() - began) <= seconds:
+        answer = check()
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if not answer:
+            name = getattr(check, "__name__", repr(check))
+            raise AssertionError(f"{name}: no longer fulfilled after {passed:.3g} s: {answer!r}")
+        await asyncio.sleep(POLL_SECONDS)

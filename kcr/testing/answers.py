@@ -1,0 +1,60 @@
+"""Answers that a test makes up, in the form a transport gives them."""
+
+from collections.abc import AsyncIterator, Mapping
+
+from kcr.embedded.answers import RefusedError
+from kcr.errors import ApiError
+
+# The code and the reason with which servers answer.
+_SPOKEN: Mapping[str, tuple[int, str]] = {
+    "BadRequestError": (400, "BadRequest"),
+    "UnauthorizedError": (401, "Unauthorized"),
+    "ForbiddenError": (403, "Forbidden"),
+    "NotFoundError": (404, "NotFound"),
+    "AlreadyExistsError": (409, "AlreadyExists"),
+    "ConflictError": (409, "Conflict"),
+    "GoneError": (410, "Expired"),
+    "InvalidError": (422, "Invalid"),
+    "TooManyRequestsError": (429, "TooManyRequests"),
+    "ServerError": (500, "InternalError"),
+}
+
+
+class MadeUp:
+    """An answer whose whole body is known."""
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        self.status = status
+        self.headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self._body = body
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        return self._body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line."""
+        for line in self._body.splitlines():
+            yield line
+
+
+def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> ApiError:
+    """Return an error as servers give it; one that is made already stays as it is."""
+    if isinstance(error, ApiError):
+        return error
+    code, reason = _SPOKEN[error.__name__]
+    return error(code, reason, "a fault, as the test asked", retry_after_seconds=retry_after_seconds)
+
+
+def refusal(error: ApiError) -> MadeUp:
+    """Return the answer that a client takes for this error."""
+    causes = [cause._asdict() for cause in error.causes]
+    answer = RefusedError(
+        error.code,
+        error.reason,
+        error.message,
+        details={"causes": causes} if causes else None,
+        retry_after_seconds=round(error.retry_after_seconds),
+    ).answer()
+    assert isinstance(answer.body, bytes)
+    return MadeUp(answer.status, answer.body, answer.headers)

@@ -1,0 +1,259 @@
+"""What goes wrong between a controller and its server, at the request a test names.
+
+```python
+faults = FaultyTransport(cluster.transport)
+faults.on("create", Pod, nth=3).fail(ConflictError)
+faults.on("patch", Job, chance=0.1).lose_reply()
+faults.on("list").fail(TooManyRequestsError, retry_after_seconds=5)
+faults.on("watch", Pod, nth=1).freeze(after=2)
+manager = Manager(Client(faults), clock=clock)
+```
+
+It is one more layer of the wire, as `CrashingTransport` is, and they go on top of each other: this one stands for
+the network and the server, that one for the process that dies.
+"""
+
+import asyncio
+import random as randomness
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Literal, NamedTuple
+from urllib.parse import unquote
+
+from kcr.api.meta import Resource
+from kcr.client import Request, Response, Transport
+from kcr.errors import ApiError, TransportError
+from kcr.testing.answers import made, refusal
+
+Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
+
+_VERBS: Mapping[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Call(NamedTuple):
+    """A request, as what it asks for.
+
+    Attributes:
+        verb: What is to be done.
+        resource: Group, version and plural; all empty for what is no resource.
+        name: The object's name, empty for a collection.
+        subresource: Such as `status`.
+    """
+
+    verb: Verb
+    resource: tuple[str, str, str] = ("", "", "")
+    name: str = ""
+    subresource: str = ""
+
+
+class _Fail(NamedTuple):
+    error: ApiError
+
+
+class _Delay(NamedTuple):
+    seconds: float
+
+
+class _LoseRequest(NamedTuple):
+    pass
+
+
+class _LoseReply(NamedTuple):
+    pass
+
+
+class _Freeze(NamedTuple):
+    after: int
+
+
+class _Cut(NamedTuple):
+    after: int
+
+
+class _Repeat(NamedTuple):
+    pass
+
+
+_Fault = _Fail | _Delay | _LoseRequest | _LoseReply | _Freeze | _Cut | _Repeat
+
+
+class Rule:
+    """Which requests are meant; what happens to them is said by one of the methods.
+
+    Attributes:
+        met: How many requests it has been applied to.
+    """
+
+    def __init__(self, verb: str, kind: type[Resource] | None, nth: int, chance: float, name: str) -> None:
+        self.met = 0
+        self.fault: _Fault | None = None
+        self._verb = verb
+        self._resource = kind and (kind.resource.group, kind.resource.version, kind.resource.plural)
+        self._nth = nth
+        self._chance = chance
+        self._name = name
+        self._matched = 0
+
+    def fail(self, error: type[ApiError] | ApiError, *, retry_after_seconds: float = 0.0) -> None:
+        """Answer with an error; the request does not reach the server."""
+        self.fault = _Fail(made(error, retry_after_seconds))
+
+    def delay(self, seconds: float) -> None:
+        """Let the request wait before it reaches the server."""
+        self.fault = _Delay(seconds)
+
+    def lose_request(self) -> None:
+        """Let the request be lost before it reaches the server: a TransportError, and nothing has happened."""
+        self.fault = _LoseRequest()
+
+    def lose_reply(self) -> None:
+        """Let the answer be lost: a TransportError, and the write has happened."""
+        self.fault = _LoseReply()
+
+    def freeze(self, *, after: int = 0) -> None:
+        """Let a watch fall silent after so many lines, until its reader gives it up."""
+        self.fault = _Freeze(after)
+
+    def cut(self, *, after: int = 0) -> None:
+        """Break a watch's connection after so many lines."""
+        self.fault = _Cut(after)
+
+    def repeat(self) -> None:
+        """Let each line of a watch come twice."""
+        self.fault = _Repeat()
+
+    def takes(self, call: Call, random: randomness.Random) -> bool:
+        """Return whether this request is meant; each is asked about once."""
+        if self._verb not in ("", call.verb) or self._name not in ("", call.name):
+            return False
+        if self._resource not in (None, call.resource):
+            return False
+        self._matched += 1
+        taken = self._nth in (0, self._matched) and (self._chance >= 1.0 or random.random() < self._chance)
+        self.met += taken
+        return taken
+
+
+class FaultyTransport:
+    """Passes requests on, but for those that a rule is about.
+
+    Attributes:
+        calls: Every request, in order, whatever became of it.
+    """
+
+    def __init__(self, inner: Transport, *, random: randomness.Random | None = None) -> None:
+        """Make a transport.
+
+        Args:
+            inner: The way to the server.
+            random: Decides about rules with a chance.
+        """
+        self.calls: list[Call] = []
+        self._inner = inner
+        self._random = random or randomness.Random(0)
+        self._rules: list[Rule] = []
+
+    def on(
+        self,
+        verb: Verb | Literal[""] = "",
+        kind: type[Resource] | None = None,
+        *,
+        nth: int = 0,
+        chance: float = 1.0,
+        name: str = "",
+    ) -> Rule:
+        """Return a new rule about requests of a verb, a kind and a name; each left out means all.
+
+        Args:
+            verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
+            kind: The type of the objects.
+            nth: Only the n-th such request from now on; 0 for every one.
+            chance: With which probability it is meant.
+            name: The object's name. Creations have none before they are answered.
+        """
+        rule = Rule(verb, kind, nth, chance, name)
+        self._rules.append(rule)
+        return rule
+
+    def heal(self) -> None:
+        """Drop all rules. Watches that are frozen stay so until their reader gives them up."""
+        self._rules.clear()
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        """Send one request."""
+        return self._send(request)
+
+    @asynccontextmanager
+    async def _send(self, request: Request) -> AsyncIterator[Response]:
+        call = call_of(request)
+        self.calls.append(call)
+        faults = [rule.fault for rule in self._rules if rule.takes(call, self._random)]
+        for fault in faults:
+            match fault:
+                case _Delay(seconds):
+                    await asyncio.sleep(seconds)
+                case _LoseRequest():
+                    raise TransportError(f"{request.method} {request.target}: the request was lost")
+                case _Fail(error):
+                    yield refusal(error)
+                    return
+        async with self._inner.send(request) as response:
+            reply = response
+            for fault in faults:
+                match fault:
+                    case _LoseReply():
+                        raise TransportError(f"{request.method} {request.target}: the reply was lost")
+                    case _Freeze() | _Cut() | _Repeat():
+                        reply = _Disturbed(reply, request, fault)
+            yield reply
+
+
+class _Disturbed:
+    """An answer whose lines do not come as they should."""
+
+    def __init__(self, inner: Response, request: Request, fault: _Freeze | _Cut | _Repeat) -> None:
+        self.status = inner.status
+        self.headers = inner.headers
+        self._inner = inner
+        self._request = request
+        self._fault = fault
+
+    async def read(self) -> bytes:
+        return await self._inner.read()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        left = None if isinstance(self._fault, _Repeat) else self._fault.after
+        if left == 0:
+            await self._end()
+        async for line in self._inner.lines():
+            yield line
+            if left is None:
+                yield line
+                continue
+            left -= 1
+            if left == 0:
+                await self._end()
+
+    async def _end(self) -> None:
+        if isinstance(self._fault, _Freeze):
+            # As over HTTP: a reader that names the silence it bears is told when it has lasted so long.
+            idle = self._request.idle_seconds
+            await (asyncio.get_running_loop().create_future() if idle is None else asyncio.sleep(idle))
+        raise TransportError(f"{self._request.method} {self._request.target}: the connection was cut")
+
+
+def call_of(request: Request) -> Call:
+    """Return what a request asks for."""
+    path, _, query = request.target.partition("?")
+    steps = [unquote(step) for step in path.removeprefix("/").split("/")]
+    if steps[0] == "api" and len(steps) > 2:
+        group, version, *rest = "", *steps[1:]
+    elif steps[0] == "apis" and len(steps) > 3:
+        group, version, *rest = steps[1:]
+    else:
+        return Call(_VERBS.get(request.method, "get"))
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+        rest = rest[2:]
+    plural, name, subresource = (*rest, "", "")[:3]
+    reading: Verb = "get" if name else "watch" if "watch=" in query else "list"
+    return Call(_VERBS.get(request.method, reading), (group, version, plural), name, subresource)

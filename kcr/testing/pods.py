@@ -1,0 +1,136 @@
+"""Pods driven by script: the test is scheduler and kubelet (TK-9).
+
+```python
+async with EmbeddedCluster(clock=clock, runtime=None) as cluster:
+    pods = PodScript(cluster.client, clock)
+    ...
+    await pods.succeed(index=2)
+    await pods.fail(exit_code=42)
+    await pods.evict("pi-x7k2p")
+```
+
+For a cluster without a node of its own (`runtime=None`), or one that runs no kubelets at all, as a bare
+kube-apiserver. Where only the outcome matters, `EmbeddedCluster(on_run=…)` is shorter.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kcr.api.core import Pod
+from kcr.api.meta import whole_seconds
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.errors import NotFoundError
+
+NODE = "node-1"
+INDEX = "batch.kubernetes.io/job-completion-index"
+# What a container ends with that SIGTERM ends.
+TERMINATED = 143
+
+
+class PodScript:
+    """Moves pods of one namespace through their phases.
+
+    Each method is about one pod: the named one, or the one with a completion index, or else the oldest that
+    has not ended. Each raises AssertionError when there is none, and returns the pod as it is then.
+    """
+
+    def __init__(self, client: Client, clock: Clock, *, namespace: str = "default") -> None:
+        self._client = client
+        self._clock = clock
+        self._namespace = namespace
+
+    async def run(self, name: str = "", *, index: int | None = None, ready: bool = True) -> Pod:
+        """Let a pod be scheduled and run."""
+        pod = await self._scheduled(await self._pick(name, index))
+        running = {"running": {"startedAt": self._now()}}
+        condition = self._condition("Ready", "True" if ready else "False")
+        return await self._report(pod, "Running", running, condition, ready=ready)
+
+    async def succeed(self, name: str = "", *, index: int | None = None) -> Pod:
+        """Let all containers of a pod end well."""
+        return await self._end(await self._pick(name, index), 0)
+
+    async def fail(self, name: str = "", *, index: int | None = None, exit_code: int = 1) -> Pod:
+        """Let a pod fail: all its containers end with this code."""
+        return await self._end(await self._pick(name, index), exit_code)
+
+    async def evict(self, name: str = "", *, index: int | None = None) -> Pod:
+        """Let a pod be evicted: it is told to go, its containers end, and it is gone if nothing holds it."""
+        pod = await self._pick(name, index)
+        disrupted = self._condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
+        await self._patch(pod, {"status": {"conditions": [disrupted]}}, "status")
+        return await self._die(pod)
+
+    async def lose(self, name: str = "", *, index: int | None = None) -> Pod:
+        """Let a pod's node be lost: it is told to go, and nobody is there to end it."""
+        pod = await self._scheduled(await self._pick(name, index))
+        words = "Taint manager: deleting due to NoExecute taint"
+        disrupted = self._condition("DisruptionTarget", "True", "DeletionByTaintManager", words)
+        await self._patch(pod, {"status": {"conditions": [disrupted]}}, "status")
+        await self._client.delete(Pod, pod.key, uid=pod.metadata.uid)
+        return await self._client.get(Pod, pod.metadata.name, self._namespace)
+
+    async def _die(self, pod: Pod) -> Pod:
+        if not pod.spec.node_name:
+            await self._client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
+            return pod
+        await self._client.delete(Pod, pod.key, uid=pod.metadata.uid)
+        dead = await self._end(pod, TERMINATED)
+        try:
+            await self._client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
+        except NotFoundError:
+            return dead
+        return dead
+
+    async def _end(self, pod: Pod, exit_code: int) -> Pod:
+        pod = await self._scheduled(pod)
+        ended = {"exitCode": exit_code, "reason": "Error" if exit_code else "Completed", "finishedAt": self._now()}
+        phase = "Failed" if exit_code else "Succeeded"
+        return await self._report(pod, phase, {"terminated": ended}, self._condition("Ready", "False"), ready=False)
+
+    async def _pick(self, name: str, index: int | None) -> Pod:
+        pods = [pod for pod in await self._client.list(Pod, self._namespace) if _fits(pod, name, index)]
+        assert pods, f"no pod {name or (index if index is not None else '')} in {self._namespace} that has not ended"
+        return min(pods, key=lambda pod: (pod.metadata.creation_timestamp or self._clock.now(), pod.metadata.name))
+
+    async def _scheduled(self, pod: Pod) -> Pod:
+        if pod.spec.node_name:
+            return pod
+        target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.metadata.name}, "target": target}
+        path = Pod.resource.path(self._namespace, pod.metadata.name, "binding")
+        await self._client.request("POST", path, msgspec.json.encode(binding))
+        return await self._client.get(Pod, pod.metadata.name, self._namespace)
+
+    async def _report(
+        self, pod: Pod, phase: str, state: Mapping[str, Any], condition: Mapping[str, str], *, ready: bool
+    ) -> Pod:
+        containers = [
+            {"name": container.name, "image": container.image, "imageID": "", "ready": ready, "restartCount": 0}
+            | {"state": state}
+            for container in pod.spec.containers
+        ]
+        status = {"phase": phase, "conditions": [condition], "containerStatuses": containers}
+        return await self._patch(pod, {"status": status}, "status")
+
+    async def _patch(self, pod: Pod, patch: Mapping[str, Any], subresource: str) -> Pod:
+        # Strategic, so that conditions of others stay beside ours.
+        return await self._client.strategic_patch(Pod, pod.key, patch, subresource=subresource)
+
+    def _condition(self, kind: str, status: str, reason: str = "", message: str = "") -> Mapping[str, str]:
+        said = {"type": kind, "status": status, "lastTransitionTime": self._now()}
+        return said | ({"reason": reason, "message": message} if reason else {})
+
+    def _now(self) -> str:
+        return whole_seconds(self._clock.now()).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _fits(pod: Pod, name: str, index: int | None) -> bool:
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return False
+    if index is not None and pod.metadata.annotations.get(INDEX) != str(index):
+        return False
+    return name in ("", pod.metadata.name)

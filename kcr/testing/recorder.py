@@ -1,0 +1,44 @@
+"""Events, kept instead of written."""
+
+import asyncio
+from typing import NamedTuple
+
+from kcr.api.meta import Key, Resource
+from kcr.events import EventRecorder
+
+
+class Recorded(NamedTuple):
+    """One event as a controller recorded it."""
+
+    about: Key
+    type: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return type, reason and message, as `kubectl describe` has them."""
+        return f"{self.type} {self.reason} {self.message}"
+
+
+class FakeRecorder(EventRecorder):
+    """A recorder that keeps what is recorded: none is combined, dropped or written.
+
+    Attributes:
+        events: All events, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Recorded] = []
+        self.dropped = 0
+
+    def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
+        """Keep an event."""
+        self.events.append(Recorded(about.key, type, reason, message))
+
+    def find(self, reason: str, *, about: Key | None = None) -> list[Recorded]:
+        """Return the events of one reason, about one object or all."""
+        return [event for event in self.events if event.reason == reason and about in (None, event.about)]
+
+    async def run(self) -> None:
+        """Do nothing until cancelled."""
+        await asyncio.get_running_loop().create_future()

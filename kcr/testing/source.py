@@ -1,0 +1,194 @@
+"""A server of one kind, for tests of what stands on list and watch: the test says what is there, and what is told.
+
+```python
+source = FakeSource(Website)
+informer = Informer(Client(source), Website)
+source.add(website("shop"))
+source.delete(shop, silent=True)     # a lost event: the watch says nothing
+source.reset()                       # the watch ends, and its version is too old to go on from: a relist
+source.fail_lists(ServerError, times=2)
+```
+
+It is a `Transport`, so the whole of client, reflector and informer is the real one. It knows lists and watches
+of its one kind; WatchList is refused, as by a server that does not know it.
+
+Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/testing/fake_controller_source.go.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import parse_qs
+
+from msgspec.structs import replace
+
+from kcr.api import codec
+from kcr.api.codec import WatchEvent
+from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource
+from kcr.client import Request, Response
+from kcr.errors import ApiError, BadRequestError, GoneError, TransportError
+from kcr.testing.answers import MadeUp, made, refusal
+
+R = TypeVar("R", bound=Resource)
+
+# Versions as a server's that has been in use for a while.
+FIRST_VERSION = 1000
+# A watch that is so many events behind is ended, as by a server that will not wait.
+BEHIND = 100
+
+
+class _Change(NamedTuple):
+    version: int
+    line: bytes
+
+
+class FakeSource(Generic[R]):
+    """Objects of one kind, their versions, and the changes since the log was last flushed.
+
+    Attributes:
+        version: The highest version given out.
+        lists: How many lists were asked for.
+        watches: How many watches were asked for.
+    """
+
+    def __init__(self, kind: type[R], *objects: R) -> None:
+        self.version = FIRST_VERSION
+        self.lists = 0
+        self.watches = 0
+        self._kind = kind
+        self._objects: dict[Key, R] = {}
+        self._log: list[_Change] = []
+        # Changes up to this version are forgotten: a watch from before it is answered 410.
+        self._flushed = FIRST_VERSION
+        self._open: set[_Watch] = set()
+        self._refusals: list[ApiError] = []
+        for obj in objects:
+            self.add(obj)
+
+    @property
+    def objects(self) -> tuple[R, ...]:
+        """What is there, in no special order."""
+        return tuple(self._objects.values())
+
+    def add(self, obj: R, *, silent: bool = False) -> R:
+        """Let an object appear; a silent one is in lists, and no watch ever tells of it."""
+        return self._change("ADDED", obj, silent)
+
+    def modify(self, obj: R, *, silent: bool = False) -> R:
+        """Let an object change, by the whole of its new state."""
+        return self._change("MODIFIED", obj, silent)
+
+    def delete(self, obj: R, *, silent: bool = False) -> None:
+        """Let an object go."""
+        self._change("DELETED", obj, silent)
+
+    def bookmark(self) -> None:
+        """Tell all watches the present version."""
+        metadata = ObjectMeta(resource_version=str(self.version))
+        self._tell(_Change(self.version, _line("BOOKMARK", self._kind(metadata=metadata))))
+
+    def cut(self) -> None:
+        """Break the connections of all watches; they may go on where they were."""
+        for watch in self._open:
+            watch.put(None)
+
+    def reset(self) -> None:
+        """Break all watches and forget the log: whoever comes back with an old version is answered 410."""
+        self.version += 1
+        self._log.clear()
+        self._flushed = self.version
+        self.cut()
+
+    def fail_lists(self, error: type[ApiError] | ApiError, *, times: int = 1) -> None:
+        """Answer the next lists with an error."""
+        self._refusals += [made(error)] * times
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        """Answer one request."""
+        # On a network others get their turn here.
+        await asyncio.sleep(0)
+        path, _, text = request.target.partition("?")
+        query = {name: values[0] for name, values in parse_qs(text).items()}
+        if request.method != "GET" or path != self._kind.resource.path():
+            yield refusal(ApiError(405, "MethodNotAllowed", f"a fake source does no {request.method} of {path}"))
+        elif "watch" in query:
+            self.watches += 1
+            answer = self._watch(query)
+            try:
+                yield answer
+            finally:
+                if isinstance(answer, _Watch):
+                    self._open.discard(answer)
+        else:
+            self.lists += 1
+            yield self._list()
+
+    def _change(self, type: str, obj: R, silent: bool) -> R:  # noqa: A002  # the field's name
+        self.version += 1
+        metadata = obj.metadata
+        uid = metadata.uid or f"uid-{metadata.name}"
+        stored = replace(obj, metadata=replace(metadata, uid=uid, resource_version=str(self.version)))
+        if type == "DELETED":
+            self._objects.pop(obj.key, None)
+        else:
+            self._objects[obj.key] = stored
+        if not silent:
+            change = _Change(self.version, _line(type, stored))
+            self._log.append(change)
+            self._tell(change)
+        return stored
+
+    def _tell(self, change: _Change) -> None:
+        for watch in self._open:
+            watch.put(change.line)
+
+    def _list(self) -> MadeUp:
+        if self._refusals:
+            return refusal(self._refusals.pop(0))
+        page = _List(metadata=ListMeta(resource_version=str(self.version)), items=self.objects)
+        return MadeUp(200, codec.encode(page), {"Content-Type": "application/json"})
+
+    def _watch(self, query: Mapping[str, str]) -> "MadeUp | _Watch":
+        if "sendInitialEvents" in query:
+            return refusal(made(BadRequestError))
+        since = int(query.get("resourceVersion") or 0)
+        if since < self._flushed:
+            return refusal(made(GoneError))
+        watch = _Watch([change.line for change in self._log if change.version > since])
+        self._open.add(watch)
+        return watch
+
+
+class _List(Object):
+    metadata: ListMeta
+    # Without a default, so that an empty list is written.
+    items: tuple[Resource, ...]
+
+
+class _Watch:
+    """The answer to a watch: lines as they come."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self.status = 200
+        self.headers: Mapping[str, str] = {"content-type": "application/json"}
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        for line in lines:
+            self._lines.put_nowait(line)
+
+    def put(self, line: bytes | None) -> None:
+        """Add a line; None breaks the connection."""
+        self._lines.put_nowait(line if self._lines.qsize() < BEHIND else None)
+
+    async def read(self) -> bytes:
+        return b"\n".join([line async for line in self.lines()])
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        while (line := await self._lines.get()) is not None:
+            yield line
+        raise TransportError("watch: the connection was cut")
+
+
+def _line(type: str, obj: Resource) -> bytes:  # noqa: A002  # the field's name
+    return codec.encode(WatchEvent(type=type, object=obj))

@@ -1,0 +1,84 @@
+import pytest
+from msgspec.structs import replace
+
+from kcr.api.core import ConfigMap, Namespace
+from kcr.informer import Handler
+from kcr.testing import FakeInformer, FakeManager, build
+
+A, B = build.config_map("a", {"x": "1"}), build.config_map("b")
+
+
+class Notes(Handler[ConfigMap]):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_add(self, obj: ConfigMap, initial: bool) -> None:
+        self.heard.append(f"add {obj.metadata.name}{' initially' if initial else ''}")
+
+    def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
+        self.heard.append(f"update {new.metadata.name} {old.data} {new.data}")
+
+    def on_delete(self, obj: ConfigMap) -> None:
+        self.heard.append(f"delete {obj.metadata.name}")
+
+
+def test_handlers_hear_of_changes_before_the_call_returns() -> None:  # TK-5
+    informer, notes = FakeInformer(ConfigMap, A), Notes()
+    informer.add_handler(notes)
+    informer.add(B)
+    informer.modify(replace(A, data={"x": "2"}))
+    informer.delete(B)
+    assert notes.heard == ["add a initially", "add b", "update a {'x': '1'} {'x': '2'}", "delete b"]
+    assert [obj.data for obj in informer.store.list()] == [{"x": "2"}]
+
+
+def test_fake_informer_is_synced_until_the_test_says_otherwise() -> None:  # TK-5
+    informer = FakeInformer(ConfigMap)
+    assert informer.synced
+    informer.synced = False
+    assert not informer.store.synced
+
+
+def test_indexes_follow_a_fake_informer() -> None:  # TK-5
+    informer = FakeInformer(ConfigMap)
+    informer.store.add_index("data", lambda obj: obj.data.values())
+    added = informer.add(A)
+    assert informer.store.by_index("data", "1") == (added,)
+    informer.delete(A)
+    assert informer.store.by_index("data", "1") == ()
+
+
+def test_objects_get_what_a_server_gives_them() -> None:
+    informer = FakeInformer(ConfigMap)
+    first = informer.add(replace(A, metadata=replace(A.metadata, uid="", resource_version="")))
+    again = informer.modify(replace(first, data={}))
+    assert first.metadata.uid
+    assert again.metadata.uid == first.metadata.uid
+    assert int(again.metadata.resource_version) > int(first.metadata.resource_version)
+
+
+def test_name_that_comes_back_is_another_object() -> None:
+    informer, notes = FakeInformer(ConfigMap), Notes()
+    informer.add_handler(notes)
+    bare = replace(A, metadata=replace(A.metadata, uid="", resource_version=""))
+    informer.delete(informer.add(bare))
+    informer.add(bare)
+    assert notes.heard == ["add a", "delete a", "add a"]
+
+
+@pytest.mark.virtual
+async def test_manager_gives_one_fake_per_kind_and_component() -> None:
+    manager = FakeManager()
+    manager.informer(ConfigMap).add(A)
+    assert len(manager.store(ConfigMap)) == 1
+    assert len(manager.store(Namespace)) == 0
+    manager.recorder("x").event(A, "Normal", "Seen", "it")
+    assert [str(event) for event in manager.recorder("x").find("Seen", about=A.key)] == ["Normal Seen it"]  # EV-17
+    assert manager.recorder("y").events == []
+
+
+@pytest.mark.virtual
+async def test_writes_of_a_fake_manager_reach_a_server() -> None:
+    client = FakeManager().client
+    await client.create(replace(A, metadata=replace(A.metadata, uid="", resource_version="")))
+    assert (await client.get(ConfigMap, "a", "default")).data == {"x": "1"}

@@ -1,0 +1,167 @@
+import asyncio
+
+import pytest
+
+from kcr.api.core import ConfigMap, Namespace, Pod
+from kcr.api.meta import Key
+from kcr.client import Client, Request
+from kcr.embedded import EmbeddedCluster
+from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
+from kcr.testing import FaultyTransport, VirtualClock, build
+from kcr.testing.faults import Call, call_of
+
+pytestmark = pytest.mark.virtual
+
+
+def faulty(cluster: EmbeddedCluster) -> tuple[FaultyTransport, Client]:
+    faults = FaultyTransport(cluster.transport)
+    return faults, Client(faults)
+
+
+async def names(cluster: EmbeddedCluster) -> list[str]:
+    return sorted(found.metadata.name for found in await cluster.client.list(ConfigMap))
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "call"),
+    [
+        pytest.param("GET", "/api/v1/pods", Call("list", ("", "v1", "pods")), id="list-all"),
+        pytest.param("GET", "/api/v1/namespaces/a/pods?watch=true", Call("watch", ("", "v1", "pods")), id="watch"),
+        pytest.param(
+            "PATCH",
+            "/apis/batch/v1/namespaces/a/jobs/pi/status",
+            Call("patch", ("batch", "v1", "jobs"), "pi", "status"),
+            id="status",
+        ),
+        pytest.param("GET", "/api/v1/namespaces/a", Call("get", ("", "v1", "namespaces"), "a"), id="namespace"),
+        pytest.param(
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            Call("update", ("", "v1", "namespaces"), "a", "finalize"),
+            id="finalize",
+        ),
+        pytest.param("GET", "/version", Call("get"), id="no-resource"),
+        pytest.param("GET", "/apis/batch/v1", Call("get"), id="discovery"),
+    ],
+)
+async def test_request_is_known_by_what_it_asks_for(method: str, target: str, call: Call) -> None:  # TK-8
+    assert call_of(Request(method, target)) == call
+
+
+async def test_only_the_nth_creation_of_a_kind_fails(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    rule = faults.on("create", ConfigMap, nth=2)
+    rule.fail(ConflictError)
+    await client.create(Namespace(metadata=build.metadata("other", namespace="", uid="", resource_version="")))
+    for name in ("a", "b", "c"):
+        try:
+            await client.create(plain(name))
+        except ConflictError as error:
+            assert (name, error.code, error.reason) == ("b", 409, "Conflict")
+    assert rule.met == 1
+    assert await names(cluster) == ["a", "c"]
+
+
+@pytest.mark.parametrize("error", [ServerError, ApiError(418, "Teapot", "short and stout")], ids=str)
+async def test_failed_request_never_reaches_the_server(cluster: EmbeddedCluster, error: ApiError) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("create").fail(error)
+    with pytest.raises(ApiError):
+        await client.create(plain("a"))
+    faults.heal()
+    await client.create(plain("a"))
+
+
+async def test_refusal_with_a_time_to_wait_is_tried_again_then(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("get", Namespace, nth=1).fail(TooManyRequestsError, retry_after_seconds=7)
+    await client.get(Namespace, "default")
+    assert 7 <= asyncio.get_running_loop().time() < 8
+
+
+async def test_delayed_request_arrives_later(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("create", name="", kind=ConfigMap).delay(2)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client.create(plain("a")))
+        await asyncio.sleep(1.9)
+        assert await names(cluster) == []
+    assert await names(cluster) == ["a"]
+
+
+async def test_lost_reply_is_a_write_that_happened(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("create").lose_reply()
+    with pytest.raises(TransportError, match="the reply was lost"):
+        await client.create(plain("a"))
+    assert await names(cluster) == ["a"]
+
+
+async def test_lost_request_is_a_write_that_did_not(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("delete", name="a").lose_request()
+    await client.create(plain("a"))
+    with pytest.raises(TransportError, match="the request was lost"):
+        await client.delete(ConfigMap, Key("default", "a"))
+    assert await names(cluster) == ["a"]
+
+
+async def test_chance_is_drawn_for_each_request(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    rule = faults.on("list", Pod, chance=0.3)
+    rule.delay(0.1)
+    for _ in range(100):
+        await client.list(Pod)
+    assert 15 < rule.met < 45
+
+
+async def test_frozen_watch_is_given_up_after_its_silence(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    faults, client = faulty(cluster)  # TK-8
+    faults.on("watch", ConfigMap).freeze(after=1)
+    seen, ended = await follow(cluster, client)
+    assert seen == ["a"]
+    assert 91 <= ended < 92  # a second later the first line came, and 90 seconds nothing
+
+
+async def test_cut_watch_ends_at_the_line_asked_for(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("watch", ConfigMap).cut(after=2)
+    seen, ended = await follow(cluster, client)
+    assert seen == ["a", "b"]
+    assert ended < 5
+
+
+async def test_repeated_watch_tells_everything_twice(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("watch", ConfigMap).repeat()
+    faults.on("watch", ConfigMap).cut(after=6)
+    seen, _ = await follow(cluster, client)
+    assert seen == ["a", "a", "b", "b", "c", "c"]
+
+
+async def follow(cluster: EmbeddedCluster, client: Client) -> tuple[list[str], float]:
+    """What a watch sees of three creations, and when it breaks off."""
+    seen: list[str] = []
+    now = (await cluster.client.list_page(ConfigMap))[0].resource_version
+
+    async def read() -> None:
+        async with client.watch(ConfigMap, resource_version=now, timeout_seconds=3600) as events:
+            async for event in events:
+                seen.append(event.object.metadata.name)
+
+    async with asyncio.TaskGroup() as group:
+        watch = group.create_task(_until_cut(read()))
+        await asyncio.sleep(1)
+        for name in ("a", "b", "c"):
+            await cluster.client.create(plain(name))
+    return seen, watch.result()
+
+
+async def _until_cut(reading: object) -> float:
+    with pytest.raises(TransportError):
+        await reading  # type: ignore[misc]  # a coroutine
+    return asyncio.get_running_loop().time()
+
+
+def plain(name: str) -> ConfigMap:
+    return build.config_map(name, uid="", resource_version="", creation_timestamp=None)
