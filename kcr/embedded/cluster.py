@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
+from kcr.embedded.census import Census
 from kcr.embedded.gc import GarbageCollector
+from kcr.embedded.kinds import KINDS
 from kcr.embedded.namespaces import NamespaceController
 from kcr.embedded.node import Node
 from kcr.embedded.node.outcome import OnRun
@@ -74,8 +76,14 @@ class EmbeddedCluster:
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(self._stop)
         if self._gc:
-            self._tasks.append(group.create_task(GarbageCollector(self.server.registry).run(), name="gc"))
-            self._tasks.append(group.create_task(NamespaceController(self.server.registry).run(), name="namespaces"))
+            census = Census(self.client, [kind.type for kind in KINDS])
+            collector = GarbageCollector(self.client, census)
+            namespaces = NamespaceController(self.client, census, self._clock)
+            self._tasks += [
+                group.create_task(census.run(), name="census"),
+                group.create_task(collector.run(), name="gc"),
+                group.create_task(namespaces.run(), name="namespaces"),
+            ]
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))
         return self

@@ -1,7 +1,7 @@
 """The garbage collector: objects go when the owners they name are gone.
 
-It follows the storage itself, so there is nothing to poll and nothing it could miss; its deletes are those
-of any client, and come a moment after the change that called for them.
+A client like any other. The census says which objects may have to go; each is read again before anything is
+done to it, and what is written holds only for what was read.
 
 Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem,
 processDeletingDependentsItem, attemptToOrphanWorker.
@@ -9,84 +9,67 @@ processDeletingDependentsItem, attemptToOrphanWorker.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from typing import Literal
 
-from kcr.api.meta import OwnerReference
-from kcr.embedded.answers import RefusedError
-from kcr.embedded.deletion import DeleteOptions, delete
-from kcr.embedded.kinds import KINDS, Kind
-from kcr.embedded.registry import Registry
-from kcr.embedded.storage import Change, Record
-from kcr.embedded.strategy import Manifest
+from kcr.api import codec
+from kcr.api.meta import Key, ObjectMeta, OwnerReference, Resource
+from kcr.client import Client
+from kcr.embedded.census import Census, Place
+from kcr.embedded.pending import Pending
+from kcr.errors import ApiError, ConflictError, NotFoundError, TransportError
 
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
-# Thousands of dependents do not hold up everybody else.
-_AT_ONCE = 50
+_PAUSE_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
+
+OwnerState = Literal["solid", "waiting", "dangling"]
 
 
 class GarbageCollector:
     """Follows the owner references of all objects. `run` does the work until it is cancelled."""
 
-    def __init__(self, registry: Registry, kinds: Iterable[Kind] = KINDS) -> None:
-        self._registry = registry
-        self._kinds = {(kind.type.api_version, kind.type.kind): kind for kind in kinds}
+    def __init__(self, client: Client, census: Census) -> None:
+        self._client = client
+        self._census = census
         # The dependents of every owner that is named, by the owner's uid; empty sets are removed.
-        self._dependents: dict[str, dict[tuple[Kind, str], None]] = {}
+        self._dependents: dict[str, dict[Place, None]] = {}
         # Every object that exists, by uid.
-        self._objects: dict[str, tuple[Kind, str]] = {}
-        # Objects to look at, each at most once; a dict for its order.
-        self._work: dict[tuple[Kind, str], None] = {}
-        self._waker: asyncio.Future[None] | None = None
+        self._places: dict[str, Place] = {}
+        self._pending: Pending[Place] = Pending()
+        census.listeners.append(self._on_change)
 
     async def run(self) -> None:
         """Collect until cancelled."""
-        tables = [self._registry.storage.table(kind) for kind in self._kinds.values()]
-        for table in tables:
-            for record in table.select():
-                self._on_change(Change(record.revision, None, record))
-            table.subscribers[self._on_change] = None
-        try:
-            while True:
-                await self._wait()
-                # What this round calls for comes in the next one: a chain of owners goes link by link.
-                work, self._work = tuple(self._work), {}
-                for place, (kind, key) in enumerate(work):
-                    if place % _AT_ONCE == _AT_ONCE - 1:
-                        await asyncio.sleep(0)
-                    self._attend(kind, key)
-        finally:
-            for table in tables:
-                table.subscribers.pop(self._on_change, None)
+        await self._census.wait_complete()
+        while True:
+            place = await self._pending.next()
+            try:
+                await self._attend(place)
+            except NotFoundError:
+                continue  # gone in the meantime, which will be told
+            except ConflictError:
+                self._pending.add(place)  # no longer what it was: judge it anew
+            except (ApiError, TransportError) as error:
+                _log.warning("%s: %s", place, error)
+                self._pending.add(place)
+                await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _wait(self) -> None:
-        # Also with work at hand: others get their turn between two rounds.
-        await asyncio.sleep(0)
-        while not self._work:
-            self._waker = asyncio.get_running_loop().create_future()
-            await self._waker
-
-    def _on_change(self, change: Change) -> None:
-        record, old, new = change.record, change.old, change.new
-        place = (record.kind, record.key)
-        before = old.metadata.owner_references if old is not None else ()
-        after = new.metadata.owner_references if new is not None else ()
+    def _on_change(self, place: Place, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
+        before, after = old.owner_references if old else (), new.owner_references if new else ()
         if before != after:
             self._reindex(place, before, after)
-        if new is None:
-            self._objects.pop(record.metadata.uid, None)
-            self._look_at(self._dependents.get(record.metadata.uid, ()))
+        if new is not None:
+            self._places[new.uid] = place
+            if (after and before != after) or new.deletion_timestamp is not None:
+                self._pending.add(place)
+        elif old is not None:
+            self._places.pop(old.uid, None)
+            self._pending.add(*self._dependents.get(old.uid, ()))
             # An owner that waits for this one may go now.
-            self._look_at(self._places(before))
-        else:
-            self._objects[record.metadata.uid] = place
-            if (after and before != after) or new.metadata.deletion_timestamp is not None:
-                self._look_at((place,))
+            self._pending.add(*self._owners(before))
 
-    def _reindex(
-        self, place: tuple[Kind, str], before: tuple[OwnerReference, ...], after: tuple[OwnerReference, ...]
-    ) -> None:
+    def _reindex(self, place: Place, before: tuple[OwnerReference, ...], after: tuple[OwnerReference, ...]) -> None:
         for reference in before:
             dependents = self._dependents.get(reference.uid, {})
             dependents.pop(place, None)
@@ -94,108 +77,100 @@ class GarbageCollector:
                 self._dependents.pop(reference.uid, None)
         for reference in after:
             self._dependents.setdefault(reference.uid, {})[place] = None
-        self._look_at(self._places(before))
+        self._pending.add(*self._owners(before))
 
-    def _places(self, references: tuple[OwnerReference, ...]) -> list[tuple[Kind, str]]:
-        return [self._objects[reference.uid] for reference in references if reference.uid in self._objects]
+    def _owners(self, references: tuple[OwnerReference, ...]) -> list[Place]:
+        return [self._places[reference.uid] for reference in references if reference.uid in self._places]
 
-    def _look_at(self, places: Iterable[tuple[Kind, str]]) -> None:
-        self._work.update(dict.fromkeys(places))
-        if self._work and self._waker is not None and not self._waker.done():
-            self._waker.set_result(None)
+    async def _attend(self, place: Place) -> None:
+        metadata = await self._read(place)
+        if metadata.deletion_timestamp is not None:
+            await self._attend_terminating(place, metadata)
+        elif metadata.owner_references:
+            await self._attend_dependent(place, metadata)
 
-    def _attend(self, kind: Kind, key: str) -> None:
-        record = self._registry.storage.table(kind).records.get(key)
-        if record is None:
-            return
-        try:
-            if record.metadata.deletion_timestamp is not None:
-                self._attend_terminating(record)
-            elif record.metadata.owner_references:
-                self._attend_dependent(record)
-        except RefusedError as refused:
-            _log.warning("%s %s: %s", kind.type.display, key, refused.message)
+    async def _read(self, place: Place) -> ObjectMeta:
+        return (await self._client.get(place.type, place.key.name, place.key.namespace)).metadata
 
-    def _attend_terminating(self, record: Record) -> None:
-        finalizers = record.metadata.finalizers
-        if _ORPHAN in finalizers:
-            for dependent in self._dependents_of(record):
-                self._drop_references(dependent, {record.metadata.uid})
-            self._drop_finalizer(record, _ORPHAN)
-        elif _FOREGROUND in finalizers:
-            dependents = self._dependents_of(record)
-            for dependent in dependents:
-                if dependent.metadata.deletion_timestamp is None:
-                    self._look_at(((dependent.kind, dependent.key),))
-            if not any(self._blocks(dependent, record) for dependent in dependents):
-                self._drop_finalizer(record, _FOREGROUND)
+    async def _attend_terminating(self, place: Place, owner: ObjectMeta) -> None:
+        if _ORPHAN in owner.finalizers:
+            for dependent, _ in self._dependents_of(place, owner):
+                await self._drop_references(dependent, await self._read(dependent), {owner.uid})
+            await self._drop_finalizer(place, owner, _ORPHAN)
+        elif _FOREGROUND in owner.finalizers:
+            dependents = self._dependents_of(place, owner)
+            self._pending.add(*(one for one, metadata in dependents if metadata.deletion_timestamp is None))
+            if not any(self._blocks(one, metadata, owner) for one, metadata in dependents):
+                await self._drop_finalizer(place, owner, _FOREGROUND)
 
-    def _attend_dependent(self, record: Record) -> None:
+    async def _attend_dependent(self, place: Place, metadata: ObjectMeta) -> None:
         """Delete an object all of whose owners are gone; strip the references to some of them."""
-        solid, waiting, dangling = 0, set[str](), set[str]()
-        for reference in record.metadata.owner_references:
-            match self._state_of(record, reference):
-                case "dangling":
-                    dangling.add(reference.uid)
-                case "waiting":
-                    waiting.add(reference.uid)
-                case _:
-                    solid += 1
-        if solid:
-            if dangling or waiting:
-                self._drop_references(record, dangling | waiting)
+        states = {one.uid: await self._state_of(metadata, one) for one in metadata.owner_references}
+        lost = {uid for uid, state in states.items() if state != "solid"}
+        if len(lost) < len(states):
+            if lost:
+                await self._drop_references(place, metadata, lost)
             return
         policy = "Background"
-        if waiting and self._dependents.get(record.metadata.uid):
+        if "waiting" in states.values() and self._dependents.get(metadata.uid):
             policy = "Foreground"
-        elif _ORPHAN in record.metadata.finalizers:
+        elif _ORPHAN in metadata.finalizers:
             policy = "Orphan"
-        elif _FOREGROUND in record.metadata.finalizers:
+        elif _FOREGROUND in metadata.finalizers:
             policy = "Foreground"
-        delete(self._registry, record, DeleteOptions(policy=policy, uid=record.metadata.uid))
+        await self._delete(place, metadata, policy)
 
-    def _state_of(self, record: Record, reference: OwnerReference) -> str:
-        kind = self._kinds.get((reference.api_version, reference.kind))
+    async def _state_of(self, dependent: ObjectMeta, reference: OwnerReference) -> OwnerState:
+        kind = self._census.types.get((reference.api_version, reference.kind))
         if kind is None:
             return "solid"  # of a kind nobody serves: nothing is known, so nothing is done
-        if kind.type.namespaced and not record.metadata.namespace:
+        if kind.resource.namespaced and not dependent.namespace:
             return "solid"  # a reference that makes no sense is left alone
-        namespace = record.metadata.namespace if kind.type.namespaced else ""
-        owner = self._registry.storage.get(kind, namespace, reference.name)
-        if owner is None or owner.metadata.uid != reference.uid:
+        owner = await self._owner(kind, dependent.namespace, reference)
+        if owner is None or owner.uid != reference.uid:
             return "dangling"
-        terminating = owner.metadata.deletion_timestamp is not None and _FOREGROUND in owner.metadata.finalizers
-        return "waiting" if terminating else "solid"
+        return "waiting" if owner.deletion_timestamp is not None and _FOREGROUND in owner.finalizers else "solid"
 
-    def _dependents_of(self, record: Record) -> list[Record]:
-        storage = self._registry.storage
-        places = self._dependents.get(record.metadata.uid, ())
-        found = (
-            storage.table(kind).records.get(key) for kind, key in places if (kind, key) != (record.kind, record.key)
-        )
-        namespaces = ("", record.metadata.namespace) if record.metadata.namespace else None
-        return [one for one in found if one and (namespaces is None or one.metadata.namespace in namespaces)]
+    async def _owner(self, kind: type[Resource], namespace: str, reference: OwnerReference) -> ObjectMeta | None:
+        """Return an owner: from the census when it is there, else from the server, which alone knows who is not."""
+        key = Key(namespace if kind.resource.namespaced else "", reference.name)
+        known = self._census.get(Place(kind, key))
+        if known is not None and known.uid == reference.uid:
+            return known
+        try:
+            return await self._read(Place(kind, key))
+        except NotFoundError:
+            return None
 
-    def _blocks(self, dependent: Record, owner: Record) -> bool:
+    def _dependents_of(self, place: Place, owner: ObjectMeta) -> list[tuple[Place, ObjectMeta]]:
+        found = [(one, self._census.get(one)) for one in self._dependents.get(owner.uid, ()) if one != place]
+        # References do not reach into other namespaces.
+        namespaces = ("", place.key.namespace) if place.key.namespace else None
+        return [
+            (one, metadata)
+            for one, metadata in found
+            if metadata is not None and (namespaces is None or metadata.namespace in namespaces)
+        ]
+
+    def _blocks(self, place: Place, dependent: ObjectMeta, owner: ObjectMeta) -> bool:
         """Return whether an owner has to wait for this dependent; two that own each other do not wait."""
-        place, metadata = (dependent.kind, dependent.key), dependent.metadata
-        if _FOREGROUND in metadata.finalizers and place in self._places(owner.metadata.owner_references):
+        if _FOREGROUND in dependent.finalizers and place in self._owners(owner.owner_references):
             return False
-        return any(one.uid == owner.metadata.uid and one.block_owner_deletion for one in metadata.owner_references)
+        return any(one.uid == owner.uid and one.block_owner_deletion for one in dependent.owner_references)
 
-    def _drop_references(self, record: Record, uids: set[str]) -> None:
-        before, new = record.manifest(), record.manifest()
-        kept = [one for one in before["metadata"].get("ownerReferences", ()) if one["uid"] not in uids]
-        self._store(record, before, new, "ownerReferences", kept)
+    async def _drop_references(self, place: Place, seen: ObjectMeta, uids: set[str]) -> None:
+        kept = [reference for reference in seen.owner_references if reference.uid not in uids]
+        await self._patch(place, seen, {"ownerReferences": kept})
 
-    def _drop_finalizer(self, record: Record, name: str) -> None:
-        before, new = record.manifest(), record.manifest()
-        kept = [one for one in before["metadata"].get("finalizers", ()) if one != name]
-        self._store(record, before, new, "finalizers", kept)
+    async def _drop_finalizer(self, place: Place, seen: ObjectMeta, name: str) -> None:
+        await self._patch(place, seen, {"finalizers": [one for one in seen.finalizers if one != name]})
 
-    def _store(self, record: Record, before: Manifest, new: Manifest, member: str, kept: list[object]) -> None:
-        if kept:
-            new["metadata"][member] = kept
-        else:
-            new["metadata"].pop(member, None)
-        self._registry.store(record, new, before)
+    async def _patch(self, place: Place, seen: ObjectMeta, change: dict[str, object]) -> None:
+        metadata = {"uid": seen.uid, "resourceVersion": seen.resource_version, **change}
+        await self._client.merge_patch(place.type, place.key, {"metadata": metadata})
+
+    async def _delete(self, place: Place, seen: ObjectMeta, policy: str) -> None:
+        preconditions = {"uid": seen.uid, "resourceVersion": seen.resource_version}
+        options = {"propagationPolicy": policy, "preconditions": preconditions}
+        path = place.type.resource.path(place.key.namespace, place.key.name)
+        await self._client.request("DELETE", path, codec.encode(options))

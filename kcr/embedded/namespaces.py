@@ -1,17 +1,27 @@
 """The namespace controller: empties namespaces that are to go, then lets them go.
 
+A client like any other.
+
 Source: kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 
-from kcr.embedded.deletion import DeleteOptions, delete
-from kcr.embedded.kinds import KINDS, NAMESPACES, Kind
-from kcr.embedded.metadata import timestamp
-from kcr.embedded.registry import Registry
-from kcr.embedded.storage import Change, Record
+import msgspec
 
+from kcr.api import codec
+from kcr.api.meta import Condition, Key, Object, ObjectMeta, Resource, whole_seconds
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.embedded.census import Census, Place
+from kcr.embedded.pending import Pending
+from kcr.errors import ApiError, ConflictError, NotFoundError, TransportError
+
+_PAUSE_SECONDS = 1.0
 # The conditions a terminating namespace shows: reason and message while all is well.
 _FINE: Mapping[str, tuple[str, str]] = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
@@ -25,103 +35,102 @@ _FINE: Mapping[str, tuple[str, str]] = {
 }
 
 
+_log = logging.getLogger(__name__)
+
+
+class _NamespaceStatus(Object):
+    conditions: tuple[Condition, ...] = ()
+
+
+class _Namespace(Resource, api_version="v1", kind="Namespace", plural="namespaces", namespaced=False):
+    status: _NamespaceStatus = _NamespaceStatus()
+
+
 class NamespaceController:
     """Follows the namespaces, and what is in those that are to go. `run` works until it is cancelled."""
 
-    def __init__(self, registry: Registry, kinds: Iterable[Kind] = KINDS) -> None:
-        self._registry = registry
-        self._kinds = [kind for kind in kinds if kind.type.namespaced]
-        # Terminating namespaces to look at; a dict for its order.
-        self._work: dict[str, None] = {}
+    def __init__(self, client: Client, census: Census, clock: Clock) -> None:
+        self._client = client
+        self._census = census
+        self._clock = clock
+        self._kinds = [kind for kind in census.types.values() if kind.resource.namespaced]
         self._terminating: set[str] = set()
-        self._waker: asyncio.Future[None] | None = None
+        self._pending: Pending[str] = Pending()
+        census.listeners.append(self._on_change)
 
     async def run(self) -> None:
         """Empty namespaces until cancelled."""
-        tables = [self._registry.storage.table(kind) for kind in (NAMESPACES, *self._kinds)]
-        for record in tables[0].select():
-            self._on_change(Change(record.revision, None, record))
-        for table in tables:
-            table.subscribers[self._on_change] = None
-        try:
-            while True:
-                while not self._work:
-                    self._waker = asyncio.get_running_loop().create_future()
-                    await self._waker
-                # The DELETE that began it is answered before its consequences come.
-                await asyncio.sleep(0)
-                work, self._work = self._work, {}
-                for name in work:
-                    self._attend(name)
-        finally:
-            for table in tables:
-                table.subscribers.pop(self._on_change, None)
+        while True:
+            name = await self._pending.next()
+            try:
+                await self._attend(name)
+            except NotFoundError:
+                continue
+            except ConflictError:
+                self._pending.add(name)
+            except (ApiError, TransportError) as error:
+                _log.warning("namespace %s: %s", name, error)
+                self._pending.add(name)
+                await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _on_change(self, change: Change) -> None:
-        record = change.record
-        if record.kind is not NAMESPACES:
+    def _on_change(self, place: Place, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
+        if place.type.resource.path() != _Namespace.resource.path():
             # An object that leaves, or appears, in a namespace that is being emptied.
-            if record.metadata.namespace in self._terminating and (change.new is None or change.old is None):
-                self._look_at(record.metadata.namespace)
-        elif change.new is None:
-            self._terminating.discard(record.metadata.name)
-        elif record.metadata.deletion_timestamp is not None:
-            self._terminating.add(record.metadata.name)
-            self._look_at(record.metadata.name)
+            if place.key.namespace in self._terminating and (old is None or new is None):
+                self._pending.add(place.key.namespace)
+        elif new is None:
+            self._terminating.discard(place.key.name)
+        elif new.deletion_timestamp is not None:
+            self._terminating.add(place.key.name)
+            self._pending.add(place.key.name)
 
-    def _look_at(self, name: str) -> None:
-        self._work[name] = None
-        if self._waker is not None and not self._waker.done():
-            self._waker.set_result(None)
-
-    def _attend(self, name: str) -> None:
-        storage = self._registry.storage
-        for record in self._contents(name):
-            if record.metadata.deletion_timestamp is None:
-                delete(self._registry, record, DeleteOptions(policy="Background"))
-        namespace, remaining = storage.get(NAMESPACES, "", name), self._contents(name)
-        if namespace is None:
-            return
-        before, new = namespace.manifest(), namespace.manifest()
-        conditions = self._conditions(remaining)
-        old = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
-        new.setdefault("status", {})["conditions"] = [_unchanged(old.get(one["type"]), one) for one in conditions]
+    async def _attend(self, name: str) -> None:
+        for obj in await self._contents(name):
+            if obj.metadata.deletion_timestamp is None:
+                await self._delete(obj)
+        # Nothing new comes in, so what is left now is all there will be.
+        remaining = await self._contents(name)
+        found = await self._client.get(_Namespace, name)
+        await self._report(found, remaining)
         if not remaining:
-            new["spec"] = {member: value for member, value in (new.get("spec") or {}).items() if member != "finalizers"}
-        self._registry.store(namespace, new, before)
+            body = {"metadata": {"name": name}, "spec": {"finalizers": []}}
+            await self._client.request("PUT", _Namespace.resource.path("", name, "finalize"), codec.encode(body))
 
-    def _contents(self, name: str) -> list[Record]:
-        storage = self._registry.storage
-        return [record for kind in self._kinds for record in storage.table(kind).select(name)]
+    async def _contents(self, name: str) -> list[Resource]:
+        return [obj for kind in self._kinds for obj in await self._client.list(kind, name)]
 
-    def _conditions(self, remaining: list[Record]) -> list[dict[str, str]]:
+    async def _delete(self, obj: Resource) -> None:
+        with suppress(ConflictError, NotFoundError):  # gone already, or another by now: the next look tells
+            await self._client.delete(type(obj), obj.key, uid=obj.metadata.uid, propagation="Background")
+
+    async def _report(self, namespace: _Namespace, remaining: list[Resource]) -> None:
+        old = {one.type: one for one in namespace.status.conditions}
+        conditions = [_unchanged(old.get(one.type), one) for one in self._conditions(remaining)]
+        change = {"metadata": {"uid": namespace.metadata.uid}, "status": {"conditions": conditions}}
+        await self._client.merge_patch(_Namespace, Key("", namespace.metadata.name), change, subresource="status")
+
+    def _conditions(self, remaining: list[Resource]) -> list[Condition]:
         found: dict[str, tuple[str, str]] = {}
         if remaining:
-            kinds: dict[str, int] = {}
-            for record in remaining:
-                kinds[record.kind.type.display] = kinds.get(record.kind.type.display, 0) + 1
+            kinds = Counter(type(obj).resource.display for obj in remaining)
             words = ", ".join(f"{kind}. has {count} resource instances" for kind, count in sorted(kinds.items()))
             found["NamespaceContentRemaining"] = ("SomeResourcesRemain", f"Some resources are remaining: {words}")
-        finalizers: dict[str, int] = {}
-        for record in remaining:
-            for finalizer in record.metadata.finalizers:
-                finalizers[finalizer] = finalizers.get(finalizer, 0) + 1
-        if finalizers:
+        if finalizers := Counter(finalizer for obj in remaining for finalizer in obj.metadata.finalizers):
             words = ", ".join(f"{one} in {count} resource instances" for one, count in sorted(finalizers.items()))
             message = f"Some content in the namespace has finalizers remaining: {words}"
             found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
-        now = timestamp(self._registry.clock.now())
+        now = whole_seconds(self._clock.now())
         return [
-            {
-                "type": kind, "status": "True" if kind in found else "False", "lastTransitionTime": now,
-                "reason": found.get(kind, fine)[0], "message": found.get(kind, fine)[1],
-            }
+            Condition(
+                type=kind, status="True" if kind in found else "False", last_transition_time=now,
+                reason=found.get(kind, fine)[0], message=found.get(kind, fine)[1],
+            )
             for kind, fine in _FINE.items()
         ]  # fmt: skip
 
 
-def _unchanged(old: dict[str, str] | None, new: dict[str, str]) -> dict[str, str]:
+def _unchanged(old: Condition | None, new: Condition) -> Condition:
     """Return the new condition with the old time where the status did not change."""
-    if old is None or old["status"] != new["status"]:
+    if old is None or old.status != new.status:
         return new
-    return {**new, "lastTransitionTime": old["lastTransitionTime"]}
+    return msgspec.structs.replace(new, last_transition_time=old.last_transition_time)

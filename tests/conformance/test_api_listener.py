@@ -21,7 +21,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 @pytest_asyncio.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(random=random.Random(0), runtime=None) as cluster:
+    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False) as cluster:
         yield cluster
 
 
