@@ -11,11 +11,13 @@ import structlog
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.controller import Controller, Reconciler, Source
-from kcr.controller.sources import Enqueue
+from kcr.controller import Channel, Controller, Parking, Reconciler, Source
+from kcr.controller.controller import GRACE_SECONDS
+from kcr.controller.sources import Enqueue, Feed
 from kcr.errors import NotSyncedError
 from kcr.events import EventRecorder
 from kcr.informer import Informer, Selection, Store
+from kcr.metrics import Followed, Metrics
 from kcr.workqueue import RateLimiter
 
 R = TypeVar("R", bound=Resource)
@@ -50,6 +52,7 @@ class Manager:
         random: Where all chance comes from.
         namespace: The one namespace to watch; empty for all.
         identity: Names this process to others.
+        metrics: What is counted, and where controllers register metrics of their own.
         embedded: Whether the server is the embedded one. Whoever builds the manager sets it.
     """
 
@@ -61,12 +64,14 @@ class Manager:
         random: randomness.Random | None = None,
         namespace: str = "",
         identity: str = "",
+        metrics: Metrics | None = None,
     ) -> None:
         self.client = client
         self.clock = clock
         self.random = random or randomness.Random()
         self.namespace = namespace
         self.identity = identity
+        self.metrics = metrics or Metrics()
         self.embedded = False
         self._informers: dict[type[Resource], Informer[Any]] = {}
         self._controllers: dict[str, Controller] = {}
@@ -84,7 +89,13 @@ class Manager:
             informer = Informer(self.client, Selection(kind, self.namespace), random=self.random)
             self._informers[kind] = informer
             self._watching.add(informer, kind.resource.display)
+            self._measure(kind, informer)
         return cast("Informer[R]", informer)
+
+    @property
+    def kinds(self) -> tuple[type[Resource], ...]:
+        """The kinds that are watched."""
+        return tuple(self._informers)
 
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind."""
@@ -99,33 +110,53 @@ class Manager:
             self._writing.add(recorder, component)
         return recorder
 
-    def add_controller(
+    def add_controller(  # noqa: PLR0913  # the options of a controller, all by name
         self,
         name: str,
         reconciler: Reconciler,
         *,
-        watches: Iterable[Source] = (),
+        watches: Iterable[Source | Channel] = (),
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
+        parking: Parking | None = None,
+        reconcile_seconds: float | None = None,
+        grace_seconds: float = GRACE_SECONDS,
     ) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
         Args:
-            name: Names the controller in logs.
+            name: Names the controller in logs and metrics.
             reconciler: What it does with a key.
-            watches: Whose changes bring which keys: `kcr.watch` and `kcr.owned`.
+            watches: Whose changes bring which keys: `kcr.watch` and `kcr.owned`; and `kcr.channel`.
             workers: How many keys it reconciles at a time.
-            limiter: How long a failed key waits; by default 5 ms, doubling up to 1,000 s.
+            limiter: How long a failed key waits; by default 5 ms, doubling up to 1,000 s, and beyond a burst of
+                100 no more than ten keys a second.
+            parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
+            reconcile_seconds: When a reconcile is cut off and fails; None for never.
+            grace_seconds: How long running reconciles may go on at the end; negative for as long as they like.
 
         Raises:
             ValueError: There is a controller of this name already.
         """
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
-        controller = Controller(name, reconciler, workers=workers, limiter=limiter, random=self.random)
+        controller = Controller(
+            name,
+            reconciler,
+            random=self.random,
+            workers=workers,
+            limiter=limiter,
+            parking=parking,
+            reconcile_seconds=reconcile_seconds,
+            grace_seconds=grace_seconds,
+            metrics=self.metrics,
+        )
         self._controllers[name] = controller
         for source in watches:
-            self.informer(source.kind).add_handler(Enqueue(source.keys, controller.queue.add))
+            if isinstance(source, Channel):
+                self.add(Feed(name, source, controller.queue))
+            else:
+                self.informer(source.kind).add_handler(Enqueue(source, controller.queue.add))
         self.add(controller)
         return controller
 
@@ -174,6 +205,16 @@ class Manager:
 
     def _late(self) -> list[Informer[Any]]:
         return [informer for informer in self._informers.values() if not informer.store.synced]
+
+    def _measure(self, kind: type[Resource], informer: Informer[Any]) -> None:
+        group, version, _, plural, _ = kind.resource
+        store = informer.store
+        self.metrics.informer(
+            Followed(
+                kind.resource.display, group, version, plural, informer.counts,
+                lambda: store.resource_version, store.__len__,
+            )
+        )  # fmt: skip
 
     def _spare_the_collector(self) -> None:
         """Take what is cached out of the garbage collector's sight, for its full collections stop the loop."""

@@ -22,7 +22,7 @@ from kcr.api.meta import Key, controller_of
 from kcr.expectations import Expectations
 from kcr.informer import Handler, Store
 from kcr.manager import Manager
-from kcr.workqueue import RateLimiter, WorkQueue
+from kcr.workqueue import ItemExponential, WorkQueue
 
 KCR = "kcr.dev/job-controller"
 RESERVED = "kubernetes.io/job-controller"
@@ -85,13 +85,13 @@ def setup(manager: Manager, options: Options) -> None:
         "job",
         JobReconciler(services),
         workers=options.workers,
-        limiter=RateLimiter(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+        limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
     )
     orphans = manager.add_controller(
         "job_orphan_pod",
         OrphanReconciler(manager.client, jobs, pods, services.is_ours),
         workers=options.workers,
-        limiter=RateLimiter(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+        limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
     )
     keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))

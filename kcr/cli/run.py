@@ -7,12 +7,11 @@ import socket
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import structlog
 
-from kcr.api.meta import Resource
 from kcr.cli import options as shared
 from kcr.cli.contact import check_access, remedy
 from kcr.cli.logs import configure_logs
@@ -20,10 +19,7 @@ from kcr.cli.plugins import Setup, attach, find_plugins
 from kcr.cli.process import fast_loop, run_to_end
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.errors import ApiError, ConfigError, TransportError
-from kcr.informer import Informer
 from kcr.manager import Manager
-
-R = TypeVar("R", bound=Resource)
 
 
 @click.command(
@@ -90,7 +86,7 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
     limiter = RateLimit(values["kube_api_qps"], values["kube_api_burst"]) if values["kube_api_qps"] else None
     async with HttpTransport(config) as transport:
         client = Client(transport, limiter=limiter)
-        manager = _KindsKnown(
+        manager = Manager(
             client,
             random=random.Random(),
             namespace=values["namespace"],
@@ -108,18 +104,6 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
         structlog.get_logger().info("connected", server=config.server, version=version, controllers=[*plugins])
         await manager.run()
     return 0
-
-
-class _KindsKnown(Manager):
-    """A manager that can say which kinds it watches."""
-
-    def __init__(self, client: Client, **rest: Any) -> None:
-        super().__init__(client, **rest)
-        self.kinds: dict[type[Resource], None] = {}
-
-    def informer(self, kind: type[R]) -> Informer[R]:
-        self.kinds[kind] = None
-        return super().informer(kind)
 
 
 class ReadyFile:

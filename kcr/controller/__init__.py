@@ -1,7 +1,41 @@
 """Controllers: sources of keys, the queue, the workers, and what follows a reconcile."""
 
 from kcr.controller.controller import Controller
+from kcr.controller.parking import Parking, StaleStoreError
+from kcr.controller.predicates import (
+    Predicate,
+    all_of,
+    annotations_changed,
+    any_of,
+    generation_changed,
+    labels_changed,
+    labels_match,
+    none_of,
+    resource_version_changed,
+)
 from kcr.controller.reconcile import Reconciler, Result
-from kcr.controller.sources import Source, owned, watch
+from kcr.controller.sources import Channel, Source, channel, owned, watch
+from kcr.controller.workers import DeadlineError
 
-__all__ = ["Controller", "Reconciler", "Result", "Source", "owned", "watch"]
+__all__ = [
+    "Channel",
+    "Controller",
+    "DeadlineError",
+    "Parking",
+    "Predicate",
+    "Reconciler",
+    "Result",
+    "Source",
+    "StaleStoreError",
+    "all_of",
+    "annotations_changed",
+    "any_of",
+    "channel",
+    "generation_changed",
+    "labels_changed",
+    "labels_match",
+    "none_of",
+    "owned",
+    "resource_version_changed",
+    "watch",
+]

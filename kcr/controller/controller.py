@@ -6,8 +6,10 @@ import random
 import structlog
 
 from kcr.api.meta import Key
+from kcr.controller.parking import Parking
 from kcr.controller.reconcile import Reconciler
 from kcr.controller.workers import Worker
+from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter, WorkQueue
 
 _log = structlog.get_logger()
@@ -21,25 +23,55 @@ class Controller:
     """Runs a reconciler over the keys in `queue`, several at a time but never one key twice.
 
     Attributes:
-        name: Names the controller in logs; unique in a manager.
+        name: Names the controller in logs and metrics; unique in a manager.
         queue: Where handlers add keys.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the options of a controller, all by name
         self,
         name: str,
         reconciler: Reconciler,
         *,
+        random: random.Random,
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
-        random: random.Random,
+        parking: Parking | None = None,
+        reconcile_seconds: float | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+        metrics: Metrics | None = None,
     ) -> None:
+        """Make a controller; it does nothing before it runs.
+
+        Args:
+            name: Its name.
+            reconciler: What it does with a key.
+            random: Makes the ids under which runs are logged.
+            workers: How many keys it reconciles at a time.
+            limiter: How long a failed key waits; None for `kcr.workqueue.default_limiter`.
+            parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
+            reconcile_seconds: When a reconcile is cut off and fails; None for never.
+            grace_seconds: How long running reconciles may go on at the end; negative for as long as they like.
+            metrics: Where it is counted; None for metrics that nobody sees.
+
+        Raises:
+            ValueError: It has no workers, or the metrics know a controller of this name.
+        """
         if workers < 1:
             raise ValueError(f"controller {name}: {workers} workers do no work")
         self.name = name
-        self.queue: WorkQueue[Key] = WorkQueue(limiter)
+        metrics = metrics or Metrics()
+        self.queue: WorkQueue[Key] = WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
-        self._worker = Worker(name, self.queue, reconciler, random)
+        self._grace = grace_seconds
+        self._worker = Worker(
+            name,
+            self.queue,
+            reconciler,
+            random=random,
+            metrics=metrics.controller(name, workers),
+            parking=parking,
+            seconds=reconcile_seconds,
+        )
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
@@ -53,9 +85,11 @@ class Controller:
                 await self._stop()
 
     async def _stop(self) -> None:
-        self.queue.shut_down(discard=True)
+        dropped = self.queue.shut_down(discard=True)
+        _log.debug("controller stops", controller=self.name, delayed_keys_dropped=dropped)
         try:
-            async with asyncio.timeout(GRACE_SECONDS):
+            async with asyncio.timeout(None if self._grace < 0 else self._grace):
                 await self.queue.drain()
         except TimeoutError:
-            _log.warning("reconciles cut off", controller=self.name, after_seconds=GRACE_SECONDS)
+            held = sorted(str(key) for key in self.queue.held)
+            _log.warning("reconciles cut off", controller=self.name, after_seconds=self._grace, keys=held)

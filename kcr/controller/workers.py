@@ -3,26 +3,60 @@
 import asyncio
 import random
 from collections.abc import Iterator
+from functools import partial
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from kcr.api.meta import Key
+from kcr.controller.parking import Parking, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result
 from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError
+from kcr.metrics import ControllerMetrics, Outcome
 from kcr.workqueue import WorkQueue
 
 _log = structlog.get_logger()
+
+# A shorter rest may be too small to move a clock, and would come round for ever.
+_LEAST_SECONDS = 0.001
+
+
+class DeadlineError(KcrError):
+    """A reconcile took longer than its controller allows."""
 
 
 class Worker:
     """Reconciles keys, one after the other, until its queue is shut down and empty."""
 
-    def __init__(self, controller: str, queue: WorkQueue[Key], reconciler: Reconciler, random: random.Random) -> None:
+    def __init__(  # noqa: PLR0913  # what a controller hands on, all by name
+        self,
+        controller: str,
+        queue: WorkQueue[Key],
+        reconciler: Reconciler,
+        *,
+        random: random.Random,
+        metrics: ControllerMetrics,
+        parking: Parking | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Make a worker.
+
+        Args:
+            controller: Whose worker it is, for the logs.
+            queue: Where the keys are.
+            reconciler: What to do with one.
+            random: Makes the ids of the runs.
+            metrics: Where runs are counted.
+            parking: Which keys have to rest; None for none.
+            seconds: How long one reconcile may take; None for no limit.
+        """
         self._controller = controller
         self._queue = queue
         self._reconciler = reconciler
         self._random = random
+        self._metrics = metrics
+        self._parking = parking
+        self._seconds = seconds
 
     async def run(self) -> None:
         """Work until the queue is shut down and empty."""
@@ -40,28 +74,71 @@ class Worker:
         with bound_contextvars(
             controller=self._controller, namespace=key.namespace, name=key.name, reconcile_id=run_id
         ):
+            if self._parks(key):
+                return
+            now = asyncio.get_running_loop().time
+            outcome: Outcome = "cancelled"
+            began = now()
+            self._metrics.active.inc()
             try:
+                outcome = await self._reconcile(key)
+            finally:
+                self._metrics.active.dec()
+                self._metrics.ended(outcome, now() - began)
+
+    def _parks(self, key: Key) -> bool:
+        """Return whether a key must not be reconciled now; then it comes back by itself."""
+        if self._parking is None:
+            return False
+        try:
+            seconds = self._parking.rest(key, partial(self._wake, key))
+        except StaleStoreError as error:
+            self._failed(key, error)
+            return True
+        if seconds is None:
+            return False
+        self._queue.add_after(key, max(seconds, _LEAST_SECONDS))
+        return True
+
+    def _wake(self, key: Key) -> None:
+        # What was to come later comes now: a second turn would find nothing to do.
+        self._queue.cancel_after(key)
+        self._queue.add(key)
+
+    async def _reconcile(self, key: Key) -> Outcome:
+        deadline = asyncio.timeout(self._seconds)
+        try:
+            async with deadline:
                 result = await self._reconciler.reconcile(key)
-            except asyncio.CancelledError as error:
-                if _is_stopping():
-                    raise
-                # Somebody cancelled a task that this reconcile waited for: its own failure, not our end.
-                self._failed(key, error)
-            except Exception as error:  # the one place where any failure of a reconcile ends
-                self._failed(key, error)
-            else:
-                self._succeeded(key, result)
+        except asyncio.CancelledError as error:
+            if _is_stopping():
+                raise
+            # Somebody cancelled a task that this reconcile waited for: its own failure, not our end.
+            return self._failed(key, error)
+        except Exception as error:  # the one place where any failure of a reconcile ends
+            if not deadline.expired():
+                return self._failed(key, error)
+            self._metrics.timeouts.inc()
+            # The traceback tells where it was when time was up.
+            _log.warning("reconcile cut off", after_seconds=self._seconds, exc_info=error)
+            return self._failed(key, DeadlineError(f"took longer than {self._seconds} s"))
+        return self._succeeded(key, result)
 
-    def _succeeded(self, key: Key, result: Result) -> None:
+    def _succeeded(self, key: Key, result: Result) -> Outcome:
         self._queue.forget(key)
-        if result.requeue_after is not None:
-            self._queue.add_after(key, result.requeue_after.total_seconds())
+        if result.requeue_after is None:
+            return "success"
+        seconds = result.requeue_after.total_seconds()
+        self._queue.add_after(key, max(seconds, _LEAST_SECONDS) if seconds > 0 else 0.0)
+        return "requeue_after"
 
-    def _failed(self, key: Key, error: BaseException) -> None:
+    def _failed(self, key: Key, error: BaseException) -> Outcome:
+        self._metrics.errors.inc()
         causes = tuple(_leaves(error))
         if all(isinstance(cause, TerminalError) for cause in causes):
+            self._metrics.terminal.inc()
             _log.error("reconcile failed for good", error=_text(causes))
-            return
+            return "error"
         at_least = max(cause.retry_after_seconds if isinstance(cause, ApiError) else 0.0 for cause in causes)
         self._queue.add_rate_limited(key, at_least=at_least)
         retries = self._queue.retries(key)
@@ -70,7 +147,10 @@ class Worker:
         elif all(isinstance(cause, KcrError) for cause in causes):
             _log.warning("reconcile failed", error=_text(causes), retries=retries)
         else:
+            # What other runtimes call a panic: it costs this one run, not the process.
+            self._metrics.panics.inc()
             _log.error("reconcile failed with a bug", error=_text(causes), retries=retries, exc_info=error)
+        return "error"
 
 
 def _is_stopping() -> bool:

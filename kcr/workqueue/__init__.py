@@ -1,6 +1,15 @@
 """Work queues: what changed waits here until a worker is free."""
 
 from kcr.workqueue.queue import WorkQueue
-from kcr.workqueue.ratelimit import RateLimiter
+from kcr.workqueue.ratelimit import Bucket, Capped, FastSlow, ItemExponential, MaxOf, RateLimiter, default_limiter
 
-__all__ = ["RateLimiter", "WorkQueue"]
+__all__ = [
+    "Bucket",
+    "Capped",
+    "FastSlow",
+    "ItemExponential",
+    "MaxOf",
+    "RateLimiter",
+    "WorkQueue",
+    "default_limiter",
+]

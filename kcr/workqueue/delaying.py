@@ -32,6 +32,10 @@ class Delays(Generic[K]):
         heapq.heappush(self._heap, (moment, self._arrivals, key))
         self._set_timer()
 
+    def cancel(self, key: K) -> None:
+        """Drop a key; its entry in the heap is dead from now on."""
+        self._moments.pop(key, None)
+
     def clear(self) -> None:
         """Drop all keys."""
         self._moments.clear()

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
 from kcr.errors import QueueClosedError
+from kcr.metrics import QueueMetrics
 from kcr.workqueue.delaying import Delays
-from kcr.workqueue.ratelimit import RateLimiter
+from kcr.workqueue.ratelimit import RateLimiter, default_limiter
 
 K = TypeVar("K", bound=Hashable)
 
@@ -23,7 +24,13 @@ class WorkQueue(Generic[K]):
     Source: client-go/util/workqueue, queue.go and delaying_queue.go. A cancelled `get` loses nothing here.
     """
 
-    def __init__(self, limiter: RateLimiter[K] | None = None) -> None:
+    def __init__(self, limiter: RateLimiter[K] | None = None, *, metrics: QueueMetrics | None = None) -> None:
+        """Make an empty queue.
+
+        Args:
+            limiter: How long failed keys wait; None for `default_limiter`.
+            metrics: Where to count what happens; None to count nothing.
+        """
         # Order of service. Every waiting key is dirty and is not held.
         self._waiting: deque[K] = deque()
         # Keys with a change that no worker has picked up yet.
@@ -35,13 +42,18 @@ class WorkQueue(Generic[K]):
         # Who waits in `drain`.
         self._drains: list[asyncio.Future[None]] = []
         self._closed = False
-        self._limiter: RateLimiter[K] = limiter or RateLimiter()
+        self._limiter: RateLimiter[K] = limiter or default_limiter()
         self._delays: Delays[K] = Delays(self.add)
+        self._metrics = metrics
+        if metrics is not None:
+            metrics.measure(self.__len__)
 
     def add(self, key: K) -> None:
         """Have the key handed out; ignored after `shut_down`."""
         if self._closed or key in self._dirty:
             return
+        if self._metrics is not None:
+            self._metrics.added(key)
         self._dirty.add(key)
         if key not in self._held:
             self._append(key)
@@ -53,10 +65,16 @@ class WorkQueue(Generic[K]):
         """
         if self._closed:
             return
+        if self._metrics is not None:
+            self._metrics.retried()
         if seconds > 0:
             self._delays.add(key, seconds)
         else:
             self.add(key)
+
+    def cancel_after(self, key: K) -> None:
+        """Drop the key's delayed turn, if it has one: for those who know that nothing is left to do then."""
+        self._delays.cancel(key)
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> None:
         """Add the key after the delay its failures have earned it, or `at_least` seconds if that is longer."""
@@ -83,6 +101,8 @@ class WorkQueue(Generic[K]):
         key = self._waiting.popleft()
         self._dirty.discard(key)
         self._held.add(key)
+        if self._metrics is not None:
+            self._metrics.taken(key)
         return key
 
     def done(self, key: K) -> None:
@@ -90,6 +110,8 @@ class WorkQueue(Generic[K]):
         if key not in self._held:
             raise RuntimeError(f"{key}: given back, but nobody held it")
         self._held.remove(key)
+        if self._metrics is not None:
+            self._metrics.given_back(key)
         if key in self._dirty:
             self._append(key)
         self._wake_drains()
@@ -107,9 +129,14 @@ class WorkQueue(Generic[K]):
         finally:
             self.done(key)
 
-    def shut_down(self, *, discard: bool = False) -> None:
-        """Accept no more keys, and drop the delayed ones. What waits is still handed out, unless discarded."""
+    def shut_down(self, *, discard: bool = False) -> int:
+        """Accept no more keys, and drop the delayed ones. What waits is still handed out, unless discarded.
+
+        Returns:
+            How many delayed keys were dropped.
+        """
         self._closed = True
+        dropped = len(self._delays)
         self._delays.clear()
         if discard:
             self._waiting.clear()
@@ -118,6 +145,7 @@ class WorkQueue(Generic[K]):
             _wake(getter)
         self._getters.clear()
         self._wake_drains()
+        return dropped
 
     async def drain(self) -> None:
         """Wait until the queue is shut down, nothing waits and nobody holds a key."""
@@ -125,6 +153,11 @@ class WorkQueue(Generic[K]):
             waiter = asyncio.get_running_loop().create_future()
             self._drains.append(waiter)
             await waiter
+
+    @property
+    def held(self) -> frozenset[K]:
+        """The keys that workers hold."""
+        return frozenset(self._held)
 
     def __len__(self) -> int:
         """Return how many keys wait; held and delayed ones do not count."""

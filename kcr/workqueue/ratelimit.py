@@ -1,12 +1,35 @@
-"""How long a key that failed waits before its next turn."""
+"""How long a key that failed waits before its next turn.
 
+All limiters keep their memory in this process alone: a restart forgets it, so nothing that users see in the API
+may be made from it.
+"""
+
+import asyncio
+from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 
-class RateLimiter(Generic[K]):
+class RateLimiter(Protocol[K_contra]):
+    """Says how long a failed key waits."""
+
+    def when(self, key: K_contra) -> float:
+        """Record one more failure of a key, and return the seconds it has to wait."""
+        ...
+
+    def retries(self, key: K_contra) -> int:
+        """Return how often a key has failed since it was last forgotten."""
+        ...
+
+    def forget(self, key: K_contra) -> None:
+        """Let the key's next failure be its first."""
+        ...
+
+
+class ItemExponential(Generic[K]):
     """Delays that double with each failure of a key: base, 2·base, 4·base, … up to a maximum.
 
     Source: client-go/util/workqueue/default_rate_limiters.go, ItemExponentialFailureRateLimiter.
@@ -15,20 +38,153 @@ class RateLimiter(Generic[K]):
     def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
         self._base = base_seconds
         self._max = max_seconds
-        # Failures since the last success. A key that is never forgotten stays here for ever.
-        self._failures: dict[K, int] = {}
+        self._failures: _Failures[K] = _Failures(max_seconds)
 
     def when(self, key: K) -> float:
         """Record one more failure of a key, and return the seconds it has to wait."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
         # The exponent is bounded: 2.0 ** n overflows long before a key has failed for a week.
-        return min(self._base * 2.0 ** min(failures, 1000), self._max)
+        return min(self._base * 2.0 ** min(self._failures.add(key), 1000), self._max)
 
     def retries(self, key: K) -> int:
         """Return how often a key has failed since it was last forgotten."""
-        return self._failures.get(key, 0)
+        return self._failures.of(key)
 
     def forget(self, key: K) -> None:
         """Let the key's next failure be its first."""
-        self._failures.pop(key, None)
+        self._failures.forget(key)
+
+
+class FastSlow(Generic[K]):
+    """One delay for the first failures of a key, another for all that follow.
+
+    Source: client-go/util/workqueue/default_rate_limiters.go, ItemFastSlowRateLimiter.
+    """
+
+    def __init__(self, fast_seconds: float, slow_seconds: float, fast_tries: int) -> None:
+        self._fast = fast_seconds
+        self._slow = slow_seconds
+        self._tries = fast_tries
+        self._failures: _Failures[K] = _Failures(max(fast_seconds, slow_seconds))
+
+    def when(self, key: K) -> float:
+        """Record one more failure of a key, and return the seconds it has to wait."""
+        return self._fast if self._failures.add(key) < self._tries else self._slow
+
+    def retries(self, key: K) -> int:
+        """Return how often a key has failed since it was last forgotten."""
+        return self._failures.of(key)
+
+    def forget(self, key: K) -> None:
+        """Let the key's next failure be its first."""
+        self._failures.forget(key)
+
+
+class Bucket(Generic[K]):
+    """At most so many retries per second, of all keys together and with bursts; keys have no history of their own.
+
+    Source: client-go/util/workqueue/default_rate_limiters.go, BucketRateLimiter.
+    """
+
+    def __init__(self, per_second: float = 10.0, burst: int = 100) -> None:
+        if per_second <= 0 or burst < 1:
+            raise ValueError("a bucket needs more than 0 tokens per second and room for at least 1")
+        self._interval = 1.0 / per_second
+        self._slack = (burst - 1) * self._interval
+        # When the bucket will be full again; in the past while nothing is owed.
+        self._full_at = float("-inf")
+
+    def when(self, key: K) -> float:
+        """Reserve the next token, and return the seconds until it is there."""
+        now = asyncio.get_running_loop().time()
+        wait = max(0.0, self._full_at - self._slack - now)
+        self._full_at = max(self._full_at, now) + self._interval
+        return wait
+
+    def retries(self, key: K) -> int:
+        """Return 0: a bucket does not know its keys."""
+        return 0
+
+    def forget(self, key: K) -> None:
+        """Do nothing: a token once reserved is spent."""
+
+
+class MaxOf(Generic[K]):
+    """The longest of several limiters' delays."""
+
+    def __init__(self, *limiters: RateLimiter[K]) -> None:
+        self._limiters = limiters
+
+    def when(self, key: K) -> float:
+        """Record one more failure with all of them, and return the longest delay in seconds."""
+        return max(limiter.when(key) for limiter in self._limiters)
+
+    def retries(self, key: K) -> int:
+        """Return the most failures that any of them knows of."""
+        return max(limiter.retries(key) for limiter in self._limiters)
+
+    def forget(self, key: K) -> None:
+        """Have all of them forget."""
+        for limiter in self._limiters:
+            limiter.forget(key)
+
+
+class Capped(Generic[K]):
+    """Another limiter's delays, up to a maximum.
+
+    Source: client-go/util/workqueue/default_rate_limiters.go, WithMaxWaitRateLimiter.
+    """
+
+    def __init__(self, limiter: RateLimiter[K], max_seconds: float) -> None:
+        self._limiter = limiter
+        self._max = max_seconds
+
+    def when(self, key: K) -> float:
+        """Record one more failure of a key, and return the seconds it has to wait."""
+        return min(self._limiter.when(key), self._max)
+
+    def retries(self, key: K) -> int:
+        """Return how often a key has failed since it was last forgotten."""
+        return self._limiter.retries(key)
+
+    def forget(self, key: K) -> None:
+        """Let the key's next failure be its first."""
+        self._limiter.forget(key)
+
+
+def default_limiter() -> RateLimiter[Hashable]:
+    """Return what a controller uses: 5 ms doubling up to 1,000 s for each key, ten retries a second for all together.
+
+    The second part lets bursts of a hundred pass.
+
+    Source: client-go/util/workqueue/default_rate_limiters.go, DefaultTypedControllerRateLimiter.
+    """
+    return MaxOf(ItemExponential(), Bucket())
+
+
+class _Failures(Generic[K]):
+    """Counts the failures of each key since it was last forgotten.
+
+    Keys that nobody forgets, because their object went while they waited, are dropped once they have not
+    failed for twice the longest delay.
+    """
+
+    def __init__(self, longest_seconds: float) -> None:
+        self._idle = 2.0 * longest_seconds
+        # Count and moment of the last failure; the key that failed longest ago comes first.
+        self._counts: OrderedDict[K, tuple[int, float]] = OrderedDict()
+
+    def add(self, key: K) -> int:
+        """Count one more, and return how many there were before."""
+        now = asyncio.get_running_loop().time()
+        count = self.of(key)
+        self._counts[key] = (count + 1, now)
+        self._counts.move_to_end(key)
+        while now - next(iter(self._counts.values()))[1] > self._idle:
+            self._counts.popitem(last=False)
+        return count
+
+    def of(self, key: K) -> int:
+        return self._counts.get(key, (0, 0.0))[0]
+
+    def forget(self, key: K) -> None:
+        self._counts.pop(key, None)

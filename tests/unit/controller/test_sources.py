@@ -42,14 +42,14 @@ def test_owned_object_brings_its_controllers_key(
 
 def test_update_brings_old_and_new_keys_once() -> None:
     added: list[Key] = []
-    handler = Enqueue(LABELLED.keys, added.append)
+    handler = Enqueue(LABELLED, added.append)
     handler.on_update(pod(one="a", two="b"), pod(one="b", two="c"))
     assert [key.name for key in added] == ["a", "b", "c"]
 
 
 def test_add_and_delete_bring_the_keys() -> None:
     added: list[Key] = []
-    handler = Enqueue(LABELLED.keys, added.append)
+    handler = Enqueue(LABELLED, added.append)
     handler.on_add(pod(one="a"), False)
     handler.on_delete(pod(one="b"))
     assert [key.name for key in added] == ["a", "b"]

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kcr.errors import QueueClosedError
 from kcr.testing import VirtualClock, VirtualLoop
-from kcr.workqueue import RateLimiter, WorkQueue
+from kcr.workqueue import ItemExponential, WorkQueue
 
 pytestmark = pytest.mark.virtual
 
@@ -214,7 +214,7 @@ async def test_shut_down_forgets_delayed_keys(clock: VirtualClock) -> None:
 
 
 async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) -> None:
-    queue = WorkQueue[str](RateLimiter(1, 60))
+    queue = WorkQueue[str](ItemExponential(1, 60))
     moments = []
     for _ in range(8):
         queue.add_rate_limited("a")
@@ -229,7 +229,7 @@ async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) ->
 
 
 async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:
-    queue = WorkQueue[str](RateLimiter(1, 60))
+    queue = WorkQueue[str](ItemExponential(1, 60))
     queue.add_rate_limited("a", at_least=30)
     await clock.advance(29)
     assert len(queue) == 0

@@ -1,0 +1,85 @@
+"""Keys that rest until the stores show what was written for them: nobody decides on a past of his own making."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kcr.api.meta import Key
+from kcr.errors import KcrError
+from kcr.informer import Store
+from kcr.informer.store import version_of
+
+# How long a key rests for a store, before that becomes an error.
+PATIENCE_SECONDS = 0.5
+
+
+class StaleStoreError(KcrError):
+    """A store still lags behind our own writes; the key is tried again, later each time."""
+
+
+class Parking:
+    """Remembers what a reconciler wrote for each key, and whether the stores show it yet.
+
+    The reconciler reports its writes with `wrote`. A controller that is given the parking does not reconcile a key
+    before the stores have reached the versions reported; the key is parked then, holds no worker, and comes back
+    the moment they do. A watch that is late by more than half a second makes the key fail, and be tried again.
+
+    Nothing is remembered by uid: versions only grow, so that whatever was written to an object is older than all that
+    a store shows of its successor under the same name.
+    """
+
+    def __init__(self) -> None:
+        self._debts: dict[Key, _Debt] = {}
+
+    def wrote(self, key: Key, store: Store[Any], version: str) -> None:
+        """Note a write.
+
+        Args:
+            key: The key that was being reconciled.
+            store: Where the object that was written will show up.
+            version: Its `metadata.resourceVersion` as the server returned it.
+        """
+        versions = self._debts.setdefault(key, _Debt()).versions
+        # A version that is no number cannot be compared: 0 has always been reached.
+        versions[store] = max(versions.get(store, 0), version_of(version))
+
+    def forget(self, key: Key) -> None:
+        """Wait for nothing: the key's object is gone."""
+        self._debts.pop(key, None)
+
+    def rest(self, key: Key, wake: Callable[[], None]) -> float | None:
+        """Return how many seconds a key must rest at most, or None when the stores show all that was written.
+
+        Args:
+            key: The key that a worker is about to reconcile.
+            wake: Called when a store catches up, perhaps more than once.
+
+        Raises:
+            StaleStoreError: It has rested for long enough.
+        """
+        debt = self._debts.get(key)
+        if debt is None:
+            return None
+        behind = [(store, version) for store, version in debt.versions.items() if store.resource_version < version]
+        if not behind:
+            del self._debts[key]
+            return None
+        now = asyncio.get_running_loop().time()
+        if debt.until is None:
+            debt.until = now + PATIENCE_SECONDS
+            for store, version in behind:
+                store.call_when_at(version, wake)
+        if now >= debt.until:
+            raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
+        return debt.until - now
+
+
+class _Debt:
+    """What the stores have yet to show for one key."""
+
+    __slots__ = ("until", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[Store[Any], int] = {}
+        # Until when the key rests in patience, on the loop's time; None while it does not.
+        self.until: float | None = None

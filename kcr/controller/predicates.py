@@ -1,0 +1,78 @@
+"""Which changes of a watched object matter: `kcr.watch(Website, when=any_of(generation_changed, labels_changed))`.
+
+A predicate is a function of the object before and the object after: None before means that it was created or is seen
+for the first time, None after that it is gone. Those named `…_changed` let both pass. Whoever leaves a change out must
+be sure that no reconcile needs it, for nothing brings it back.
+
+Source: controller-runtime/pkg/predicate/predicate.go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kcr.api.meta import Resource
+from kcr.api.selectors import LabelSelector, matches
+
+# Not generic: the same predicate serves watches of any kind, and combinations of such.
+Predicate = Callable[[Any, Any], bool]
+
+
+def resource_version_changed(old: Resource | None, new: Resource | None) -> bool:
+    """Leave out what shows the same version again, such as a resync."""
+    return _differs(old, new, lambda obj: obj.metadata.resource_version)
+
+
+def generation_changed(old: Resource | None, new: Resource | None) -> bool:
+    """Leave out what the server does not count as a new wish: changes of the status, where it is a subresource.
+
+    Changes of labels, annotations, finalizers and owners do not raise the generation either: add their predicates
+    with `any_of` when a reconcile reads them. A deletion that begins does raise it. Kinds without a generation,
+    such as ConfigMaps, never pass after their creation.
+    """
+    return _differs(old, new, lambda obj: obj.metadata.generation)
+
+
+def labels_changed(old: Resource | None, new: Resource | None) -> bool:
+    """Leave out changes that touch no label."""
+    return _differs(old, new, lambda obj: obj.metadata.labels)
+
+
+def annotations_changed(old: Resource | None, new: Resource | None) -> bool:
+    """Leave out changes that touch no annotation."""
+    return _differs(old, new, lambda obj: obj.metadata.annotations)
+
+
+def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
+    """Leave out objects whose labels do not match.
+
+    An object that matched before a change or matches after it passes, so that its leaving is noticed as well;
+    upstream looks at the labels after the change only.
+
+    Args:
+        selector: The selector, or just the labels an object must have.
+    """
+    wanted = selector if isinstance(selector, LabelSelector) else LabelSelector(match_labels=selector)
+
+    def predicate(old: Resource | None, new: Resource | None) -> bool:
+        return any(obj is not None and matches(wanted, obj.metadata.labels) for obj in (old, new))
+
+    return predicate
+
+
+def all_of(*predicates: Predicate) -> Predicate:
+    """Let pass what all of them let pass."""
+    return lambda old, new: all(predicate(old, new) for predicate in predicates)
+
+
+def any_of(*predicates: Predicate) -> Predicate:
+    """Let pass what one of them lets pass."""
+    return lambda old, new: any(predicate(old, new) for predicate in predicates)
+
+
+def none_of(*predicates: Predicate) -> Predicate:
+    """Let pass what none of them lets pass."""
+    return lambda old, new: not any(predicate(old, new) for predicate in predicates)
+
+
+def _differs(old: Resource | None, new: Resource | None, part: Callable[[Resource], object]) -> bool:
+    return old is None or new is None or part(old) != part(new)

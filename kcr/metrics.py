@@ -1,0 +1,300 @@
+"""Metrics under the names the field knows, in a registry of their own.
+
+Nothing here is global: each manager has its `Metrics`, so that two in one process do not meet. Whoever records gets
+an object for its part, whose series are looked up once; gauges are computed when somebody reads them.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+Outcome = Literal["success", "requeue_after", "requeue", "error", "cancelled"]
+# `requeue` never happens here; dashboards that sum over the field's four results find it all the same.
+OUTCOMES: tuple[Outcome, ...] = ("success", "requeue_after", "requeue", "error", "cancelled")
+
+# Source: controller-runtime/pkg/internal/metrics/workqueue.go.
+QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
+# Source: controller-runtime/pkg/internal/controller/metrics/metrics.go.
+RECONCILE_BUCKETS = (
+    .005, .01, .025, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .6, .7, .8, .9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4,
+    4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+)  # fmt: skip
+# Source: component-base/metrics/prometheus/restclient/metrics.go.
+REQUEST_BUCKETS = (.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60)  # fmt: skip
+LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
+
+_QUEUE = ("name", "controller")
+_INFORMER = ("name", "group", "version", "resource")
+
+
+class Metrics:
+    """What a process can tell about itself.
+
+    Attributes:
+        registry: Where everything is registered; a controller's own metrics go there as well.
+        loop_lag: How late the event loop was, whenever somebody looked.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._queue_names: set[str] = set()
+        self._queue = _QueueFamilies(self.registry)
+        self._controller = _ControllerFamilies(self.registry)
+        self._requests = Counter(
+            "rest_client_requests_total", "Requests by status code, method and host.",
+            ("code", "method", "host"), registry=self.registry,
+        )  # fmt: skip
+        self._request_seconds = Histogram(
+            "rest_client_request_duration_seconds", "Seconds from a request to its answer.",
+            ("verb", "host"), buckets=REQUEST_BUCKETS, registry=self.registry,
+        )  # fmt: skip
+        self.loop_lag = Histogram(
+            "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
+            buckets=LAG_BUCKETS, registry=self.registry,
+        )  # fmt: skip
+        self._informers = _Informers()
+        self.registry.register(self._informers)
+
+    def queue(self, name: str) -> "QueueMetrics":
+        """Return the metrics of a work queue.
+
+        Raises:
+            ValueError: There is a queue of this name already; their series could not be told apart.
+        """
+        if name in self._queue_names:
+            raise ValueError(f"work queue {name}: there is one of this name already")
+        self._queue_names.add(name)
+        return QueueMetrics(self._queue, name)
+
+    def controller(self, name: str, workers: int) -> "ControllerMetrics":
+        """Return the metrics of a controller with so many workers."""
+        return ControllerMetrics(self._controller, name, workers)
+
+    def requests(self, host: str) -> Callable[[str, str, float], None]:
+        """Return what is to be called after each request to a host: with method, status code and seconds.
+
+        The code is `<error>` when no answer came.
+        """
+        counters: dict[tuple[str, str], Counter] = {}
+        histograms: dict[str, Histogram] = {}
+
+        def observe(method: str, code: str, seconds: float) -> None:
+            counter = counters.get((method, code))
+            if counter is None:
+                counter = counters[method, code] = self._requests.labels(code, method, host)
+                histograms[method] = self._request_seconds.labels(method, host)
+            counter.inc()
+            histograms[method].observe(seconds)
+
+        return observe
+
+    def informer(self, followed: "Followed") -> None:
+        """Tell of an informer from now on."""
+        self._informers.followed.append(followed)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Return all metrics as text, and its content type; to be called on the event loop.
+
+        Args:
+            accept: The reader's `Accept` header, which chooses between Prometheus' format and OpenMetrics.
+        """
+        encode, content_type = choose_encoder(accept)
+        return encode(_WithoutCreated(self.registry)), content_type
+
+
+class _WithoutCreated:
+    """A registry without the `_created` series, which nobody reads and which are a third of all."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+
+class _QueueFamilies:
+    """Source: client-go/util/workqueue/metrics.go and controller-runtime/pkg/internal/metrics/workqueue.go."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.depth = Gauge("workqueue_depth", "Keys that wait for a worker.", _QUEUE, registry=registry)
+        self.adds = Counter("workqueue_adds_total", "Keys added.", _QUEUE, registry=registry)
+        self.retries = Counter("workqueue_retries_total", "Keys added for later.", _QUEUE, registry=registry)
+        self.waited = Histogram(
+            "workqueue_queue_duration_seconds", "Seconds a key waited for a worker.",
+            _QUEUE, buckets=QUEUE_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self.worked = Histogram(
+            "workqueue_work_duration_seconds", "Seconds a worker held a key.",
+            _QUEUE, buckets=QUEUE_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self.unfinished = Gauge(
+            "workqueue_unfinished_work_seconds", "Seconds that the keys in hand have been held, all together.",
+            _QUEUE, registry=registry,
+        )  # fmt: skip
+        self.longest = Gauge(
+            "workqueue_longest_running_processor_seconds", "Seconds that the key longest in hand has been held.",
+            _QUEUE, registry=registry,
+        )  # fmt: skip
+
+
+class QueueMetrics:
+    """The metrics of one work queue, which tells it what happens to keys."""
+
+    def __init__(self, families: _QueueFamilies, name: str) -> None:
+        self._adds = families.adds.labels(name, name)
+        self._retries = families.retries.labels(name, name)
+        self._waited = families.waited.labels(name, name)
+        self._worked = families.worked.labels(name, name)
+        self._depth = families.depth.labels(name, name)
+        # When waiting keys were added first, and when held ones were taken.
+        self._added: dict[Hashable, float] = {}
+        self._taken: dict[Hashable, float] = {}
+        families.unfinished.labels(name, name).set_function(lambda: sum(self._held_seconds()))
+        families.longest.labels(name, name).set_function(lambda: max(self._held_seconds(), default=0.0))
+
+    def measure(self, depth: Callable[[], int]) -> None:
+        """Have the depth read from the queue."""
+        self._depth.set_function(depth)
+
+    def added(self, key: Hashable) -> None:
+        """Hear of a key that waits from now on, or will once it is given back."""
+        self._adds.inc()
+        self._added[key] = _now()
+
+    def retried(self) -> None:
+        """Hear of a key added for later."""
+        self._retries.inc()
+
+    def taken(self, key: Hashable) -> None:
+        """Hear of a key that a worker holds from now on."""
+        now = self._taken[key] = _now()
+        self._waited.observe(now - self._added.pop(key))
+
+    def given_back(self, key: Hashable) -> None:
+        """Hear of a key that is no longer held."""
+        self._worked.observe(_now() - self._taken.pop(key))
+
+    def _held_seconds(self) -> Iterator[float]:
+        now = _now()
+        return (now - since for since in self._taken.values())
+
+
+class _ControllerFamilies:
+    """Source: controller-runtime/pkg/internal/controller/metrics/metrics.go."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        label = ("controller",)
+        self.total = Counter(
+            "controller_runtime_reconcile_total", "Reconciles by result.", (*label, "result"), registry=registry
+        )
+        self.errors = Counter("controller_runtime_reconcile_errors_total", "Failures.", label, registry=registry)
+        self.terminal = Counter(
+            "controller_runtime_terminal_reconcile_errors_total", "Failures for good.", label, registry=registry
+        )
+        self.panics = Counter(
+            "controller_runtime_reconcile_panics_total", "Failures that are bugs.", label, registry=registry
+        )
+        self.timeouts = Counter(
+            "controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.", label, registry=registry
+        )
+        self.seconds = Histogram(
+            "controller_runtime_reconcile_time_seconds", "Seconds a reconcile took.",
+            label, buckets=RECONCILE_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self.workers = Gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers there are.", label, registry=registry
+        )
+        self.active = Gauge("controller_runtime_active_workers", "Workers that work.", label, registry=registry)
+
+
+class ControllerMetrics:
+    """The metrics of one controller.
+
+    Attributes:
+        active: Workers that work just now.
+        seconds: How long reconciles took.
+        errors: Failures, those for good and bugs among them.
+        terminal: Failures for good.
+        panics: Failures that are bugs.
+        timeouts: Reconciles that took too long.
+    """
+
+    def __init__(self, families: _ControllerFamilies, name: str, workers: int) -> None:
+        families.workers.labels(name).set(workers)
+        self.active = families.active.labels(name)
+        self.seconds = families.seconds.labels(name)
+        self.errors = families.errors.labels(name)
+        self.terminal = families.terminal.labels(name)
+        self.panics = families.panics.labels(name)
+        self.timeouts = families.timeouts.labels(name)
+        # All there from the start, at 0: a rate needs a beginning.
+        self._total = {outcome: families.total.labels(name, outcome) for outcome in OUTCOMES}
+
+    def ended(self, outcome: Outcome, seconds: float) -> None:
+        """Count a reconcile, and how long it took."""
+        self._total[outcome].inc()
+        self.seconds.observe(seconds)
+
+
+class Followed(NamedTuple):
+    """An informer, as far as metrics go.
+
+    Attributes:
+        name: Names it among the informers of its manager.
+        group: The API group.
+        version: The version in the group.
+        resource: The plural.
+        counts: What happened how often; see `kcr.informer.Informer.counts`.
+        store_version: Returns the version its store has reached.
+        objects: Returns how many objects are stored.
+    """
+
+    name: str
+    group: str
+    version: str
+    resource: str
+    counts: Mapping[str, int]
+    store_version: Callable[[], int]
+    objects: Callable[[], int]
+
+
+class _Informers:
+    """Reads what informers count themselves, so that a watch event costs nothing extra."""
+
+    def __init__(self) -> None:
+        self.followed: list[Followed] = []
+
+    def collect(self) -> Iterator[Metric]:
+        version = GaugeMetricFamily(
+            "informer_store_resource_version", "The last 15 digits of the store's version.", labels=_INFORMER
+        )
+        objects = GaugeMetricFamily("kcr_cache_objects", "Objects in the store.", labels=_INFORMER)
+        lists = CounterMetricFamily(
+            "kcr_reflector_lists_total", "Readings of the present state.", labels=(*_INFORMER, "mode")
+        )
+        watches = CounterMetricFamily("kcr_reflector_watches_total", "Watches begun.", labels=_INFORMER)
+        relists = CounterMetricFamily("kcr_reflector_relists_total", "Readings anew.", labels=_INFORMER)
+        idle = CounterMetricFamily("kcr_reflector_idle_watches_total", "Watches that fell silent.", labels=_INFORMER)
+        unfit = CounterMetricFamily("kcr_reflector_decode_errors_total", "Objects not decoded.", labels=_INFORMER)
+        for informer in self.followed:
+            labels, counts = informer[:4], informer.counts
+            version.add_metric(labels, informer.store_version() % 10**15)
+            objects.add_metric(labels, informer.objects())
+            lists.add_metric((*labels, "paged"), counts.get("lists", 0))
+            lists.add_metric((*labels, "watchlist"), counts.get("streams", 0))
+            watches.add_metric(labels, counts.get("watches", 0))
+            relists.add_metric(labels, counts.get("relists", 0))
+            idle.add_metric(labels, counts.get("idle", 0))
+            unfit.add_metric(labels, counts.get("undecodable", 0))
+        yield from (version, objects, lists, watches, relists, idle, unfit)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
