@@ -118,7 +118,22 @@ class HttpTransport:
         return await self._attempt(request, await self._config.credentials.current())
 
     async def _attempt(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
-        session = self._session_for(credential)
+        try:
+            session = self._session_for(credential)
+            try:
+                return await self._request(session, request, credential)
+            except aiohttp.ClientSSLError:
+                # Nothing was sent. Perhaps the authority was replaced: what its file holds now gets one try.
+                self._refresh(credential)
+                if self._session is session:
+                    raise
+            return await self._request(self._session_for(credential), request, credential)
+        except _FAILURES as error:
+            raise _failure(request, error, self._config.server) from error
+
+    async def _request(
+        self, session: aiohttp.ClientSession, request: Request, credential: Credential
+    ) -> aiohttp.ClientResponse:
         headers = {**request.headers}
         if credential.authorization:
             headers["Authorization"] = credential.authorization
@@ -127,22 +142,16 @@ class HttpTransport:
         timeout = aiohttp.ClientTimeout(
             total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
         )
-        try:
-            return await session.request(
-                request.method,
-                URL(self._config.server + request.target, encoded=True),
-                headers=headers,
-                data=request.body or None,
-                timeout=timeout,
-                allow_redirects=False,
-                proxy=self._config.proxy or None,
-                server_hostname=self._config.server_name or None,
-            )
-        except _FAILURES as error:
-            if isinstance(error, aiohttp.ClientSSLError):
-                # Perhaps the authority was replaced: look at the files before the next attempt.
-                self._looked_at = float("-inf")
-            raise _failure(request, error, self._config.server) from error
+        return await session.request(
+            request.method,
+            URL(self._config.server + request.target, encoded=True),
+            headers=headers,
+            data=request.body or None,
+            timeout=timeout,
+            allow_redirects=False,
+            proxy=self._config.proxy or None,
+            server_hostname=self._config.server_name or None,
+        )
 
     def _session_for(self, credential: Credential) -> aiohttp.ClientSession:
         now = asyncio.get_running_loop().time()

@@ -16,6 +16,7 @@ from kcr.client.credentials import (
     PluginSpec,
     TokenFile,
 )
+from kcr.client.oidc import OidcCredentials, OidcSpec
 from kcr.client.proxies import proxy_for
 from kcr.errors import ConfigError
 
@@ -109,7 +110,7 @@ def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> 
     return ClusterConfig(
         server=server,
         origin=origin,
-        credentials=_credentials(user, cluster, server),
+        credentials=_credentials(user, cluster, server, environ),
         ca=authority,
         certificate=certificate,
         key=key,
@@ -154,22 +155,45 @@ def _proxy(cluster: _Section, server: str, environ: Mapping[str, str]) -> str:
     return proxy
 
 
-def _credentials(user: _Section, cluster: _Section, server: str) -> Credentials:
+def _credentials(user: _Section, cluster: _Section, server: str, environ: Mapping[str, str]) -> Credentials:
     if user.text("tokenFile"):
         return TokenFile(user.file("tokenFile"))
     if user.text("token"):
         return FixedCredentials(Credential.bearer(user.text("token")))
     if user.entry.value.get("exec"):
         return PluginCredentials(_plugin(user, cluster, server))
-    provider = user.entry.value.get("auth-provider")
-    if provider:
-        token = (provider.get("config") or {}).get("id-token") if isinstance(provider, dict) else None
-        if not token:
-            user.fail("auth-provider", "is outdated and not supported; use a credential plugin (exec) or a token")
-        return FixedCredentials(Credential.bearer(str(token)))
+    if user.entry.value.get("auth-provider"):
+        return _provider(user, environ)
     if user.text("username"):
         return FixedCredentials(Credential.basic(user.text("username"), user.text("password")))
     return FixedCredentials()
+
+
+def _provider(user: _Section, environ: Mapping[str, str]) -> Credentials:
+    provider = user.entry.value["auth-provider"]
+    config = provider.get("config") if isinstance(provider, dict) else None
+    section = _Section(f"{user.origin}, auth-provider", Entry(user.entry.path, config or {}))
+    token, refresh_token = section.text("id-token"), section.text("refresh-token")
+    if not token and not refresh_token:
+        user.fail("auth-provider", "is outdated and not supported; use a credential plugin (exec) or a token")
+    issuer, client_id = section.text("idp-issuer-url"), section.text("client-id")
+    if not refresh_token:
+        return FixedCredentials(Credential.bearer(token))
+    if urlsplit(issuer).scheme != "https":
+        section.fail("idp-issuer-url", f"{issuer!r} is no https URL; tokens are renewed there")
+    if not client_id:
+        section.fail("client-id", "is missing; tokens are renewed in its name")
+    return OidcCredentials(
+        OidcSpec(
+            issuer=issuer,
+            client_id=client_id,
+            client_secret=section.text("client-secret"),
+            id_token=token,
+            refresh_token=refresh_token,
+            ca=section.pem("idp-certificate-authority"),
+            proxy=proxy_for(issuer, environ),
+        )
+    )
 
 
 def _plugin(user: _Section, cluster: _Section, server: str) -> PluginSpec:
