@@ -1,6 +1,6 @@
-"""Pods, nodes, namespaces and events, as far as controllers read them."""
+"""Pods, nodes, namespaces, events, services and configuration, as far as controllers read them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 import msgspec
@@ -121,6 +121,48 @@ class ConfigMap(Resource, api_version="v1", plural="configmaps"):
     data: Mapping[str, str] = {}
     binary_data: Mapping[str, str] = {}
     immutable: bool | None = None
+
+
+class Secret(Resource, api_version="v1", plural="secrets"):
+    """Configuration that not everybody may see. `data` holds the bytes themselves; on the wire they are base64."""
+
+    data: Mapping[str, bytes] = {}
+    type: str = ""
+    immutable: bool | None = None
+
+    def __repr__(self) -> str:
+        """Return a form for people and logs, without what is secret."""
+        return f"Secret({self.key}, data={sorted(self.data)})"
+
+    def __rich_repr__(self) -> Iterator[object]:
+        """Do the same for tracebacks that show local variables."""
+        yield from (str(self.key), ("data", sorted(self.data)))
+
+
+class ServicePort(Object):
+    """One port of a service. `target_port` is a number or the name of a container's port."""
+
+    name: str = ""
+    protocol: str = ""
+    port: int = 0
+    target_port: int | str | None = None
+    node_port: int | None = None
+
+
+class ServiceSpec(Object):
+    """Which pods answer, at which address and ports."""
+
+    type: str = ""
+    cluster_ip: str = msgspec.field(default="", name="clusterIP")
+    selector: Mapping[str, str] = {}
+    ports: tuple[ServicePort, ...] = ()
+    external_name: str = ""
+
+
+class Service(Resource, api_version="v1", plural="services"):
+    """One name and address for pods that come and go."""
+
+    spec: ServiceSpec = ServiceSpec()
 
 
 class ObjectReference(Object):
