@@ -15,24 +15,25 @@ What a controller writes goes to an API server in the same process and does not 
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
-from kcr.api.meta import Resource
+from kcr.api.meta import Key, Resource
+from kcr.client import Client
 from kcr.clock import Clock, SystemClock
+from kcr.embedded import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.manager import Manager
 from kcr.testing.recorder import FakeRecorder
-
-if TYPE_CHECKING:
-    from kcr.client import Client
 
 R = TypeVar("R", bound=Resource)
 
 # Versions as a server's that has been in use for a while.
 FIRST_VERSION = 1000
+# A fake informer asks nobody.
+_NOBODY = cast("Client", None)
 
 
 class FakeInformer(Informer[R], Generic[R]):
@@ -44,9 +45,10 @@ class FakeInformer(Informer[R], Generic[R]):
 
     def __init__(self, kind: type[R], *objects: R) -> None:
         """Make an informer that knows some objects."""
-        super().__init__(cast("Client", None), kind, random=random.Random(0))
-        self._version = FIRST_VERSION
-        self.replace((self._stamped(obj) for obj in objects), {}, str(self._version))
+        super().__init__(_NOBODY, kind, random=random.Random(0))
+        self._newest = FIRST_VERSION
+        self._uids: dict[Key, str] = {}
+        self.replace([self._stamped(obj) for obj in objects], {}, str(FIRST_VERSION))
 
     @property
     def synced(self) -> bool:
@@ -74,15 +76,18 @@ class FakeInformer(Informer[R], Generic[R]):
         self._happen("DELETED", self._stamped(obj, anew=True))
 
     def _happen(self, type: str, obj: R) -> R:  # noqa: A002  # the field's name
+        if type == "DELETED":
+            self._uids.pop(obj.key, None)
+        else:
+            self._uids[obj.key] = obj.metadata.uid
         self.apply(WatchEvent(type=type, object=obj))
         return obj
 
     def _stamped(self, obj: R, *, anew: bool = False) -> R:
         metadata = obj.metadata
-        self._version += 1
-        version = str(self._version) if anew else metadata.resource_version or str(self._version)
-        known = self.store.get(obj.key)
-        uid = metadata.uid or (known.metadata.uid if known is not None else f"uid-{metadata.name}-{self._version}")
+        self._newest += 1
+        version = str(self._newest) if anew else metadata.resource_version or str(self._newest)
+        uid = metadata.uid or self._uids.get(obj.key) or f"uid-{metadata.name}-{self._newest}"
         return replace(obj, metadata=replace(metadata, uid=uid, resource_version=version))
 
 
@@ -92,7 +97,7 @@ class FakeManager(Manager):
     `client` talks to an embedded API server of its own, with the namespace `default` and no controllers.
     """
 
-    def __init__(self, *, client: "Client | None" = None, clock: Clock | None = None, namespace: str = "") -> None:
+    def __init__(self, *, client: Client | None = None, clock: Clock | None = None, namespace: str = "") -> None:
         """Make a manager.
 
         Args:
@@ -116,7 +121,5 @@ class FakeManager(Manager):
         return self._events.setdefault(component, FakeRecorder())
 
 
-def _embedded_client(clock: Clock) -> "Client":
-    from kcr.embedded import EmbeddedCluster  # noqa: PLC0415  # most tests bring a client
-
+def _embedded_client(clock: Clock) -> Client:
     return EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False).client
