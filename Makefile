@@ -4,12 +4,24 @@ PYTHON = $(shell for p in python3.14 python3.13 python3.12 python3.11 python3; d
 BIN = .venv/bin
 STAMP = .venv/.installed
 
-.PHONY: demo test soak lint clean
+# $(1): the extra to install. What a demo needs is there in half the time that the tools of development take.
+define install
+	@test -n "$(PYTHON)" || { echo "make: no python3 of version 3.11 or newer with the venv module is on the PATH; install one (on Debian: python3 and python3-venv)" >&2; exit 1; }
+	@echo "make: installing kcr[$(1)] into .venv, once" >&2
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(1)]' >&2
+	@touch $(BIN)/kcr
+endef
 
-demo: $(STAMP)
+.PHONY: demo demo-example test soak lint clean
+
+demo: $(BIN)/kcr
 	@if perl -Mbignum=bpi -e 'print bpi(2000)' >/dev/null 2>&1; then job=examples/pi.yaml; else job=examples/pi-python.yaml; \
 	echo "demo: the perl of this machine cannot compute 2,000 digits of pi, so $$job runs: the same Job in Python" >&2; fi; \
 	$(BIN)/kcr dev -f $$job --wait
+
+demo-example: $(BIN)/kcr
+	@$(BIN)/python -m examples.configmap_copier.demo
 
 test: lint
 	$(BIN)/pytest -n auto -m "not soak"
@@ -23,11 +35,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+$(BIN)/kcr: pyproject.toml
+	$(call install,embedded)
+
 $(STAMP): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "make: no python3 of version 3.11 or newer with the venv module is on the PATH; install one (on Debian: python3 and python3-venv)" >&2; exit 1; }
-	@echo "make: installing into .venv, once" >&2
-	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' >&2
+	$(call install,dev)
 	@touch $@
 
 clean:
