@@ -70,11 +70,11 @@ def answer(source: LogSource, record: Record, query: Query, now: datetime) -> An
     shown = [line for line in lines if line[0] >= since]
     if tail is not None:
         shown = shown[len(shown) - min(tail, len(shown)) :]
-    if query.flag("follow") and not previous:
-        # What is followed comes from the beginning, and as it is: timestamps are not put in.
-        skipped = sum(len(text) for _, text in lines[: len(lines) - len(shown)])
-        return Answer(200, _TEXT, _Following(run.follow(), skipped, limit))
     stamped = query.flag("timestamps")
+    if query.flag("follow") and not previous:
+        # What is followed comes from the beginning.
+        skipped = sum(len(text) for _, text in lines[: len(lines) - len(shown)])
+        return Answer(200, _TEXT, _Following(run, skipped, limit, stamped=stamped))
     body = b"".join(_stamp(moment) + text if stamped else text for moment, text in shown)
     return Answer(200, _TEXT, body[:limit])
 
@@ -147,10 +147,14 @@ def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:
 class _Following:
     """A log as it grows, from the first byte that was asked for to the last."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], skip: int, limit: int | None) -> None:
-        self._chunks = chunks
+    def __init__(self, run: LogRun, skip: int, limit: int | None, *, stamped: bool) -> None:
+        self._run = run
+        self._chunks = run.follow()
         self._skip = skip
         self._left = limit
+        self._stamped = stamped
+        # Whether what was read so far ends inside a line.
+        self._inside = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -158,16 +162,37 @@ class _Following:
     async def __anext__(self) -> bytes:
         while self._left is None or self._left > 0:
             chunk = await anext(self._chunks)
-            skipped, chunk = chunk[: self._skip], chunk[self._skip :]
-            self._skip -= len(skipped)
+            skipped = min(self._skip, len(chunk))
+            self._skip -= skipped
+            shown = self._with_stamps(len(chunk) - skipped) if self._stamped else chunk[skipped:]
             if self._left is not None:
-                chunk = chunk[: self._left]
-                self._left -= len(chunk)
-            if chunk:
-                return chunk
+                shown = shown[: self._left]
+                self._left -= len(shown)
+            if shown:
+                return shown
         raise StopAsyncIteration
+
+    def _with_stamps(self, size: int) -> bytes:
+        """Return the last bytes of the log, each line with the moment it began."""
+        lines: list[bytes] = []
+        for moment, piece in _latest(self._run.pieces(), size):
+            for part in _BROKEN.findall(piece):
+                lines.append(part if self._inside else _stamp(moment) + part)
+                self._inside = not part.endswith(b"\n")
+        return b"".join(lines)
 
     async def aclose(self) -> None:
         close = getattr(self._chunks, "aclose", None)
         if close is not None:
             await close()
+
+
+def _latest(pieces: Sequence[tuple[datetime, bytes]], size: int) -> list[tuple[datetime, bytes]]:
+    """Return the last pieces that make up `size` bytes; of the first of them its end."""
+    found: list[tuple[datetime, bytes]] = []
+    for moment, piece in reversed(pieces):
+        if size <= 0:
+            break
+        found.append((moment, piece[-size:]))
+        size -= len(piece)
+    return found[::-1]

@@ -18,12 +18,16 @@ BINDING = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "pa", 
 class Run:
     """A run that printed three lines, and is about to print a fourth."""
 
-    def pieces(self) -> list[tuple[datetime, bytes]]:
+    def __init__(self) -> None:
         first, second = START - timedelta(seconds=20), START - timedelta(seconds=10, microseconds=1)
-        return [(first, b"one\ntw"), (second, b"o\nthree\n")]
+        self._pieces = [(first, b"one\ntw"), (second, b"o\nthree\n")]
+
+    def pieces(self) -> list[tuple[datetime, bytes]]:
+        return list(self._pieces)
 
     async def follow(self) -> AsyncIterator[bytes]:
         yield b"one\ntwo\nthree\n"
+        self._pieces += [(START - timedelta(seconds=1), b"fo"), (START, b"ur\n")]
         yield b"four\n"
 
 
@@ -101,6 +105,12 @@ async def test_log_is_plain_text(api: Api, query: str, expected: bytes) -> None:
         pytest.param("", b"one\ntwo\nthree\nfour\n", id="whole"),
         pytest.param("tailLines=1", b"three\nfour\n", id="tail"),
         pytest.param("tailLines=1&limitBytes=8", b"three\nfo", id="limit"),
+        pytest.param(
+            "tailLines=1&timestamps=true",
+            b"2025-12-31T23:59:49.999999000Z three\n2025-12-31T23:59:59.000000000Z four\n",
+            id="timestamps",
+        ),
+        pytest.param("tailLines=1&timestamps=true&limitBytes=33", b"2025-12-31T23:59:49.999999000Z th", id="both"),
     ],
 )
 async def test_followed_log_goes_on_to_its_end(api: Api, query: str, expected: bytes) -> None:
