@@ -3,6 +3,7 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,delete,patch}.go.
 """
 
+import math
 from typing import Any
 
 import msgspec
@@ -62,11 +63,37 @@ def decoded(body: bytes, content_type: str) -> Any:
             return msgspec.json.decode(body)
         case "application/yaml":
             try:
-                return yaml.load(body, _Loader)  # a safe loader of our own
+                return _as_json(yaml.load(body, _Loader))  # a safe loader of our own
             except yaml.YAMLError as error:
                 raise ValueError(str(error)) from None
         case _:
             raise unsupported_media_type()
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value of YAML as JSON would have it: names are text, and numbers are numbers.
+
+    Raises:
+        ValueError: JSON has no such value.
+    """
+    match value:
+        case dict():
+            return {_name(key): _as_json(one) for key, one in value.items()}
+        case list():
+            return [_as_json(one) for one in value]
+        case float() if not math.isfinite(value):
+            raise ValueError(f"json: unsupported value: {value}")
+        case None | bool() | int() | float() | str():
+            return value
+    raise ValueError(f"json: unsupported type: {type(value).__name__}")
+
+
+def _name(key: object) -> str:
+    if isinstance(key, str):
+        return key
+    if key is None or isinstance(key, bool | int | float):
+        return msgspec.json.encode(key).decode()
+    raise ValueError(f"unsupported map key: {key}")
 
 
 def manifest(kind: Kind, body: bytes, content_type: str) -> Manifest:

@@ -124,6 +124,16 @@ async def test_yaml_is_read_and_other_forms_are_not(api: Api) -> None:
     assert (reply.status, reply.body["reason"]) == (415, "UnsupportedMediaType")
 
 
+async def test_yaml_becomes_what_json_would_be(api: Api) -> None:
+    text = b"metadata: {name: a, labels: {2: x, true: y}}\ndata: {a: 'yes', 2026-01-01: b}\nimmutable: off\n"
+    body = (await api.call("POST", CONFIG_MAPS, text, content_type="application/yaml")).body
+    assert body["metadata"]["labels"] == {"2": "x", "true": "y"}
+    assert (body["data"], body["immutable"]) == ({"a": "yes", "2026-01-01": "b"}, False)
+    for odd in (b"{a: .nan}", b"{a: !!binary YQ==}", b"? [a]\n: b", b"a: [", b"a: 1\n---\nb: 1"):
+        reply = await api.call("POST", CONFIG_MAPS, odd, content_type="application/yaml")
+        assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
+
+
 async def test_body_above_three_megabytes_is_too_large(api: Api) -> None:
     reply = await api.call("POST", CONFIG_MAPS, b" " * (3 * 1024 * 1024 + 1))
     assert (reply.status, reply.body["message"]) == (413, "Request entity too large: limit is 3145728")
