@@ -181,6 +181,11 @@ def too_large_version(asked: int, current: int) -> RefusedError:
     return RefusedError(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
 
 
+def too_late() -> RefusedError:
+    """504: there is no answer within the time the client gave."""
+    return RefusedError(504, "Timeout", "Timeout: request did not complete within the allotted timeout", details={})
+
+
 def internal(message: str) -> RefusedError:
     """500: a fault of the server."""
     details = {"causes": [{"message": message}]}

@@ -1,5 +1,6 @@
 """From the target of a request to what it is about: kind, namespace, name, subresource; and the query."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote
@@ -8,6 +9,8 @@ from kcr.embedded.answers import bad_request, invalid_option, method_not_allowed
 from kcr.embedded.fields import not_supported
 from kcr.embedded.kinds import SUBRESOURCE_VERBS, Kind
 
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
 _FALSE = ("", "0", "false")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
@@ -43,6 +46,20 @@ class Query:
             return int(text)
         except ValueError:
             raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+    def timeout_seconds(self) -> float | None:
+        """Return how long the client waits for an answer, None when it does not say.
+
+        Raises:
+            RefusedError: 400, it is no duration.
+        """
+        if not (text := self.text("timeout")):
+            return None
+        parts = _DURATION.findall(text)
+        if "".join(number + unit for number, unit in parts) != text:
+            why = "missing unit in duration" if text.isdecimal() else "invalid duration"
+            raise bad_request(f'invalid timeout specified in the request URL - time: {why} "{text}"')
+        return sum(float(number) * _UNITS[unit] for number, unit in parts) or None
 
     def dry_run(self, options: str) -> bool:
         """Return whether the write is only tried.

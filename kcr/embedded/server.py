@@ -1,5 +1,6 @@
 """The API server: a request in, an answer out, and no socket anywhere."""
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping
@@ -7,7 +8,7 @@ from collections.abc import Callable, Mapping
 from kcr.client.transport import Request
 from kcr.clock import Clock
 from kcr.embedded import discovery, listing, logs, subresources, writing
-from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer
+from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer, too_late
 from kcr.embedded.discovery import Discovery
 from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
 from kcr.embedded.kinds import KINDS, NAMESPACES
@@ -36,7 +37,15 @@ class Server:
         logs: Where the logs of pods come from; the node replaces it.
     """
 
-    def __init__(self, storage: Storage, *, clock: Clock, random: random.Random) -> None:
+    def __init__(self, storage: Storage, *, clock: Clock, random: random.Random, most_behind: int = 20_000) -> None:
+        """Make a server; it holds no objects but the namespaces that are always there.
+
+        Args:
+            storage: Where the objects are.
+            clock: What time it is.
+            random: Where names and uids come from.
+            most_behind: A watcher that is more changes behind is cut: it would hold all of them in memory.
+        """
         self.registry = Registry(storage, clock=clock, random=random)
         self.logs: logs.LogSource = logs.NoLogs()
         self._storage = storage
@@ -45,6 +54,7 @@ class Server:
         self._routes = Routes(KINDS)
         self._discovery = Discovery(self._routes)
         self._openapi = OpenApi(self._routes)
+        self._most_behind = most_behind
         self._watches: set[Watch] = set()
         self._methods: Mapping[str, Callable[[Registry, Write], Answer]] = {
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
@@ -58,6 +68,8 @@ class Server:
             return await self._handle(request)
         except RefusedError as refused:
             return refused.answer()
+        except TimeoutError:
+            return too_late().answer()
         except ApiError as error:
             return refusal_of(error).answer()
         except Exception as error:
@@ -70,12 +82,14 @@ class Server:
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
         route = self._route(steps)
+        patience_seconds = _patience_seconds(route, query)
         if route is None:
             return self._document(steps, query, headers)
         check_method(route, request.method)
         form = self._form(headers.get("accept", ""), query)
         if request.method == "GET":
-            return await self._read(route, query, form)
+            async with asyncio.timeout(patience_seconds):
+                return await self._read(route, query, form)
         return self._write(request.method, Write(route, query, headers, request.body, form))
 
     def _route(self, steps: list[str]) -> Route | None:
@@ -120,7 +134,7 @@ class Server:
 
     async def _watch(self, route: Route, query: Query, form: Form) -> Answer:
         options = watch_options(query)
-        watch = Watch(self._storage, route.kind, selection_of(route, query), form)
+        watch = Watch(self._storage, route.kind, selection_of(route, query), form, self._most_behind)
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
         await watch.begin(options, seconds, self._watches)
         return Answer(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
@@ -144,6 +158,13 @@ class Server:
         """End all watches at once."""
         for watch in tuple(self._watches):
             watch.end()
+
+
+def _patience_seconds(route: Route | None, query: Query) -> float | None:
+    """Return how long the client waits, None for ever; watches and logs end in ways of their own."""
+    if route is not None and (route.subresource == "log" or (query.flag("watch") and not route.name)):
+        return None
+    return query.timeout_seconds()
 
 
 def _health(name: str, query: Query) -> str:

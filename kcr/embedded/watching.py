@@ -19,8 +19,6 @@ from kcr.embedded.storage import Change, Storage
 
 BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
-# A watcher this far behind is cut: it would otherwise hold every change since in memory.
-MOST_BEHIND = 20_000
 
 _log = logging.getLogger(__name__)
 
@@ -68,11 +66,12 @@ def watch_options(query: Query) -> WatchOptions:
 class Watch:
     """One watch: an iterator over chunks of whole lines. Close it when it is no longer read."""
 
-    def __init__(self, storage: Storage, kind: Kind, selection: Selection, form: Form) -> None:
+    def __init__(self, storage: Storage, kind: Kind, selection: Selection, form: Form, most_behind: int) -> None:
         self._storage = storage
         self._table = storage.table(kind)
         self._selection = selection
         self._form = form
+        self._most_behind = most_behind
         # Lines made and not yet fetched, in order.
         self._pending: list[bytes] = []
         # How many of the pending lines are changes.
@@ -150,7 +149,7 @@ class Watch:
         if line is None:
             return
         self._behind += 1
-        if self._behind > MOST_BEHIND:
+        if self._behind > self._most_behind:
             self._pending.clear()
             self.end()
             return

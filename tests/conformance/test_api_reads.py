@@ -137,6 +137,36 @@ async def test_future_version_is_waited_for_then_refused(api: Api, clock: Any) -
     assert reply.headers["Retry-After"] == "1"
 
 
+async def test_request_ends_when_its_time_is_up(api: Api, clock: Any) -> None:
+    # AS 1.5
+    before = clock.now()
+    reply = await api.call("GET", f"{CONFIG_MAPS}?resourceVersion=9999&timeout=1s500ms")
+    assert (clock.now() - before).total_seconds() == 1.5
+    assert (reply.status, reply.body["reason"]) == (504, "Timeout")
+    assert reply.body["message"] == "Timeout: request did not complete within the allotted timeout"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        pytest.param(f"{CONFIG_MAPS}?timeout=banana", 'invalid duration "banana"', id="read"),
+        pytest.param("/version?timeout=5", 'missing unit in duration "5"', id="document"),
+    ],
+)
+async def test_timeout_that_is_no_duration_is_refused(api: Api, path: str, why: str) -> None:
+    reply = await api.call("GET", path)
+    message = f"invalid timeout specified in the request URL - time: {why}"
+    assert (reply.status, reply.body["message"]) == (400, message)
+
+
+async def test_watch_does_not_heed_the_timeout(api: Api, clock: Any) -> None:
+    events = await api.watch(f"{CONFIG_MAPS}?timeout=1s&timeoutSeconds=7&")
+    before = clock.now()
+    with pytest.raises(StopAsyncIteration):
+        await events.next()
+    assert (clock.now() - before).total_seconds() == 7
+
+
 @pytest.mark.parametrize(
     ("selector", "expected"),
     [

@@ -3,10 +3,13 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/cacher.
 """
 
+import random
 from typing import Any
 
 import pytest
 
+from kcr.embedded import Server, Storage
+from kcr.testing.clock import VirtualClock
 from tests.conformance.conftest import TABLE, Api, config_map, pod
 
 pytestmark = pytest.mark.virtual
@@ -174,8 +177,8 @@ async def test_closing_the_server_ends_watches(api: Api) -> None:
         await events.next()
 
 
-async def test_watcher_far_behind_is_cut(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kcr.embedded.watching.MOST_BEHIND", 3)
+async def test_watcher_far_behind_is_cut(clock: VirtualClock) -> None:
+    api = Api(Server(Storage(), clock=clock, random=random.Random(0), most_behind=3))
     slow, fast = await api.watch(f"{CONFIG_MAPS}?"), await api.watch(f"{CONFIG_MAPS}?")
     for name in "abcd":
         await api.post(CONFIG_MAPS, config_map(name))
