@@ -1,45 +1,31 @@
 """A store that is kept right, and those who hear of its changes."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Generic, TypeVar
 
-import structlog
-
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.informer.reflector import Reflector, Selection
-from kcr.informer.store import Store
+from kcr.informer.buffers import SIZE, Policy
+from kcr.informer.handlers import AsyncHandler, Filtered, Handler
+from kcr.informer.listener import Listener, buffer_for
+from kcr.informer.reflector import Reflector
+from kcr.informer.registration import Registration, Resync
+from kcr.informer.selection import Selection
+from kcr.informer.store import Store, reading_early
 
 R = TypeVar("R", bound=Resource)
-
-_log = structlog.get_logger("kcr.informer")
-
-
-class Handler(Generic[R]):
-    """Hears of changes; override what is of interest.
-
-    The calls are synchronous and come after the store changed: a handler that reads the store sees this
-    state or a newer one. Of several changes to one object in quick succession, some may be left out.
-    """
-
-    def on_add(self, obj: R, initial: bool) -> None:
-        """Hear of a new object; `initial` when it was there before the informer or the handler was."""
-
-    def on_update(self, old: R, new: R) -> None:
-        """Hear that an object has changed. Both have the same uid."""
-
-    def on_delete(self, obj: R) -> None:
-        """Hear that an object is gone; this is its last known state, which may not be its last."""
 
 
 class Informer(Generic[R]):
     """Follows one kind: its store, and the handlers who hear of changes.
 
     Attributes:
-        store: What is known, readable at any time.
+        selection: What it follows.
+        store: What is known, readable at any time once it is synced.
     """
 
     def __init__(self, client: Client, selection: Selection[R] | type[R], *, random: Random | None = None) -> None:
@@ -50,18 +36,39 @@ class Informer(Generic[R]):
             selection: What to follow; a kind alone means all of its objects.
             random: Spreads watches and retries.
         """
-        self.store: Store[R] = Store()
-        self._selection: Selection[R] = selection if isinstance(selection, Selection) else Selection(selection)
-        self._handlers: list[Handler[R]] = []
+        chosen: Selection[R] = selection if isinstance(selection, Selection) else Selection(selection)
+        self.selection = chosen.normal()
+        self.store: Store[R] = Store(lambda: self.why_not_synced)
+        self._random = random or Random()
         self._synced = asyncio.Event()
-        self._reflector = Reflector(client, self._selection, self, random or Random())
+        self._reflector = Reflector(client, self.selection, self, self._random)
+        # Replaced, never changed: whoever walks over it is not disturbed.
+        self._registrations: tuple[Registration[R], ...] = ()
+        self._resyncs: dict[Registration[R], Resync[R]] = {}
+        # Those whose buffers may fill up.
+        self._listeners: tuple[Listener[R], ...] = ()
+        # The tasks of the informer while it runs.
+        self._group: asyncio.TaskGroup | None = None
+        self._has_ended = False
 
     async def run(self) -> None:
         """Keep the store right until cancelled."""
-        await self._reflector.run()
+        # Handlers run in this task, and may look at the stores of other kinds while those are still being filled.
+        reading_early.set(True)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for registration in self._registrations:
+                    registration.start(group, self._resyncs.get(registration))
+                await self._reflector.run()
+        finally:
+            self._group, self._has_ended = None, True
 
     async def wait_synced(self) -> None:
-        """Return once the first list is stored and all handlers have heard of it. It may never be: use a timeout."""
+        """Return once the first list is stored, and all `Handler`s have heard of it.
+
+        It may never be: use a timeout. An `AsyncHandler` may still be at it; see `Registration.wait_synced`.
+        """
         await self._synced.wait()
 
     @property
@@ -69,20 +76,126 @@ class Informer(Generic[R]):
         """What keeps the store from being filled, such as a missing permission; empty once it is."""
         if self.store.synced:
             return ""
-        return f"{self._selection.kind.resource.display}: {self._reflector.cause or 'the server has not answered yet'}"
+        reason = self.trouble or self._reflector.progress
+        if not reason:
+            reason = "the server has not answered yet" if self._group is not None else "its informer does not run"
+        return f"{self.selection}: {reason}"
+
+    @property
+    def trouble(self) -> str:
+        """Why the server could not be followed at the last attempt; empty when it could.
+
+        What is stored stays readable and grows old meanwhile.
+        """
+        return self._reflector.cause
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened how often; see `Reflector`."""
-        return self._reflector.counts
+        """What happened how often; see `Reflector`. `handler_errors` and `index_errors` come in addition."""
+        own = {"index_errors": self.store.index_errors} if self.store.index_errors else {}
+        return Counter(self._reflector.counts | own)
 
-    def add_handler(self, handler: Handler[R]) -> None:
-        """Add a handler; it hears of what is stored already at once, as initial."""
-        self._handlers.append(handler)
-        for obj in self.store.list():
-            _tell(handler.on_add, obj, True)
+    @property
+    def fill_seconds(self) -> float:
+        """How long it took to read the whole state the last time; 0 before the first."""
+        return self._reflector.fill_seconds
+
+    @property
+    def heard_at(self) -> float:
+        """The loop's time when a watch brought something the last time, `-inf` when none did."""
+        return self._reflector.heard_at
+
+    def add_handler(
+        self, handler: Handler[R], *, only: Callable[[R], bool] | None = None, resync_seconds: float = 0.0
+    ) -> Registration[R]:
+        """Add a handler, at any time; it hears of what is stored already at once, as initial.
+
+        Args:
+            handler: Who hears.
+            only: Which objects it hears of; None for all. See `Filtered`.
+            resync_seconds: How often it hears of all objects again, changed or not; 0 for never.
+
+        Raises:
+            RuntimeError: The informer has ended.
+        """
+        return self._register(handler, None, only, resync_seconds)
+
+    def add_listener(
+        self,
+        handler: AsyncHandler[R],
+        *,
+        only: Callable[[R], bool] | None = None,
+        resync_seconds: float = 0.0,
+        policy: Policy = "block",
+        size: int = SIZE,
+    ) -> Registration[R]:
+        """Add a handler that awaits, at any time; it hears of what is stored already first, as initial.
+
+        Args:
+            handler: Who hears.
+            only: Which objects it hears of; None for all. See `Filtered`.
+            resync_seconds: How often it hears of all objects again, changed or not; 0 for never.
+            policy: What happens when it falls behind. `block`: the informer waits, and with it all its handlers.
+                `coalesce`: what it has yet to hear of one object is merged. `resnapshot`: it hears the
+                difference between what it knows and what there is, once it gets to it.
+            size: How many changes may wait before the policy takes effect; `coalesce` needs none.
+
+        Raises:
+            RuntimeError: The informer has ended.
+        """
+
+        def present() -> Iterable[R]:
+            found = self.store.list()
+            return found if only is None else filter(only, found)
+
+        listener = Listener(handler, buffer_for(policy, present, size), self._count_failure)
+        return self._register(listener, listener, only, resync_seconds)
+
+    def _register(
+        self,
+        handler: Handler[R],
+        listener: Listener[R] | None,
+        only: Callable[[R], bool] | None,
+        resync_seconds: float,
+    ) -> Registration[R]:
+        if self._has_ended:
+            raise RuntimeError(f"{self.selection}: the informer has ended, a handler would hear nothing")
+        heard = handler if only is None else Filtered(handler, only)
+        registration = Registration(heard, listener, self._count_failure, self._forget)
+        if resync_seconds:
+            self._resyncs[registration] = Resync(resync_seconds, self.store, self._random)
+        token = reading_early.set(True)
+        # Nothing can happen in between, so it misses nothing and hears nothing twice.
+        for obj in self.store.known():
+            registration.tell(heard.on_add, obj, True)
+        reading_early.reset(token)
+        if self.store.synced:
+            registration.told_initial()
+        self._registrations = (*self._registrations, registration)
+        self._listeners = (*self._listeners, listener) if listener is not None else self._listeners
+        if self._group is not None:
+            registration.start(self._group, self._resyncs.get(registration))
+        return registration
+
+    def _forget(self, registration: Registration[R], listener: Listener[R] | None) -> None:
+        self._registrations = tuple(other for other in self._registrations if other is not registration)
+        self._listeners = tuple(other for other in self._listeners if other is not listener)
+        self._resyncs.pop(registration, None)
+
+    def _count_failure(self) -> None:
+        self._reflector.counts["handler_errors"] += 1
 
     # What follows is the reflector's: an informer is its `Sink`.
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffer of a handler is."""
+        return any(listener.is_full for listener in self._listeners)
+
+    async def room(self) -> None:
+        """Wait until no handler's buffer is full."""
+        for listener in self._listeners:
+            await listener.room()
 
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of known parts."""
@@ -92,23 +205,28 @@ class Informer(Generic[R]):
         """Take the whole present state."""
         initial = not self.store.synced
         changes = self.store.replace(objects, stale)
-        for handler in self._handlers:
+        for registration in self._registrations:
+            handler = registration.handler
             for gone in changes.deleted:
-                _tell(handler.on_delete, gone)
+                registration.tell(handler.on_vanish, gone)
             for new in changes.added:
-                _tell(handler.on_add, new, initial)
+                registration.tell(handler.on_add, new, initial)
             for old, new in changes.updated:
-                _tell(handler.on_update, old, new)
+                registration.tell(handler.on_update, old, new)
         self.store.synced = True
+        if initial:
+            # Also those who came while the others were told.
+            for registration in self._registrations:
+                registration.told_initial()
         self.store.advance(version)
         self._synced.set()
 
     def apply(self, event: WatchEvent[R]) -> None:
         """Take one ADDED, MODIFIED or DELETED event."""
         if event.type == "DELETED":
-            self._remove(event.object)
+            self._let_go(event.object)
         else:
-            self._put(self.store.share(event.object))
+            self._take_in(self.store.share(event.object))
         self.store.advance(event.object.metadata.resource_version)
 
     def advance(self, version: str) -> None:
@@ -120,33 +238,26 @@ class Informer(Generic[R]):
         self.store.stale[key] = why
         self.store.advance(version)
 
-    def _put(self, obj: R) -> None:
+    def _take_in(self, obj: R) -> None:
         old = self.store.put(obj)
         if old is obj:
             # The very same version, seen again.
             return
-        for handler in self._handlers:
+        for registration in self._registrations:
+            handler = registration.handler
             if old is None:
-                _tell(handler.on_add, obj, False)
+                registration.tell(handler.on_add, obj, False)
             elif old.metadata.uid == obj.metadata.uid:
-                _tell(handler.on_update, old, obj)
+                registration.tell(handler.on_update, old, obj)
             else:
                 # The name is the same, the object is another: an update would hide a death (IN-5).
-                _tell(handler.on_delete, old)
-                _tell(handler.on_add, obj, False)
+                registration.tell(handler.on_vanish, old)
+                registration.tell(handler.on_add, obj, False)
 
-    def _remove(self, obj: R) -> None:
+    def _let_go(self, obj: R) -> None:
         known = self.store.remove(obj.key)
         if known is None:
             return
-        last = obj if isinstance(obj, self._selection.kind) else known
-        for handler in self._handlers:
-            _tell(handler.on_delete, last)
-
-
-def _tell(call: Callable[..., None], *arguments: object) -> None:
-    try:
-        call(*arguments)
-    except Exception:
-        # One handler's mistake must not keep the change from the others.
-        _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)))
+        last = obj if isinstance(obj, self.selection.kind) else known
+        for registration in self._registrations:
+            registration.tell(registration.handler.on_delete, last)

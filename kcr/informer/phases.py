@@ -34,6 +34,7 @@ class Listing(Object):
 
     continue_: str = ""
     limit: int = PAGE_SIZE
+    pages: int = 0
 
 
 class Listed(Object):

@@ -2,19 +2,20 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from random import Random
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from kcr.api.codec import WatchEvent
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.decoding import Refused, read_event, read_page
-from kcr.client.requests import IDLE_SECONDS, target, watch_query
-from kcr.errors import ApiError, GoneError, KcrError, TransportError
+from kcr.client.requests import watch_query
+from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
 from kcr.informer.backoff import Backoff
+from kcr.informer.complaints import Complaints
+from kcr.informer.intake import Intake, Sink
 from kcr.informer.phases import (
     Empty,
     Listed,
@@ -27,98 +28,108 @@ from kcr.informer.phases import (
     after_failure,
     is_unsupported,
 )
+from kcr.informer.selection import Selection
+from kcr.informer.store import version_of
+from kcr.informer.timing import Timing
+from kcr.informer.watchdog import Watchdog
 
 R = TypeVar("R", bound=Resource)
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _WATCH_SECONDS = 300.0
+# How much longer than it should last a watch may be silent before its connection is given up.
+_GRACE_SECONDS = 15.0
 _WARNING_SECONDS = 10.0
+# How often a kind is looked for that the server does not have.
+_ABSENT_SECONDS = 10.0
+# After so many events without a pause others get their turn.
+_SLICE = 100
 
 _log = structlog.get_logger("kcr.informer")
-
-
-class Selection(NamedTuple, Generic[R]):
-    """Which objects of a kind are followed; an empty namespace and empty selectors mean all."""
-
-    kind: type[R]
-    namespace: str = ""
-    labels: str = ""
-    fields: str = ""
-
-    def target(self, query: Mapping[str, object]) -> str:
-        """Return the path and query of a request for these objects."""
-        selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
-        return target(self.kind.resource.path(self.namespace), {**query, **selectors})
-
-
-class Sink(Protocol[R]):
-    """Where a reflector puts what it reads. All calls are synchronous."""
-
-    def share(self, obj: R) -> R:
-        """Return an object that is about to be handed over, made of known parts."""
-        ...
-
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> None:
-        """Take the whole present state."""
-        ...
-
-    def apply(self, event: WatchEvent[R]) -> None:
-        """Take one ADDED, MODIFIED or DELETED event."""
-        ...
-
-    def advance(self, version: str) -> None:
-        """Hear that nothing else happened up to a version."""
-        ...
-
-    def refuse(self, key: Key, why: str, version: str) -> None:
-        """Hear that the newest version of an object cannot be decoded."""
-        ...
 
 
 class Reflector(Generic[R]):
     """Reads the present state of a kind and follows its changes, through every failure.
 
+    It always asks for the newest state, never for "the version I had" or "0": pages of a given version come from
+    the server's cache in one piece, which stops the loop for its whole length (ST-9), and "0" may show a past that
+    we have written to since. So there is no version to be too new or too old for a list (RF-4, RF-9).
+
     Attributes:
         cause: Why the last attempt failed, in the server's words; empty once it works.
-        counts: What happened how often: `lists`, `streams`, `watches`, `relists`, `idle`, `short`, `undecodable`.
+        counts: What happened how often: `lists`, `streams` and `watches` begun; how these ended, `timeout` (as they
+            should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or `error`; `relists`;
+            objects that were `undecodable`.
+        fill_seconds: How long it took to read the present state the last time.
     """
 
     def __init__(self, client: Client, selection: Selection[R], sink: Sink[R], random: Random) -> None:
         self.cause = ""
         self.counts: Counter[str] = Counter()
+        self.fill_seconds = 0.0
         self._client = client
         self._selection = selection
         self._sink = sink
         self._random = random
         self._backoff = Backoff(random)
+        self._complaints = Complaints()
+        self._intake = Intake(selection, sink, self.counts)
+        self._watchdog = Watchdog(self._is_behind)
+        self._timing = Timing(0.0)
         self._phase: Phase = Empty()
         # Whether the server is thought to know WatchList.
         self._streams = True
-        # What was read of the present state that is not handed over yet.
-        self._found: dict[tuple[str, str], R] = {}
-        self._stale: dict[Key, str] = {}
-        # The loop's time at the last sign of life of a stream.
-        self._heard_at = 0.0
+
+    @property
+    def progress(self) -> str:
+        """How far the reading of the present state has come; empty when nothing has come yet."""
+        match self._phase:
+            case Streaming(events=events) if events:
+                return f"{events} initial events so far"
+            case Listing(pages=pages) if pages:
+                return f"{pages} pages so far"
+        return ""
+
+    @property
+    def heard_at(self) -> float:
+        """The loop's time when something came last over a watch; `-inf` when nothing ever did."""
+        return self._watchdog.heard_at
 
     async def run(self) -> None:
         """Read and follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watchdog.run(), name=f"watchdog of {self._selection}")
+            while True:
+                await self._advance()
+
+    async def _advance(self) -> None:
+        """Take one step, and stay where it or its failure leads to."""
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                then = await self._step(self._phase)
-            except (ApiError, TransportError) as error:
-                then = after_failure(self._phase, error, loop.time())
-                self._note(error, then, loop.time())
-            if isinstance(then.phase, Empty) and isinstance(self._phase, Listed | Watching):
-                self.counts["relists"] += 1
-            self._phase = then.phase
-            if then.pause:
-                await asyncio.sleep(self._backoff.pause(loop.time()))
+        error: ApiError | TransportError | None = None
+        try:
+            then = await self._step(self._phase)
+        except (ApiError, TransportError) as failure:
+            error = failure
+            then = after_failure(self._phase, error, loop.time())
+            self._note(error, then, loop.time())
+        if isinstance(then.phase, Empty) and isinstance(self._phase, Listed | Watching):
+            self.counts["relists"] += 1
+        self._phase = then.phase
+        if then.pause:
+            await asyncio.sleep(self._pause(error, loop.time()))
+        if self._sink.is_full:
+            await self._sink.room()
+
+    def _pause(self, error: ApiError | TransportError | None, now: float) -> float:
+        if isinstance(error, NotFoundError):
+            return _ABSENT_SECONDS
+        wanted = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
+        return max(self._backoff.pause(now), wanted)
 
     async def _step(self, phase: Phase) -> Next:
         match phase:
             case Empty():
-                self._found, self._stale = {}, {}
+                self._intake.begin()
                 return await self._stream() if self._streams else Next(Listing(), pause=False)
             case Listing():
                 return await self._list(phase)
@@ -128,28 +139,30 @@ class Reflector(Generic[R]):
                 raise AssertionError("a stream is left by its end or its failure")
 
     async def _list(self, phase: Listing) -> Next:
-        self.counts["lists"] += 1
         if not phase.continue_:
-            self._found, self._stale = {}, {}
-        # Always the newest state, never "0": pages of any version come from the server's cache in one piece,
-        # which stops the loop for its whole length (ST-9), and may show a past that we have written to since.
+            self.counts["lists"] += 1
+            self._intake.begin()
+            self._timing = Timing(asyncio.get_running_loop().time())
         query = {"limit": phase.limit or "", "continue": phase.continue_}
-        body = await self._client.request("GET", self._selection.target(query))
-        page = read_page(self._selection.kind, body)
+        with self._timing.of("request"):
+            body = await self._client.request("GET", self._selection.target(query))
+        with self._timing.of("decode"):
+            page = read_page(self._selection.kind, body)
         for obj in page.objects:
-            self._keep(obj)
+            self._intake.keep(obj)
         for refused in page.refused:
-            self._refuse(refused)
-        if page.metadata.continue_:
-            return Next(Listing(continue_=page.metadata.continue_, limit=phase.limit), pause=False)
-        self._hand_over(page.metadata.resource_version)
-        return Next(Listed(version=page.metadata.resource_version), pause=False)
+            self._intake.keep(refused)
+        metadata = page.metadata
+        if metadata.continue_:
+            return Next(Listing(continue_=metadata.continue_, limit=phase.limit, pages=phase.pages + 1), pause=False)
+        self._hand_over(metadata.resource_version)
+        return Next(Listed(version=metadata.resource_version), pause=False)
 
     async def _stream(self) -> Next:
         self.counts["streams"] += 1
-        began = asyncio.get_running_loop().time()
-        self._phase = Streaming(began=began)
-        warning = asyncio.get_running_loop().call_later(_WARNING_SECONDS, self._warn_of_slow_stream)
+        now = asyncio.get_running_loop().time()
+        self._timing, self._phase = Timing(now), Streaming(began=now)
+        self._warn_later()
         try:
             return await self._follow("", initial_events=True)
         except ApiError as error:
@@ -157,7 +170,7 @@ class Reflector(Generic[R]):
                 self._streams = False
             raise
         finally:
-            warning.cancel()
+            self._warning.cancel()
 
     async def _watch(self, phase: Listed) -> Next:
         self.counts["watches"] += 1
@@ -165,96 +178,112 @@ class Reflector(Generic[R]):
 
     async def _follow(self, version: str, *, initial_events: bool) -> Next:
         seconds = _WATCH_SECONDS * (1.0 + self._random.random())
-        query = watch_query(version, seconds, initial_events=initial_events)
-        loop, kind = asyncio.get_running_loop(), self._selection.kind
-        async with self._client.lines(self._selection.target(query)) as lines:
-            self._heard_at = loop.time()
+        path = self._selection.target(watch_query(version, seconds, initial_events=initial_events))
+        loop = asyncio.get_running_loop()
+        async with self._client.lines(path, idle_seconds=seconds + _GRACE_SECONDS) as lines:
             if isinstance(self._phase, Listed):
                 self._phase = Watching(version=version, began=loop.time())
                 self.cause = ""
-            async for line in lines:
-                self._heard_at = loop.time()
-                self._take(read_event(kind, line))
+            async with self._watchdog.over_stream():
+                read = 0
+                async for line in lines:
+                    self._take(read_event(self._selection.kind, line))
+                    read += 1
+                    if read % _SLICE == 0:
+                        # What a connection has in its buffer comes without a pause.
+                        await asyncio.sleep(0)
+                    if self._sink.is_full:
+                        with self._watchdog.off_duty():
+                            await self._sink.room()
         assert isinstance(self._phase, Streaming | Watching)
         then = after_end(self._phase, loop.time())
-        self.counts["short"] += then.pause
+        self.counts["short" if then.pause else "timeout"] += 1
         return then
 
     def _take(self, event: WatchEvent[R] | Refused) -> None:
+        is_bookmark = isinstance(event, WatchEvent) and event.type == "BOOKMARK"
+        self._watchdog.hear(is_bookmark=is_bookmark)
         match self._phase:
             case Streaming() as phase:
                 self._phase = self._collect(phase, event)
             case Watching() as phase:
-                self._phase = self._apply(phase, event)
+                version = self._intake.apply(event).resource_version or phase.version
+                self._phase = Watching(version=version, began=phase.began, events=phase.events + 1)
 
     def _collect(self, phase: Streaming, event: WatchEvent[R] | Refused) -> Phase:
         if isinstance(event, Refused):
-            self._refuse(event)
+            self._intake.keep(event)
         elif event.type == "BOOKMARK":
             metadata = event.object.metadata
             if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
                 self._hand_over(metadata.resource_version)
                 return Watching(version=metadata.resource_version, began=phase.began, events=phase.events + 1)
         elif event.type == "DELETED":
-            self._found.pop(event.object.key, None)
-            self._stale.pop(event.object.key, None)
+            self._intake.drop(event.object.key)
         else:
-            self._keep(event.object)
+            self._intake.keep(event.object)
         return Streaming(began=phase.began, events=phase.events + 1)
 
-    def _apply(self, phase: Watching, event: WatchEvent[R] | Refused) -> Phase:
-        if isinstance(event, Refused):
-            metadata = event.metadata
-            self._report(event)
-            self._sink.refuse(event.key, event.why, metadata.resource_version)
-        else:
-            metadata = event.object.metadata
-            if event.type in ("ADDED", "MODIFIED", "DELETED"):
-                self._sink.apply(event)
-            elif event.type == "BOOKMARK":
-                self._sink.advance(metadata.resource_version)
-            else:
-                _log.warning("unknown watch event", kind=self._selection.kind.resource.display, type=event.type)
-        version = metadata.resource_version or phase.version
-        return Watching(version=version, began=phase.began, events=phase.events + 1)
-
-    def _keep(self, obj: R) -> None:
-        shared = self._sink.share(obj)
-        self._found[shared.metadata.namespace, shared.metadata.name] = shared
-
-    def _refuse(self, refused: Refused) -> None:
-        self._report(refused)
-        self._found.pop(refused.key, None)
-        self._stale[refused.key] = refused.why
-
-    def _report(self, refused: Refused) -> None:
-        self.counts["undecodable"] += 1
-        display = self._selection.kind.resource.display
-        _log.error("object does not fit its type", kind=display, key=str(refused.key), why=refused.why)
-
     def _hand_over(self, version: str) -> None:
-        self._sink.replace(self._found.values(), self._stale, version)
-        self._found, self._stale = {}, {}
+        with self._timing.of("apply"):
+            self._intake.hand_over(version)
         self.cause = ""
+        self.fill_seconds = self._timing.finish(str(self._selection))
+
+    async def _is_behind(self) -> bool:
+        """Ask the server whether it is ahead of a silent watch; one that does not answer is as good as dead."""
+        phase = self._phase
+        if not isinstance(phase, Watching):
+            return True
+        try:
+            body = await self._client.request("GET", self._selection.target({"limit": 1, "resourceVersion": "0"}))
+            present = read_page(self._selection.kind, body).metadata.resource_version
+        except TransportError:
+            return True
+        except ApiError:
+            # It is alive, and has other worries.
+            return False
+        return version_of(present) > version_of(phase.version)
 
     def _note(self, error: KcrError, then: Next, now: float) -> None:
-        display = self._selection.kind.resource.display
-        if isinstance(self._phase, Watching | Streaming) and now - self._heard_at >= IDLE_SECONDS:
-            # Nobody closed it, it only said nothing: a connection that is gone without a word (RF-19).
-            self.counts["idle"] += 1
-            _log.warning("watch was silent, reopened", kind=display, seconds=IDLE_SECONDS)
-        elif isinstance(then.phase, Listing):
+        kind = str(self._selection)
+        is_open = isinstance(self._phase, Watching | Streaming)
+        if isinstance(then.phase, Listing):
             # Only the way changes: a server without WatchList, or pages that expired.
-            _log.debug("reads a list instead", kind=display, error=str(error))
+            _log.debug("reads a list instead", kind=kind, error=str(error))
             return
+        if is_open and self._watchdog.has_cut:
+            self.counts["idle"] += 1
+            _log.warning("watch was silent, reopened", kind=kind, error=str(error))
         elif isinstance(error, GoneError):
-            _log.info("watch expired, reads all again", kind=display, error=str(error))
-        elif str(error) != self.cause:
-            # Each cause is told once; a server that is away for an hour is one line.
-            _log.warning("watch failed", kind=display, error=str(error), then=type(then.phase).__name__.lower())
-        self.cause = str(error)
+            self.counts["gone"] += 1
+            _log.info("watch expired, reads all again", kind=kind, error=str(error))
+        elif isinstance(self._phase, Watching) and isinstance(error, TransportError):
+            self.counts["error"] += 1
+            _log.info("watch broke off, goes on", kind=kind, error=str(error))
+        else:
+            self.counts["error"] += 1
+            does = type(then.phase).__name__.lower()
+            self._complaints.tell(now, "watch failed", kind=kind, error=str(error), then=does)
+        self.cause = _in_words(error)
 
-    def _warn_of_slow_stream(self) -> None:
+    def _warn_later(self) -> None:
+        self._warning = asyncio.get_running_loop().call_later(_WARNING_SECONDS, self._warn)
+
+    def _warn(self) -> None:
         if isinstance(self._phase, Streaming):
-            display = self._selection.kind.resource.display
-            _log.warning("initial events take long", kind=display, events=self._phase.events)
+            seconds = asyncio.get_running_loop().time() - self._phase.began
+            kind, events = str(self._selection), self._phase.events
+            _log.warning("initial events take long", kind=kind, events=events, seconds=round(seconds))
+            self._warn_later()
+
+
+def _in_words(error: KcrError) -> str:
+    match error:
+        case ForbiddenError():
+            return f"forbidden, list and watch are needed: {error}"
+        case NotFoundError():
+            return f"absent: {error}"
+        case TransportError():
+            return f"unreachable: {error}"
+    return str(error)

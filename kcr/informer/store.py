@@ -1,18 +1,24 @@
 """The local copy of a kind: objects by key, and indexes over them."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 import structlog
 
 from kcr.api.meta import Key, Resource, controller_of
+from kcr.errors import NotSyncedError
+from kcr.informer.index import Index, built_in
 from kcr.informer.sharing import share
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
 Pair = tuple[str, str]
+
+# Whether the running task may read stores that are not synced: handlers may, since they will hear of the rest.
+reading_early: ContextVar[bool] = ContextVar("reading_early", default=False)
 
 _log = structlog.get_logger("kcr.informer")
 
@@ -28,6 +34,9 @@ class Changes(NamedTuple, Generic[R]):
 class Store(Generic[R]):
     """What is known of a kind. Reading is a plain call and never waits; only the informer writes.
 
+    A store that is not synced knows nothing, and "there is no such object" would be a lie: reading it raises
+    `NotSyncedError`, but for handlers, who see what there is.
+
     Attributes:
         synced: Whether the first list is stored.
         resource_version: The highest version that was processed, of a list, an event or a bookmark; 0
@@ -35,54 +44,107 @@ class Store(Generic[R]):
         stale: Keys whose newest version could not be decoded, and why; the store has the last good one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, why_not_synced: Callable[[], str] | None = None) -> None:
+        """Make an empty store.
+
+        Args:
+            why_not_synced: Says what keeps the store from being filled. Without it reading never raises.
+        """
         self.synced = False
         self.resource_version = 0
+        self._why_not_synced = why_not_synced
         self.stale: dict[Key, str] = {}
         self._objects: dict[Pair, R] = {}
-        self._indexes: dict[str, _Index[R]] = {}
+        self._indexes: dict[str, Index[R]] = {}
         # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         # The object that came last: much of what is new now is new there too.
         self._latest: R | None = None
-        self.add_index("owner", _owner)
+        self._index_of("owner")
 
     def __len__(self) -> int:
         """Return how many objects there are."""
         return len(self._objects)
 
     def get(self, key: Key) -> R | None:
-        """Return an object, or None when there is none."""
+        """Return an object, or None when there is none.
+
+        Raises:
+            NotSyncedError: Nobody knows yet.
+        """
+        if not self.synced:
+            self._check_early()
         return self._objects.get(key)
 
-    def list(self, namespace: str | None = None) -> tuple[R, ...]:
-        """Return the objects of a namespace; None for all."""
-        if namespace is None:
-            return tuple(self._objects.values())
-        return tuple(obj for pair, obj in self._objects.items() if pair[0] == namespace)
+    def list(self, namespace: str | None = None, *, labels: Mapping[str, str] = {}) -> tuple[R, ...]:
+        """Return the objects of a namespace that carry some labels.
+
+        Args:
+            namespace: None for all. The first call that names one makes the index `namespace`.
+            labels: Those an object must have; `add_index("label:app")` makes looking for `app` quick.
+
+        Raises:
+            NotSyncedError: Nobody knows yet.
+        """
+        if not self.synced:
+            self._check_early()
+        found = self.known() if namespace is None else self._index_of("namespace").get(namespace)
+        for name, value in labels.items():
+            index = self._indexes.get(f"label:{name}")
+            if index is not None and len(index.get(value)) < len(found):
+                found = index.get(value)
+        if not labels:
+            return found
+        return tuple(
+            obj
+            for obj in found
+            if namespace in (None, obj.metadata.namespace) and labels.items() <= obj.metadata.labels.items()
+        )
 
     def by_index(self, index: str, value: str) -> tuple[R, ...]:
         """Return the objects that an index holds under a value.
 
-        The index `owner` is built in: the uid of the object's controller, or for an object without one its
-        namespace with a slash after it.
+        Built in, and made when first asked for, are `namespace`; `label:app`, the value of a label;
+        `field:spec.nodeName`, the text of a field; and `owner`: the uid of the object's controller, or for an
+        object without one its namespace with a slash after it.
 
         Raises:
             KeyError: There is no such index.
+            NotSyncedError: Nobody knows yet.
         """
-        return self._indexes[index].get(value)
+        if not self.synced:
+            self._check_early()
+        return self._index_of(index).get(value)
 
-    def add_index(self, name: str, values: Callable[[R], Iterable[str]]) -> None:
+    def add_index(self, name: str, values: Callable[[R], Iterable[str]] | None = None) -> None:
         """Add an index, or replace it; at any time.
 
         Args:
             name: What `by_index` calls it.
-            values: Under which values an object is found. It must depend on the object alone.
+            values: Under which values an object is found. It must depend on the object alone. None for a
+                built-in index; see `by_index`.
+
+        Raises:
+            KeyError: There is no built-in index of this name.
         """
-        index = self._indexes[name] = _Index(name, values)
+        index = self._indexes[name] = Index(name, values or built_in(name))
         for pair, obj in self._objects.items():
             index.change(pair, None, obj)
+
+    @property
+    def index_errors(self) -> int:
+        """How often an index could not take an object, which it then does not hold."""
+        return sum(index.errors for index in self._indexes.values())
+
+    def _index_of(self, name: str) -> Index[R]:
+        if name not in self._indexes:
+            self.add_index(name)
+        return self._indexes[name]
+
+    def _check_early(self) -> None:
+        if self._why_not_synced is not None and not reading_early.get():
+            raise NotSyncedError(f"read before it is synced: {self._why_not_synced()}")
 
     def call_when_at(self, resource_version: int, callback: Callable[[], None]) -> None:
         """Call back once the store has reached a version; at once if it has."""
@@ -92,6 +154,10 @@ class Store(Generic[R]):
             heapq.heappush(self._waiting, (resource_version, next(self._order), callback))
 
     # What follows is the informer's.
+
+    def known(self) -> tuple[R, ...]:
+        """Return all objects, whether or not these are all there are."""
+        return tuple(self._objects.values())
 
     def share(self, obj: R) -> R:
         """Return an object that is about to be stored, made of what is stored already where it is equal."""
@@ -176,50 +242,6 @@ class Store(Generic[R]):
         return self._indexes["owner"].newest(owner.uid) if owner is not None else None
 
 
-class _Index(Generic[R]):
-    """Objects by value. A value without objects is not there: values come and go for ever."""
-
-    def __init__(self, name: str, values: Callable[[R], Iterable[str]]) -> None:
-        self._name = name
-        self._values = values
-        self._found: dict[str, dict[Pair, R]] = {}
-
-    def get(self, value: str) -> tuple[R, ...]:
-        found = self._found.get(value)
-        return tuple(found.values()) if found else ()
-
-    def newest(self, value: str) -> R | None:
-        found = self._found.get(value)
-        # From the end: removed entries pile up at the other one, and would be walked over.
-        return next(reversed(found.values())) if found else None
-
-    def change(self, pair: Pair, old: R | None, new: R | None) -> None:
-        before = () if old is None else self._values_of(old)
-        after = () if new is None else self._values_of(new)
-        for value in before:
-            if value not in after:
-                found = self._found.get(value, {})
-                found.pop(pair, None)
-                if not found:
-                    self._found.pop(value, None)
-        if new is not None:
-            for value in after:
-                self._found.setdefault(value, {})[pair] = new
-
-    def _values_of(self, obj: R) -> tuple[str, ...]:
-        try:
-            return tuple(self._values(obj))
-        except Exception:
-            # One object that an index cannot take must not stop the others.
-            _log.exception("index failed", index=self._name, key=str(obj.key))
-            return ()
-
-
-def _owner(obj: Resource) -> Iterator[str]:
-    controller = controller_of(obj.metadata)
-    yield f"{obj.metadata.namespace}/" if controller is None else controller.uid
-
-
 def is_same(old: Resource, new: Resource) -> bool:
     """Return whether two values are the same version of the same object."""
     before, after = old.metadata, new.metadata
@@ -231,7 +253,7 @@ def version_of(resource_version: str) -> int:
 
     Versions are opaque but for this: positive decimal numbers without leading zeros may be compared.
 
-    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/resourceversion/resourceversion.go.
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/resourceversion/resourceversion.go (RF-5).
     """
     if resource_version.isdecimal() and resource_version.isascii() and resource_version[0] != "0":
         return int(resource_version)

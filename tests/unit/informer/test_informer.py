@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -7,6 +7,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer
+from kcr.informer.store import reading_early
 from tests.unit.client.scripted import Script
 
 
@@ -38,6 +39,13 @@ class Broken(Handler[Pod]):
 
     def on_add(self, obj: Pod, initial: bool) -> None:
         raise RuntimeError("broken")
+
+
+@pytest.fixture(autouse=True)
+def in_the_task_of_the_informer() -> Iterator[None]:
+    token = reading_early.set(True)
+    yield
+    reading_early.reset(token)
 
 
 def made() -> tuple[Informer[Pod], Notes]:

@@ -61,8 +61,8 @@ async def test_initial_events_fill_the_store_and_the_stream_goes_on() -> None:
 async def test_nothing_is_stored_before_the_end_of_the_initial_events() -> None:
     async with following(Say(events(("ADDED", pod("a", 3))), then="stay")) as (informer, _):
         assert not informer.store.synced
-        assert seen(informer) == {}
-        assert informer.why_not_synced == "pods: the server has not answered yet"
+        assert len(informer.store) == 0
+        assert informer.why_not_synced == "pods in d: 1 initial events so far"
 
 
 async def test_server_without_streaming_is_listed_page_by_page() -> None:
@@ -132,13 +132,14 @@ async def test_server_that_is_away_is_asked_ever_more_rarely() -> None:
     async with following(*(TransportError("refused") for _ in range(1000)), seconds=600) as (informer, script):
         assert len(script.requests) < 25
         assert max(b - a for a, b in zip(script.times, script.times[1:], strict=False)) <= 60
-        assert informer.why_not_synced == "pods: refused"
+        assert informer.why_not_synced == "pods in d: unreachable: refused"
 
 
 async def test_missing_permission_is_the_cause_that_is_named() -> None:
     refusals = [failure(403, "Forbidden", 'pods is forbidden: User "x" cannot list') for _ in range(9)]
     async with following(*refusals, seconds=5) as (informer, _):
-        assert informer.why_not_synced == 'pods: pods is forbidden: User "x" cannot list'
+        words = 'pods is forbidden: User "x" cannot list'
+        assert informer.why_not_synced == f"pods in d: forbidden, list and watch are needed: {words}"
 
 
 async def test_cause_is_forgotten_once_it_works() -> None:
@@ -146,18 +147,54 @@ async def test_cause_is_forgotten_once_it_works() -> None:
         assert i.why_not_synced == ""
 
 
-async def test_silent_watch_is_counted_and_reopened() -> None:
-    class Silent(Say):
-        async def lines(self) -> AsyncIterator[bytes]:
-            async for line in super().lines():
-                yield line
-            await asyncio.sleep(90)
-            raise TransportError("nothing came for 90 s")
-
-    silent = Silent(events(("BOOKMARK", END)))
-    async with following(silent, Say(then="stay"), seconds=91) as (informer, script):
+# RF-19, ST-29
+async def test_silent_watch_is_cut_when_the_server_knows_more() -> None:
+    silent = Say(events(("BOOKMARK", END)), then="stay")
+    async with following(silent, page(11), Say(then="stay"), seconds=91) as (informer, script):
         assert informer.counts["idle"] == 1
-        assert script.times == [0, 90]
+        assert script.times == [0, 90, 90]
+        assert "limit=1&resourceVersion=0" in script.targets[1]
+        assert "resourceVersion=10&" in script.targets[2]
+
+
+# RF-19
+async def test_silent_watch_goes_on_when_there_is_no_news() -> None:
+    silent = Say(events(("BOOKMARK", END)), then="stay")
+    async with following(silent, page(10), page(10), failure(500), seconds=300) as (informer, script):
+        assert script.times == [0, 90, 180, 270]
+        assert informer.counts["idle"] == 0
+
+
+# RF-19
+async def test_silent_watch_is_cut_when_the_server_does_not_answer() -> None:
+    silent = Say(events(("BOOKMARK", END)), then="stay")
+    refused = [TransportError("refused")] * 3
+    async with following(silent, *refused, Say(then="stay"), seconds=92) as (informer, script):
+        assert informer.counts["idle"] == 1
+        assert len(script.requests) == 5
+
+
+# RF-19
+async def test_bookmarks_that_come_rarely_are_waited_for() -> None:
+    class Slow(Say):
+        async def lines(self) -> AsyncIterator[bytes]:
+            yield events(("BOOKMARK", END))
+            for version in (10, 10, 10):
+                await asyncio.sleep(85)
+                yield events(("BOOKMARK", {"metadata": {"resourceVersion": str(version)}}))
+            await asyncio.get_running_loop().create_future()
+
+    async with following(Slow(), page(11), Say(then="stay"), seconds=600) as (_, script):
+        assert script.times[1] == 255 + 1.5 * 85
+
+
+# RF-19
+async def test_silence_in_the_initial_events_is_cut() -> None:
+    silent = Say(events(("ADDED", pod("a", 3))), then="stay")
+    answers = (silent, Say(events(("BOOKMARK", END)), then="stay"))
+    async with following(*answers, seconds=95) as (informer, _):
+        assert informer.counts["idle"] == 1
+        assert informer.store.synced
 
 
 async def test_watch_is_asked_to_last_five_to_ten_minutes() -> None:

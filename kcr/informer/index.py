@@ -1,0 +1,116 @@
+"""Objects by value: what makes "the pods of this Job" a look-up."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from kcr.api.meta import Object, Resource, controller_of
+from kcr.api.unstructured import Unstructured
+
+R = TypeVar("R", bound=Resource)
+Pair = tuple[str, str]
+Values = Callable[[R], Iterable[str]]
+
+_log = structlog.get_logger("kcr.informer")
+
+
+class Index(Generic[R]):
+    """Objects by value. A value without objects is not there: values come and go for ever.
+
+    Attributes:
+        errors: How often an object could not be taken.
+    """
+
+    def __init__(self, name: str, values: Values[R]) -> None:
+        self.errors = 0
+        self._name = name
+        self._values = values
+        self._found: dict[str, dict[Pair, R]] = {}
+
+    def get(self, value: str) -> tuple[R, ...]:
+        """Return the objects under a value."""
+        found = self._found.get(value)
+        return tuple(found.values()) if found else ()
+
+    def newest(self, value: str) -> R | None:
+        """Return the object that came last under a value."""
+        found = self._found.get(value)
+        # From the end: removed entries pile up at the other one, and would be walked over.
+        return next(reversed(found.values())) if found else None
+
+    def change(self, pair: Pair, old: R | None, new: R | None) -> None:
+        """Take over that an object came, changed or went."""
+        before = () if old is None else self._values_of(old)
+        after = () if new is None else self._values_of(new)
+        for value in before:
+            if value not in after:
+                found = self._found.get(value, {})
+                found.pop(pair, None)
+                if not found:
+                    self._found.pop(value, None)
+        if new is not None:
+            for value in after:
+                self._found.setdefault(value, {})[pair] = new
+
+    def _values_of(self, obj: R) -> tuple[str, ...]:
+        try:
+            return tuple(self._values(obj))
+        except Exception:
+            # One object that an index cannot take must not stop the others.
+            self.errors += 1
+            _log.exception("index failed", index=self._name, key=str(obj.key))
+            return ()
+
+
+def built_in(name: str) -> Values[Any]:
+    """Return the values of a built-in index.
+
+    Raises:
+        KeyError: There is none of this name.
+    """
+    prefix, _, rest = name.partition(":")
+    match prefix:
+        case "owner" | "namespace" if not rest:
+            return _owner if prefix == "owner" else _namespace
+        case "label" if rest:
+            return lambda obj: (value,) if (value := obj.metadata.labels.get(rest)) is not None else ()
+        case "field" if rest:
+            path = tuple(rest.split("."))
+            return lambda obj: _texts_at(obj, path)
+    raise KeyError(f"there is no index {name!r}")
+
+
+def _namespace(obj: Resource) -> Iterator[str]:
+    yield obj.metadata.namespace
+
+
+def _owner(obj: Resource) -> Iterator[str]:
+    controller = controller_of(obj.metadata)
+    yield f"{obj.metadata.namespace}/" if controller is None else controller.uid
+
+
+def _texts_at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    for step in path:
+        value = _at(value, step)
+    if isinstance(value, bool):
+        yield str(value).lower()
+    elif isinstance(value, str | int):
+        yield str(value)
+
+
+def _at(value: Any, step: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(step)
+    if isinstance(value, Unstructured) and step != "metadata":
+        return value.get(step)
+    if isinstance(value, Object):
+        return getattr(value, _wire_names(type(value)).get(step, ""), None)
+    return None
+
+
+@cache
+def _wire_names(kind: type[Object]) -> Mapping[str, str]:
+    """Return the names of a type's fields here by their names on the wire."""
+    return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))

@@ -1,0 +1,60 @@
+"""Which objects of a kind are followed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from kcr.api.meta import Resource
+from kcr.client.requests import target
+
+R = TypeVar("R", bound=Resource)
+
+_NAMESPACE = "metadata.namespace"
+
+
+class Selection(NamedTuple, Generic[R]):
+    """Which objects of a kind are followed, and what is kept of them.
+
+    Predicates of a controller save no memory: what is not needed is best left out here.
+
+    Attributes:
+        kind: The kind.
+        namespace: The one namespace; empty for all. Kinds without namespaces ignore it.
+        labels: A label selector, such as `app=web`; empty for all.
+        fields: A field selector, such as `status.phase=Running`; empty for all.
+        transform: Returns what is kept of an object, which it must not change otherwise: mostly the object
+            without what nobody reads. Called once for each version that comes, and must keep the name, namespace,
+            uid and resourceVersion.
+    """
+
+    kind: type[R]
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    # Any: a NamedTuple's own type variable makes the tuple invariant.
+    transform: Callable[[Any], Any] | None = None
+
+    def normal(self) -> "Selection[R]":
+        """Return the same selection, spelled so that the least permission is enough.
+
+        A field selector that names the namespace becomes the namespace's path, which a Role allows (IN-38).
+        """
+        if not self.kind.resource.namespaced:
+            return self._replace(namespace="")
+        terms = [term.strip() for term in self.fields.split(",") if term.strip()]
+        for term in terms:
+            name, _, value = term.replace("==", "=").partition("=")
+            if name == _NAMESPACE and value and self.namespace in ("", value):
+                others = ",".join(other for other in terms if other != term)
+                return self._replace(namespace=value, fields=others)
+        return self
+
+    def target(self, query: Mapping[str, object]) -> str:
+        """Return the path and query of a request for these objects."""
+        selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return target(self.kind.resource.path(self.namespace), {**query, **selectors})
+
+    def __str__(self) -> str:
+        """Return the selection as messages name it: `pods`, `pods in team (app=web)`."""
+        selectors = ", ".join(filter(None, (self.labels, self.fields)))
+        place = f" in {self.namespace}" if self.namespace else ""
+        return self.kind.resource.display + place + (f" ({selectors})" if selectors else "")

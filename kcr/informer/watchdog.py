@@ -1,0 +1,106 @@
+"""Finds watches that have died without a word: their connection stands, and nothing ever comes.
+
+Source: the reports of operators that "stop reacting", kopf#1276 and kubernetes-client/python#2284 (RF-19).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from kcr.client.requests import IDLE_SECONDS
+from kcr.errors import TransportError
+
+# A server that sends bookmarks does so at its own pace; one is allowed to be late by half.
+_PATIENCE = 1.5
+
+
+class Watchdog:
+    """Cuts the present stream when it has been silent for long, and the server knows more than it told.
+
+    Attributes:
+        heard_at: The loop's time at the last sign of life; `-inf` before the first.
+        has_cut: Whether the last stream ended by being cut.
+    """
+
+    def __init__(self, is_behind: Callable[[], Awaitable[bool]]) -> None:
+        """Make a watchdog.
+
+        Args:
+            is_behind: Asks the server whether the stream has missed something.
+        """
+        self.heard_at = float("-inf")
+        self.has_cut = False
+        self._is_behind = is_behind
+        # What cuts the present stream; None while there is none.
+        self._stream: asyncio.Timeout | None = None
+        self._begun = asyncio.Event()
+        # When the server was last found to know no more than the stream told.
+        self._cleared_at = float("-inf")
+        # The time of the stream's last bookmark, and how long after the one before it that was.
+        self._bookmark_at: float | None = None
+        self._interval = 0.0
+
+    @property
+    def limit_seconds(self) -> float:
+        """How long a stream may be silent before the server is asked."""
+        return max(IDLE_SECONDS, _PATIENCE * self._interval)
+
+    @asynccontextmanager
+    async def over_stream(self) -> AsyncIterator[None]:
+        """Look after the stream that the body reads.
+
+        Raises:
+            TransportError: The stream was dead, and has been cut.
+        """
+        self.heard_at = asyncio.get_running_loop().time()
+        self._bookmark_at, self.has_cut = None, False
+        try:
+            async with asyncio.timeout(None) as stream:
+                self._stream = stream
+                self._begun.set()
+                yield
+        except TimeoutError:
+            self.has_cut = True
+            raise TransportError(f"nothing came for {self.limit_seconds:.0f} s, though there was news") from None
+        finally:
+            self._stream = None
+
+    def hear(self, *, is_bookmark: bool) -> None:
+        """Note that something came."""
+        self.heard_at = asyncio.get_running_loop().time()
+        if is_bookmark:
+            if self._bookmark_at is not None:
+                self._interval = self.heard_at - self._bookmark_at
+            self._bookmark_at = self.heard_at
+
+    @contextmanager
+    def off_duty(self) -> Iterator[None]:
+        """Look away while the body runs: nothing comes because nothing is read."""
+        stream, self._stream = self._stream, None
+        try:
+            yield
+        finally:
+            self.hear(is_bookmark=False)
+            self._stream = stream
+            self._begun.set()
+
+    async def run(self) -> None:
+        """Look after one stream after the other until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            stream = self._stream
+            if stream is None:
+                self._begun.clear()
+                await self._begun.wait()
+                continue
+            due = max(self.heard_at, self._cleared_at) + self.limit_seconds
+            if due > loop.time():
+                await asyncio.sleep(due - loop.time())
+                continue
+            heard_at = self.heard_at
+            is_behind = await self._is_behind()
+            self._cleared_at = loop.time()
+            # Meanwhile the stream may have come to life, or made way for another.
+            if is_behind and stream is self._stream and self.heard_at == heard_at:
+                stream.reschedule(loop.time())
+                self._stream = None
