@@ -1,8 +1,5 @@
 import asyncio
 import os
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,34 +11,14 @@ from kcr.api.core import Pod
 from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, Pem, Request
 from kcr.client.credentials import TokenFile
 from kcr.errors import TransportError, UnauthorizedError
+from tests.unit.client.servers import serving
 
 pytestmark = pytest.mark.asyncio
-
-Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     return trustme.CA()
-
-
-@asynccontextmanager
-async def serving(handle: Handle, authority: trustme.CA, *, asks_for_certificate: bool = False) -> AsyncIterator[str]:
-    """Serve over TLS on a free port, and give the URL."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    if asks_for_certificate:
-        authority.configure_trust(context)
-        context.verify_mode = ssl.CERT_REQUIRED
-    server = web.Server(handle)
-    runner = web.ServerRunner(server, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
-        yield f"https://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 def trusting(url: str, authority: trustme.CA, token: str = "t") -> ClusterConfig:

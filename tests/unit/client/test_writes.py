@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Key, ObjectMeta
+from kcr.api.unstructured import unstructured
 from kcr.client import Client
 from tests.unit.client.scripted import Say, Script
 
@@ -31,6 +32,7 @@ async def test_manifest_is_sent_with_fields_the_type_lacks() -> None:
 
 
 async def test_patch_sends_the_difference_with_its_precondition() -> None:
+    # CL-8: resourceVersion is the lock, and lists are replaced whole (CL-9).
     script = Script(Say(POD))
     old = Job(metadata=ObjectMeta(name="j", namespace="default", resource_version="5"))
     new = replace(old, status=JobStatus(active=2, ready=0))
@@ -43,6 +45,7 @@ async def test_patch_sends_the_difference_with_its_precondition() -> None:
 
 
 async def test_patch_without_difference_sends_nothing() -> None:
+    # CL-8: the anchors send an empty patch.
     script = Script()
     old = Job(metadata=ObjectMeta(name="j", namespace="default"))
     assert await Client(script).patch(old, replace(old)) is old
@@ -50,12 +53,14 @@ async def test_patch_without_difference_sends_nothing() -> None:
 
 
 async def test_strategic_patch_says_what_it_is() -> None:
+    # CL-8.
     script = Script(Say(POD))
     await Client(script).strategic_patch(Pod, Key("default", "a"), {"metadata": {"uid": "u"}})
     assert script.requests[0].headers["content-type"] == "application/strategic-merge-patch+json"
 
 
 async def test_delete_carries_preconditions_and_policy() -> None:
+    # CL-15.
     script = Script(Say({"status": "Success"}))
     await Client(script).delete(Pod, Key("default", "a"), uid="u", propagation="Background", grace_period_seconds=0)
     assert json.loads(script.requests[0].body) == {
@@ -65,3 +70,116 @@ async def test_delete_carries_preconditions_and_policy() -> None:
         "propagationPolicy": "Background",
         "gracePeriodSeconds": 0,
     }
+
+
+async def test_json_patch_sends_its_operations() -> None:
+    # CL-8: each form of a patch under its own content type (ST-24).
+    script = Script(Say(POD))
+    operations = [
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "remove", "path": "/metadata/finalizers/0"},
+    ]
+    pod = await Client(script).json_patch(Pod, Key("default", "a"), operations)
+    request = script.requests[0]
+    assert (request.method, request.target) == ("PATCH", "/api/v1/namespaces/default/pods/a?fieldManager=kcr")
+    assert request.headers["content-type"] == "application/json-patch+json"
+    assert json.loads(request.body) == operations
+    assert pod.metadata.uid == "u"
+
+
+async def test_apply_says_whose_fields_these_are() -> None:
+    # CL-10.
+    script = Script(Say(POD), Say(POD), Say(POD))
+    client = Client(script, field_manager="me")
+    pod = Pod(metadata=ObjectMeta(name="a", namespace="default", labels={"k": "v"}))
+    await client.apply(pod, field_owner="website", force=True)
+    await client.apply(pod, subresource="status")
+    await client.apply_manifest(Pod, {"metadata": {"name": "a", "namespace": "default", "labels": {"k": "v"}}})
+    assert script.targets == [
+        "/api/v1/namespaces/default/pods/a?fieldManager=website&force=true",
+        "/api/v1/namespaces/default/pods/a/status?fieldManager=me",
+        "/api/v1/namespaces/default/pods/a?fieldManager=me",
+    ]
+    assert {request.headers["content-type"] for request in script.requests} == {"application/apply-patch+yaml"}
+    assert json.loads(script.requests[2].body) == {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default", "labels": {"k": "v"}},
+    }  # fmt: skip
+
+
+async def test_update_puts_the_whole_object() -> None:
+    script = Script(Say(POD), Say(POD))
+    whole = unstructured("v1", "Pod", plural="pods").of({**POD, "spec": {"hostNetwork": True}})
+    answer = await Client(script).update(whole)
+    await Client(script).update(whole, subresource="status")
+    assert [request.method for request in script.requests] == ["PUT", "PUT"]
+    assert script.targets == [
+        "/api/v1/namespaces/default/pods/a?fieldManager=kcr",
+        "/api/v1/namespaces/default/pods/a/status?fieldManager=kcr",
+    ]
+    assert json.loads(script.requests[0].body) == {
+        "apiVersion": "v1", "kind": "Pod", **POD, "spec": {"hostNetwork": True},
+    }  # fmt: skip
+    assert type(answer) is type(whole)
+
+
+async def test_mapping_is_put_as_it_is_and_read_as_a_type() -> None:
+    script = Script(Say(POD))
+    manifest = {"metadata": {**POD["metadata"], "managedFields": []}, "spec": {"hostNetwork": True}}
+    pod = await Client(script).update_manifest(Pod, manifest)
+    assert json.loads(script.requests[0].body) == {"apiVersion": "v1", "kind": "Pod", **manifest}
+    assert isinstance(pod, Pod)
+
+
+async def test_partial_type_is_never_put() -> None:
+    script = Script(Say(POD))
+    with pytest.raises(TypeError, match=r"update: a Pod has only .*; use patch\(old, new\) or apply\(obj\), or read"):
+        await Client(script).update(Pod(metadata=ObjectMeta(name="a")))  # type: ignore[type-var]  # what this is about
+    assert script.requests == []
+
+
+async def test_manifest_without_a_name_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the manifest has no metadata\.name"):
+        await Client(Script()).update_manifest(Pod, {"metadata": {}})
+
+
+async def test_unstructured_difference_is_patched() -> None:
+    script = Script(Say(POD))
+    old = unstructured("v1", "Pod", plural="pods").of({**POD, "spec": {"nodeName": "n", "hostNetwork": True}})
+    await Client(script).patch(old, old.changed(spec={"nodeName": "m", "hostNetwork": True}))
+    assert json.loads(script.requests[0].body) == {"metadata": {"resourceVersion": "7"}, "spec": {"nodeName": "m"}}
+
+
+async def test_deletion_may_depend_on_the_version() -> None:
+    # CL-15.
+    script = Script(Say({"status": "Success"}))
+    await Client(script).delete(Pod, Key("default", "a"), resource_version="7")
+    assert json.loads(script.requests[0].body)["preconditions"] == {"resourceVersion": "7"}
+
+
+async def test_options_go_with_every_write() -> None:
+    # CL-11, CL-19.
+    script = Script(*(Say(POD) for _ in range(9)))
+    client = Client(script).with_options(field_manager="website", field_validation="Strict", dry_run=True)
+    key, pod = Key("default", "a"), Pod(metadata=ObjectMeta(name="a", namespace="default"))
+    whole = unstructured("v1", "Pod", plural="pods").of(POD)
+    await client.create(pod)
+    await client.create_manifest(Pod, POD, "default")
+    await client.update(whole)
+    await client.apply(pod)
+    await client.patch(pod, replace(pod, metadata=replace(pod.metadata, labels={"k": "v"})))
+    await client.strategic_patch(Pod, key, {})
+    await client.json_patch(Pod, key, [])
+    for target in script.targets:
+        assert target.endswith("?fieldManager=website&fieldValidation=Strict&dryRun=All")
+    await client.delete(Pod, key)
+    await client.get(Pod, "a")
+    assert script.targets[-2:] == ["/api/v1/namespaces/default/pods/a?dryRun=All", "/api/v1/pods/a"]
+
+
+async def test_options_leave_the_client_they_come_from_alone() -> None:
+    script = Script(Say(POD), Say(POD))
+    client = Client(script)
+    other = client.with_options(dry_run=True)
+    await client.create(Pod())
+    await other.with_options(field_manager="x").create(Pod())
+    assert script.targets == ["/api/v1/pods?fieldManager=kcr", "/api/v1/pods?fieldManager=x&dryRun=All"]

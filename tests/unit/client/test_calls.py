@@ -1,0 +1,122 @@
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from kcr.api.core import Pod
+from kcr.api.meta import Resource
+from kcr.client import Client, RateLimit
+from kcr.client.decoding import warnings_in
+from kcr.errors import ForbiddenError, NotFoundError, TransportError
+from tests.unit.client.scripted import Say, Script, failure
+
+pytestmark = pytest.mark.virtual
+
+POD = {"metadata": {"name": "a", "namespace": "default"}}
+
+
+class Website(Resource, api_version="example.dev/v1", plural="websites"):
+    pass
+
+
+def warning(*texts: str) -> Say:
+    return Say(POD, headers={"warning": ", ".join(f'299 - "{text}"' for text in texts)})
+
+
+async def test_warning_is_logged_once_per_text() -> None:
+    # CL-14. Clients made from one another share what was told.
+    client = Client(Script(warning("a is old"), warning("a is old", "b is new"), warning("b is new")))
+    with capture_logs() as logs:
+        await client.get(Pod, "a")
+        await client.with_options(dry_run=True).create(Pod())
+        await client.get(Pod, "a")
+    assert [(entry["log_level"], entry["warning"]) for entry in logs] == [
+        ("warning", "a is old"), ("warning", "b is new"),
+    ]  # fmt: skip
+
+
+async def test_warning_of_a_watch_is_logged_too() -> None:
+    answer = Say(headers={"warning": '299 - "v1 is old"'})
+    with capture_logs() as logs:
+        async with Client(Script(answer)).watch(Pod, resource_version="1", timeout_seconds=300):
+            pass
+    assert [entry["warning"] for entry in logs] == ["v1 is old"]
+
+
+@pytest.mark.parametrize(
+    ("header", "texts"),
+    [
+        pytest.param('299 - "one"', ["one"], id="one"),
+        pytest.param('299 - "a, b", 299 kube "c" "Sat, 01 Jan 2026 00:00:00 GMT"', ["a, b", "c"], id="several"),
+        pytest.param(r'299 - "say \"hi\" \\ bye"', [r'say "hi" \ bye'], id="escapes"),
+        pytest.param('110 - "stale"', [], id="a-cache-warns"),
+        pytest.param("nonsense", [], id="nonsense"),
+    ],
+)
+def test_warning_header_is_taken_apart(header: str, texts: list[str]) -> None:
+    assert warnings_in(header) == texts
+
+
+async def test_every_request_that_was_sent_is_heard_of() -> None:
+    # CM-59: retries and watches count; a request without an answer has code 0.
+    heard: list[tuple[str, int, float]] = []
+    busy = failure(429)
+    busy.headers = {"retry-after": "1"}
+    script = Script(busy, Say(POD), Say(), TransportError("cut"), failure(403))
+    client = Client(script, on_request=lambda verb, code, seconds: heard.append((verb, code, seconds)))
+    await client.create(Pod())
+    async with client.watch(Pod, resource_version="1", timeout_seconds=300):
+        await asyncio.sleep(60)
+    with pytest.raises(TransportError):
+        await client.create(Pod())
+    with pytest.raises(ForbiddenError):
+        await client.with_options(dry_run=True).create(Pod())
+    assert heard == [("POST", 429, 0), ("POST", 200, 0), ("GET", 200, 0), ("POST", 0, 0), ("POST", 403, 0)]
+
+
+async def test_field_manager_is_told_as_the_component_that_asks() -> None:
+    # CL-19: without one of its own, a request is the whole program's.
+    script = Script(Say(POD), Say(POD), Say())
+    client = Client(script)
+    named = client.with_options(field_manager="website")
+    await client.get(Pod, "a")
+    await named.get(Pod, "a")
+    async with named.with_options(dry_run=True).watch(Pod, resource_version="1", timeout_seconds=300):
+        pass
+    assert [request.component for request in script.requests] == ["", "website", "website"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(Say(b"404 page not found\n", status=404), id="unknown-group"),
+        pytest.param(failure(404, "NotFound", "the server could not find the requested resource"), id="unknown-kind"),
+    ],
+)
+async def test_kind_that_the_server_does_not_have_is_named(answer: Say) -> None:
+    with pytest.raises(
+        NotFoundError, match=r"HTTP 404: the server does not know /apis/example\.dev/v1/websites; is the kind installed"
+    ):
+        await Client(Script(answer)).list(Website, labels="a=b")
+
+
+async def test_object_that_is_not_there_is_told_in_the_servers_words() -> None:
+    answer = failure(404, "NotFound", 'websites.example.dev "a" not found', name="a", kind="websites")
+    with pytest.raises(NotFoundError, match=r'^websites\.example\.dev "a" not found$'):
+        await Client(Script(answer)).get(Website, "a", "default")
+
+
+async def test_forbidden_list_says_who_may_not_do_what() -> None:
+    words = 'websites.example.dev is forbidden: User "me" cannot list resource "websites" in API group "example.dev"'
+    with pytest.raises(ForbiddenError, match=words):
+        await Client(Script(failure(403, "Forbidden", words))).list(Website)
+
+
+async def test_requests_held_back_are_counted() -> None:
+    # CL-2: only those that waited for longer than 50 ms.
+    limit = RateLimit(25, 1)
+    client = Client(Script(*(Say(POD) for _ in range(4))), limiter=limit)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(client.get(Pod, "a"))
+    assert limit.held_back == 2
