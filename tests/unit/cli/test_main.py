@@ -1,10 +1,24 @@
 """Errors of the command line: one line, and an exit code."""
 
+import logging
 import sys
+from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from kcr.cli.main import exit_code_of
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command sets up the logs of its process, which here is that of all tests."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.mark.parametrize(
