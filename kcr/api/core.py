@@ -1,7 +1,8 @@
 """Pods, nodes, namespaces, events, services and configuration, as far as controllers read them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -134,9 +135,9 @@ class Secret(Resource, api_version="v1", plural="secrets"):
         """Return a form for people and logs, without what is secret."""
         return f"Secret({self.key}, data={sorted(self.data)})"
 
-    def __rich_repr__(self) -> Iterator[object]:
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Do the same for tracebacks that show local variables."""
-        yield from (str(self.key), ("data", sorted(self.data)))
+        return [("key", str(self.key)), ("data", sorted(self.data))]
 
 
 class ServicePort(Object):

@@ -1,5 +1,6 @@
 """Servers of a test, on free ports of this machine."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,3 +28,26 @@ async def serving(handle: Handle, authority: trustme.CA, *, asks_for_certificate
         yield f"https://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def proxying(asked: list[str]) -> AsyncIterator[str]:
+    """Run an HTTP proxy that tunnels, and give its URL; `asked` collects whereto."""
+
+    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+        sink.close()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked.append(head.split("\r\n", 1)[0])
+        host, _, port = asked[-1].split()[1].rpartition(":")
+        there = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(pump(reader, there[1]))
+            group.create_task(pump(there[0], writer))
+
+    async with await asyncio.start_server(tunnel, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

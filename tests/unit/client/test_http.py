@@ -1,6 +1,9 @@
 import asyncio
+import json
 import os
+import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,9 @@ from aiohttp import web
 
 from kcr.api.core import Pod
 from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, Pem, Request
-from kcr.client.credentials import TokenFile
+from kcr.client.credentials import PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError, UnauthorizedError
-from tests.unit.client.servers import serving
+from tests.unit.client.servers import proxying, serving
 
 pytestmark = pytest.mark.asyncio
 
@@ -48,6 +51,77 @@ async def test_request_arrives_as_it_was_made(authority: trustme.CA) -> None:
         body = (await response.read()).decode()
     for piece in ('"/a%2Fb?c=%3D"', '"me/1 kcr/', '"Bearer t"', '"x/y"', '"hello"', '"accept-encoding": "identity"'):
         assert piece in body
+
+
+async def test_component_stands_in_the_user_agent(authority: trustme.CA) -> None:
+    # CL-19.
+    async with (
+        serving(echo, authority) as url,
+        HttpTransport(trusting(url, authority), user_agent="app/1.2") as transport,
+    ):
+        body = await read(transport, Request("GET", "/", component="website"))
+    assert json.loads(body)["headers"]["user-agent"] == f"app/1.2 kcr/{version('kcr')} (website)"
+
+
+@pytest.mark.parametrize(
+    ("server", "compression", "encoding"),
+    [
+        pytest.param("http://api.example", True, "gzip", id="remote"),
+        pytest.param("http://api.example", False, "identity", id="disable-compression"),
+        pytest.param("http://localhost", True, "identity", id="own-machine"),
+    ],
+)
+async def test_answers_are_compressed_where_it_saves_something(server: str, compression: bool, encoding: str) -> None:
+    # ST-22.
+    asked: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    # A proxy is asked for plain HTTP as it is, which spares a server of that name.
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as proxy:
+        url = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        config = ClusterConfig(server=server, proxy=url, compression=compression)
+        async with HttpTransport(config) as transport:
+            await read(transport, Request("GET", "/api"))
+    assert asked[0].startswith(f"GET {server}/api ")
+    assert f"Accept-Encoding: {encoding}\r\n" in asked[0]
+
+
+async def test_proxy_is_asked_for_a_tunnel_to_the_server(authority: trustme.CA) -> None:
+    # ST-19: the proxy is told, never looked up by the HTTP library; TLS goes through to the server.
+    asked: list[str] = []
+    async with (
+        serving(echo, authority) as url,
+        proxying(asked) as proxy,
+        HttpTransport(replace(trusting(url, authority), proxy=proxy)) as transport,
+    ):
+        assert b'"/x"' in await read(transport, Request("GET", "/x"))
+        assert b'"/y"' in await read(transport, Request("GET", "/y"))
+    assert asked == [f"CONNECT {url.removeprefix('https://')} HTTP/1.1"]
+
+
+async def test_environment_of_the_process_is_not_looked_at(
+    authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # ST-19: neither proxies nor netrc.
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    async with serving(echo, authority) as url, HttpTransport(trusting(url, authority)) as transport:
+        assert await read(transport, Request("GET", "/"))
+
+
+async def test_repeated_headers_are_joined(authority: trustme.CA) -> None:
+    async def warn(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(headers=[("Warning", '299 - "a"'), ("Warning", '299 - "b"')])
+
+    async with (
+        serving(warn, authority) as url,
+        HttpTransport(trusting(url, authority)) as transport,
+        transport.send(Request("GET", "/")) as response,
+    ):
+        assert response.headers["warning"] == '299 - "a", 299 - "b"'
 
 
 async def test_impersonation_sends_each_group(authority: trustme.CA) -> None:
@@ -172,6 +246,85 @@ async def test_refused_token_is_read_again_once(authority: trustme.CA, tmp_path:
     assert tokens == ["Bearer old", "Bearer new"]
 
 
+async def test_refused_plugin_token_is_renewed_once_for_all_requests(authority: trustme.CA, tmp_path: Path) -> None:
+    # ST-31: single-flight, and each request is sent again.
+    runs, refused = tmp_path / "runs", asyncio.Event()
+    seen: list[str] = []
+    runs.write_text("")
+    code = (
+        f"path = {str(runs)!r}; open(path, 'a').write('x'); number = len(open(path).read());"
+        """print('{"kind":"ExecCredential","status":{"token":"t%d"}}' % number)"""
+    )
+
+    async def check(request: web.BaseRequest) -> web.StreamResponse:
+        seen.append(request.headers["Authorization"])
+        if seen[-1] == "Bearer t1":
+            if len(seen) == 5:
+                refused.set()
+            await refused.wait()
+            return web.json_response({"reason": "Unauthorized", "message": "no"}, status=401)
+        return web.json_response({"metadata": {"name": "a"}})
+
+    plugin = PluginCredentials(PluginSpec(command=sys.executable, args=("-c", code)))
+    async with (
+        serving(check, authority) as url,
+        HttpTransport(replace(trusting(url, authority), credentials=plugin)) as transport,
+        asyncio.TaskGroup() as group,
+    ):
+        for _ in range(5):
+            group.create_task(Client(transport).create(Pod()))
+    assert (runs.read_text(), sorted(seen)) == ("xx", ["Bearer t1"] * 5 + ["Bearer t2"] * 5)
+
+
+async def test_refused_watch_is_opened_again_with_the_new_token(authority: trustme.CA, tmp_path: Path) -> None:
+    async def check(request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers["Authorization"] != "Bearer new":
+            (tmp_path / "token").write_text("new")
+            return web.json_response({"reason": "Unauthorized", "message": "no"}, status=401)
+        return web.Response(body=b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n')
+
+    (tmp_path / "token").write_text("old")
+    async with serving(check, authority) as url:
+        config = replace(trusting(url, authority), credentials=TokenFile(str(tmp_path / "token")))
+        async with (
+            HttpTransport(config) as transport,
+            Client(transport).watch(Pod, resource_version="1", timeout_seconds=300) as events,
+        ):
+            assert [event.object.metadata.name async for event in events] == ["a"]
+
+
+async def test_new_certificate_of_a_plugin_is_used(authority: trustme.CA, tmp_path: Path) -> None:
+    # python-stack §6: the connections are rebuilt when the plugin returns another certificate.
+    names: list[object] = []
+
+    async def note(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        names.append(request.transport.get_extra_info("peercert")["subjectAltName"][0][1])
+        return web.Response()
+
+    class Changing:
+        name = "one.example"
+
+        async def current(self) -> Credential:
+            me = certificates[self.name]
+            chain = "".join(pem.bytes().decode() for pem in me.cert_chain_pems)
+            return Credential("", chain, me.private_key_pem.bytes().decode())
+
+        def refuse(self, credential: Credential) -> bool:
+            return False
+
+    certificates = {name: authority.issue_cert(name) for name in ("one.example", "two.example")}
+    credentials = Changing()
+    async with (
+        serving(note, authority, asks_for_certificate=True) as url,
+        HttpTransport(replace(trusting(url, authority), credentials=credentials)) as transport,
+    ):
+        await read(transport, Request("GET", "/"))
+        credentials.name = "two.example"
+        await read(transport, Request("GET", "/"))
+    assert names == ["one.example", "two.example"]
+
+
 async def test_refused_token_that_stays_is_an_error(authority: trustme.CA) -> None:
     async def refuse(_: web.BaseRequest) -> web.StreamResponse:
         return web.json_response({"reason": "Unauthorized", "message": "no"}, status=401)
@@ -185,6 +338,18 @@ async def test_server_of_unknown_authority_is_not_trusted(authority: trustme.CA)
     async with serving(echo, authority) as url, HttpTransport(trusting(url, trustme.CA())) as transport:
         with pytest.raises(TransportError, match="certificate is not trusted"):
             await read(transport, Request("GET", "/"))
+
+
+async def test_replaced_authority_is_read_within_the_request(authority: trustme.CA, tmp_path: Path) -> None:
+    # python-stack §6: nothing was sent when the certificate was refused, so that writes may go again as well.
+    path = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(path)
+    async with serving(echo, authority) as url:
+        config = replace(trusting(url, authority), ca=Pem(str(path), field="certificate-authority"))
+        async with HttpTransport(config) as transport:
+            authority.cert_pem.write_to_path(path)
+            os.utime(path, (1, 1))
+            assert b"target" in await read(transport, Request("POST", "/", body=b"x"))
 
 
 async def test_replaced_authority_file_is_read_after_the_failure(authority: trustme.CA, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import trustme
 
 from kcr.client.credentials import Credential, FixedCredentials, PluginCredentials, TokenFile
 from kcr.client.kubeconfig import Entry, Merged, resolve
+from kcr.client.oidc import OidcCredentials
 from kcr.errors import ConfigError
 
 CA = trustme.CA().cert_pem.bytes()
@@ -86,6 +87,30 @@ def test_impersonation_becomes_headers() -> None:
         ("Impersonate-Group", "b"),
         ("Impersonate-Extra-k%2Fx", "v"),
     )
+
+
+OIDC = {"client-id": "c", "idp-issuer-url": "https://idp.example/realm", "refresh-token": "r"}
+
+
+def test_identity_provider_is_asked_when_there_is_a_refresh_token() -> None:
+    user = {"auth-provider": {"name": "oidc", "config": {**OIDC, "id-token": "i", "client-secret": "s"}}}
+    assert isinstance(resolve(merged(user=user), None, {}).credentials, OidcCredentials)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param(
+            {"idp-issuer-url": "http://idp.example"}, "idp-issuer-url 'http://idp.example' is no https URL", id="http"
+        ),
+        pytest.param({"client-id": ""}, "client-id is missing", id="no-client"),
+        pytest.param({"idp-certificate-authority": "no.crt"}, "idp-certificate-authority /k/no.crt: No such", id="ca"),
+    ],
+)
+def test_provider_that_cannot_be_asked_is_refused_at_the_start(changes: dict[str, str], message: str) -> None:
+    user = {"auth-provider": {"name": "oidc", "config": {**OIDC, **changes}}}
+    with pytest.raises(ConfigError, match=f"user u, auth-provider: {message}"):
+        resolve(merged(user=user), None, {})
 
 
 @pytest.mark.parametrize(
