@@ -1,14 +1,16 @@
-"""Request bodies: JSON or YAML to manifests, and what they must name.
+"""Request bodies: JSON, YAML or protobuf to manifests, and what they must name.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,delete,patch}.go.
 """
 
+import logging
 import math
 from typing import Any
 
 import msgspec
 import yaml
 
+from kcr.embedded import protobuf
 from kcr.embedded.answers import RefusedError, bad_request, invalid_option
 from kcr.embedded.deletion import POLICIES, DeleteOptions
 from kcr.embedded.fields import forbidden, not_supported
@@ -18,6 +20,8 @@ from kcr.embedded.strategy import Manifest
 
 LIMIT = 3 * 1024 * 1024
 _ACCEPTED = "application/json, application/yaml"
+
+_log = logging.getLogger(__name__)
 
 
 class _Loader(yaml.SafeLoader):
@@ -66,6 +70,12 @@ def decoded(body: bytes, content_type: str) -> Any:
                 return _as_json(yaml.load(body, _Loader))  # a safe loader of our own
             except yaml.YAMLError as error:
                 raise ValueError(str(error)) from None
+        case "application/vnd.kubernetes.protobuf":
+            try:
+                return protobuf.decoded(body)
+            except protobuf.UnknownMessageError as error:
+                _log.info("a protobuf body is refused: %s cannot be read", error)
+                raise unsupported_media_type() from None
         case _:
             raise unsupported_media_type()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from kcr.client.transport import Request
 from kcr.clock import Clock
-from kcr.embedded import discovery, listing, logs, subresources, writing
+from kcr.embedded import discovery, listing, logs, reviews, subresources, writing
 from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer, too_late
 from kcr.embedded.discovery import Discovery
 from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
@@ -83,6 +83,8 @@ class Server:
         steps = path.removeprefix("/").removesuffix("/").split("/")
         route = self._route(steps)
         patience_seconds = _patience_seconds(route, query)
+        if reviews.is_review(request.method, steps):
+            return reviews.answer(steps, request.body, headers.get("content-type", ""))
         if route is None:
             return self._document(steps, query, headers)
         check_method(route, request.method)
