@@ -74,7 +74,12 @@ class _Repeat(NamedTuple):
     pass
 
 
-_Fault = _Fail | _Delay | _LoseRequest | _LoseReply | _Freeze | _Cut | _Repeat
+class _Lag(NamedTuple):
+    seconds: float
+
+
+_Disturbance = _Freeze | _Cut | _Repeat | _Lag
+_Fault = _Fail | _Delay | _LoseRequest | _LoseReply | _Disturbance
 
 
 class Rule:
@@ -121,6 +126,10 @@ class Rule:
     def repeat(self) -> None:
         """Let each line of a watch come twice."""
         self.fault = _Repeat()
+
+    def lag(self, seconds: float) -> None:
+        """Let each line of a watch come so much later."""
+        self.fault = _Lag(seconds)
 
     def takes(self, call: Call, random: randomness.Random) -> bool:
         """Return whether this request is meant; each is asked about once."""
@@ -203,7 +212,7 @@ class FaultyTransport:
                 match fault:
                     case _LoseReply():
                         raise TransportError(f"{request.method} {request.target}: the reply was lost")
-                    case _Freeze() | _Cut() | _Repeat():
+                    case _Freeze() | _Cut() | _Repeat() | _Lag():
                         reply = _Disturbed(reply, request, fault)
             yield reply
 
@@ -211,7 +220,7 @@ class FaultyTransport:
 class _Disturbed:
     """An answer whose lines do not come as they should."""
 
-    def __init__(self, inner: Response, request: Request, fault: _Freeze | _Cut | _Repeat) -> None:
+    def __init__(self, inner: Response, request: Request, fault: _Disturbance) -> None:
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
@@ -222,14 +231,15 @@ class _Disturbed:
         return await self._inner.read()
 
     async def lines(self) -> AsyncIterator[bytes]:
-        left = None if isinstance(self._fault, _Repeat) else self._fault.after
+        left = self._fault.after if isinstance(self._fault, _Freeze | _Cut) else -1
         if left == 0:
             await self._end()
         async for line in self._inner.lines():
+            if isinstance(self._fault, _Lag):
+                await asyncio.sleep(self._fault.seconds)
             yield line
-            if left is None:
+            if isinstance(self._fault, _Repeat):
                 yield line
-                continue
             left -= 1
             if left == 0:
                 await self._end()

@@ -93,7 +93,8 @@ class PodScript:
 
     async def _pick(self, name: str, index: int | None) -> Pod:
         pods = [pod for pod in await self._client.list(Pod, self._namespace) if _fits(pod, name, index)]
-        assert pods, f"no pod {name or (index if index is not None else '')} in {self._namespace} that has not ended"
+        which = f" {name}" if name else "" if index is None else f" with index {index}"
+        assert pods, f"no pod{which} in {self._namespace} that has not ended"
         return min(pods, key=lambda pod: (pod.metadata.creation_timestamp or self._clock.now(), pod.metadata.name))
 
     async def _scheduled(self, pod: Pod) -> Pod:

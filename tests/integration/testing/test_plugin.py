@@ -40,6 +40,12 @@ async def test_leaks():
     kept.append(asyncio.create_task(asyncio.Event().wait(), name="forgotten"))
 
 @pytest.mark.virtual
+async def test_mutates():
+    from kcr.api.core import ConfigMap
+    from kcr.testing import FakeInformer, build
+    FakeInformer(ConfigMap).add(build.config_map("colors", {"sky": "blue"})).data["sky"] = "grey"
+
+@pytest.mark.virtual
 async def test_stalls():
     await asyncio.Event().wait()
 
@@ -50,11 +56,13 @@ async def test_passes_after_a_stall(clock):
 
 
 def test_mark_brings_loop_clock_and_checks_and_spares_other_tests(pytester: pytest.Pytester) -> None:
+    # TK-1, TK-2
     pytester.makeini(INI)
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_inprocess()
-    result.assert_outcomes(passed=8, failed=1, errors=1)
-    result.stdout.fnmatch_lines(["*tasks left behind: forgotten*"])
+    result.assert_outcomes(passed=9, failed=1, errors=2)
+    result.stdout.fnmatch_lines(["*tasks left behind: forgotten*"])  # TK-3
+    result.stdout.fnmatch_lines(["*MutatedError: configmaps default/colors: changed inside the store*"])
     result.stdout.fnmatch_lines(["*StallError: every task waits and no timer is set*", "*test_stalls > *wait*"])
 
 

@@ -165,3 +165,22 @@ async def _until_cut(reading: object) -> float:
 
 def plain(name: str) -> ConfigMap:
     return build.config_map(name, uid="", resource_version="", creation_timestamp=None)
+
+
+async def test_lagging_watch_tells_each_line_later(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("watch", ConfigMap).lag(5)
+    faults.on("watch", ConfigMap).cut(after=2)
+    seen, ended = await follow(cluster, client)
+    assert seen == ["a", "b"]
+    assert 11 <= ended < 12
+
+
+async def test_healed_wire_has_no_faults(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on().fail(ServerError)
+    with pytest.raises(ServerError):
+        await client.get(Namespace, "default")
+    faults.heal()
+    await client.get(Namespace, "default")
+    assert faults.calls == [Call("get", ("", "v1", "namespaces"), "default")] * 2

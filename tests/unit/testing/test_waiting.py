@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from kcr.errors import NotFoundError
-from kcr.testing import eventually
+from kcr.testing import consistently, eventually
 
 pytestmark = pytest.mark.virtual
 
@@ -34,3 +34,17 @@ async def test_patience_ends_with_the_last_failure() -> None:
 
     with pytest.raises(AssertionError, match="check: not fulfilled after 5 s: two pods, not three"):
         await eventually(check, seconds=5)
+
+
+async def test_what_holds_all_the_time_is_consistent() -> None:  # TK-13
+    began = asyncio.get_running_loop().time()
+    await consistently(lambda: True, seconds=3)
+    assert asyncio.get_running_loop().time() - began >= 3
+
+
+async def test_what_stops_to_hold_is_told_with_the_moment() -> None:  # TK-13
+    async def early() -> bool:
+        return asyncio.get_running_loop().time() < 2
+
+    with pytest.raises(AssertionError, match=r"early: no longer fulfilled after 2(\.\d+)? s: False"):
+        await consistently(early)

@@ -1,0 +1,123 @@
+"""A small controller of the usual kind: keeps as many ConfigMaps as a wish asks for, all of one color.
+
+It stands on everything the library has for the purpose: claim, dependent control, expectations, finalizers, patches.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.api.meta import controller_of
+from kcr.dependents import Attempts, DependentControl, claim, finalized
+from kcr.errors import ApiError
+from kcr.workqueue import ItemExponential
+
+FINALIZER = "test.kcr.dev/replicas"
+# On what is made: the name of the wish.
+OF = "wish"
+# On a wish.
+WISH = {"role": "wish"}
+
+
+def wish(name: str, data: Mapping[str, str]) -> ConfigMap:
+    return ConfigMap(metadata=kcr.ObjectMeta(name=name, namespace="default", labels=WISH), data=data)
+
+
+def is_wish(obj: ConfigMap) -> bool:
+    return obj.metadata.labels == WISH
+
+
+def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
+    if is_wish(obj):
+        yield obj.key
+    elif OF in obj.metadata.labels:
+        yield kcr.Key("default", obj.metadata.labels[OF])
+
+
+class Seen(kcr.Handler[ConfigMap]):
+    """Notes what the store shows of our own writes."""
+
+    def __init__(self, expectations: kcr.Expectations[str]) -> None:
+        self._expectations = expectations
+
+    def on_add(self, obj: ConfigMap, initial: bool) -> None:
+        if (owner := controller_of(obj.metadata)) is not None:
+            self._expectations.creation_observed(owner.uid)
+
+    def on_delete(self, obj: ConfigMap) -> None:
+        if (owner := controller_of(obj.metadata)) is not None:
+            self._expectations.deletion_observed(owner.uid)
+
+
+class Replicas:
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client
+        self._store = manager.store(ConfigMap)
+        self._store.add_index("of", lambda obj: [obj.metadata.labels.get(OF, "")])
+        self.expectations: kcr.Expectations[str] = kcr.Expectations(manager.clock)
+        self._control = DependentControl(manager.client, manager.recorder("replicas"), ConfigMap)
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        owner = self._store.get(key)
+        there = self._store.by_index("of", key.name)
+        if owner is None:
+            return kcr.Result()
+        if not await finalized(self._client, owner, FINALIZER, lambda: self._remove_all(owner, there)):
+            return kcr.Result()
+        claimed = await claim(self._client, owner, there, lambda obj: obj.metadata.labels.get(OF) == key.name)
+        if claimed.errors:
+            raise claimed.errors[0]
+        left = self.expectations.time_left(owner.metadata.uid)
+        if left:
+            return kcr.Result(requeue_after=left)
+        mine = [obj for obj in claimed.mine if obj.metadata.deletion_timestamp is None]
+        await self._scale(owner, mine)
+        for obj in mine:
+            await self._client.patch(obj, replace(obj, data={"color": owner.data["color"]}))
+        return kcr.Result()
+
+    async def _scale(self, owner: ConfigMap, mine: list[ConfigMap]) -> None:
+        count, uid = int(owner.data["count"]), owner.metadata.uid
+        if len(mine) < count:
+            missing = count - len(mine)
+            self.expectations.expect_creations(uid, missing)
+            attempts = await self._control.create(owner, self._template(owner), missing)
+            self.expectations.creation_observed(uid, not_done(attempts))
+        else:
+            surplus = [mine.pop() for _ in range(len(mine) - count)]
+            self.expectations.expect_deletions(uid, len(surplus))
+            attempts = await self._control.delete(owner, surplus)
+            self.expectations.deletion_observed(uid, not_done(attempts))
+        raise_first(attempts)
+
+    async def _remove_all(self, owner: ConfigMap, there: Sequence[ConfigMap]) -> None:
+        ours = [obj for obj in there if (c := controller_of(obj.metadata)) and c.uid == owner.metadata.uid]
+        raise_first(await self._control.delete(owner, ours))
+
+    def _template(self, owner: ConfigMap) -> ConfigMap:
+        return ConfigMap(metadata=kcr.ObjectMeta(labels={OF: owner.metadata.name}), data={"color": owner.data["color"]})
+
+
+def not_done(attempts: Attempts[ConfigMap]) -> int:
+    """How many writes will never be seen: those that were not tried, and those that were refused."""
+    return attempts.skipped + sum(isinstance(failure.error, ApiError) for failure in attempts.failures)
+
+
+def raise_first(attempts: Attempts[ConfigMap]) -> None:
+    for failure in attempts.failures:
+        if not isinstance(failure.error, kcr.NotFoundError):
+            raise failure.error
+
+
+def setup(manager: kcr.Manager) -> None:
+    reconciler = Replicas(manager)
+    manager.informer(ConfigMap).add_handler(Seen(reconciler.expectations))
+    manager.add_controller(
+        "replicas",
+        reconciler,
+        watches=[kcr.watch(ConfigMap, to=keys)],
+        workers=3,
+        limiter=ItemExponential(0.005, 60.0),
+    )
