@@ -1,7 +1,6 @@
 """A store that is kept right, and those who hear of its changes."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Generic, TypeVar
@@ -91,9 +90,8 @@ class Informer(Generic[R]):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened how often; see `Reflector`. `handler_errors` and `index_errors` come in addition."""
-        own = {"index_errors": self.store.index_errors} if self.store.index_errors else {}
-        return Counter(self._reflector.counts | own)
+        """What happened how often, now and later: see `Reflector`, and `handler_errors`."""
+        return self._reflector.counts
 
     @property
     def fill_seconds(self) -> float:

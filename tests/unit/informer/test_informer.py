@@ -1,18 +1,21 @@
+import asyncio
 from collections.abc import Iterable, Iterator
+from random import Random
 
 import pytest
 
 from kcr.api.codec import WatchEvent
 from kcr.api.core import Pod
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Key
 from kcr.client import Client
+from kcr.errors import NotSyncedError
 from kcr.informer import Handler, Informer
 from kcr.informer.store import reading_early
-from tests.unit.client.scripted import Script
+from kcr.testing import VirtualClock
+from tests.unit.client.scripted import Say, Script, events
+from tests.unit.informer.pods import AsyncTold, Told, pod
 
-
-def pod(name: str, version: int, uid: str = "") -> Pod:
-    return Pod(metadata=ObjectMeta(name=name, uid=uid or f"uid-{name}", resource_version=str(version)))
+END = {"metadata": {"resourceVersion": "10", "annotations": {"k8s.io/initial-events-end": "true"}}}
 
 
 class Notes(Handler[Pod]):
@@ -64,6 +67,7 @@ def replace(informer: Informer[Pod], pods: Iterable[Pod], version: str) -> None:
     informer.replace([informer.share(found) for found in pods], {}, version)
 
 
+# IN-3, RF-35
 def test_first_list_is_initial_and_later_adds_are_not() -> None:
     informer, notes = made()
     replace(informer, [pod("a", 1)], "5")
@@ -72,6 +76,7 @@ def test_first_list_is_initial_and_later_adds_are_not() -> None:
     assert informer.store.resource_version == 6
 
 
+# RF-29
 def test_relist_tells_deletes_then_adds_then_updates() -> None:
     informer, notes = made()
     replace(informer, [pod("gone", 1), pod("same", 2), pod("changed", 3)], "5")
@@ -80,6 +85,7 @@ def test_relist_tells_deletes_then_adds_then_updates() -> None:
     assert notes.heard == ["delete gone 1", "add new", "update changed 3-7"]
 
 
+# RF-35
 def test_deleted_object_is_told_in_its_last_version() -> None:
     informer, notes = made()
     apply(informer, ("ADDED", pod("a", 1)), ("DELETED", pod("a", 4)))
@@ -101,12 +107,14 @@ def test_same_name_with_another_uid_is_death_and_birth(type_: str) -> None:
     assert notes.heard == ["add a", "delete a 1", "add a"]
 
 
+# IN-1
 def test_version_that_comes_twice_is_told_once() -> None:
     informer, notes = made()
     apply(informer, ("ADDED", pod("a", 1)), ("ADDED", pod("a", 1)), ("MODIFIED", pod("a", 2)))
     assert notes.heard == ["add a", "update a 1-2"]
 
 
+# IN-6
 def test_late_handler_hears_of_what_is_there() -> None:
     informer, _ = made()
     replace(informer, [pod("a", 1)], "5")
@@ -116,6 +124,7 @@ def test_late_handler_hears_of_what_is_there() -> None:
     assert late.heard == ["add a initial", "update a 1-6"]
 
 
+# IN-2, IN-9
 def test_broken_handler_does_not_stop_the_next() -> None:
     informer = Informer(Client(Script()), Pod)
     informer.add_handler(Broken())
@@ -125,6 +134,7 @@ def test_broken_handler_does_not_stop_the_next() -> None:
     assert notes.heard == ["add a"]
 
 
+# IN-8
 @pytest.mark.virtual
 async def test_waiting_for_the_store_ends_with_the_first_list() -> None:
     informer, _ = made()
@@ -132,3 +142,171 @@ async def test_waiting_for_the_store_ends_with_the_first_list() -> None:
     replace(informer, [], "5")
     await informer.wait_synced()
     assert informer.store.synced
+
+
+# RF-30
+def test_object_that_a_relist_lacks_has_vanished() -> None:
+    informer, _ = made()
+    told = Told()
+    informer.add_handler(told)
+    replace(informer, [pod("a", 1)], "5")
+    replace(informer, [], "9")
+    assert told.heard == ["add a 1 initial", "vanish a 1"]
+
+
+# IN-5, RF-30
+def test_namesake_found_by_a_relist_is_death_and_birth() -> None:
+    informer, _ = made()
+    told = Told()
+    informer.add_handler(told)
+    replace(informer, [pod("a", 1)], "5")
+    replace(informer, [pod("a", 7, uid="other")], "9")
+    assert told.heard == ["add a 1 initial", "vanish a 1", "add a 7"]
+
+
+# RF-29
+def test_handlers_of_a_relist_see_the_whole_new_state() -> None:
+    informer, _ = made()
+    sizes: list[int] = []
+
+    class Counts(Handler[Pod]):
+        def on_add(self, obj: Pod, initial: bool) -> None:
+            sizes.append(len(informer.store.list()))
+
+        def on_delete(self, obj: Pod) -> None:
+            sizes.append(len(informer.store.list()))
+
+    informer.add_handler(Counts())
+    replace(informer, [pod("a", 1), pod("b", 1), pod("c", 1)], "5")
+    replace(informer, [pod("d", 6)], "9")
+    assert sizes == [3, 3, 3, 1, 1, 1, 1]
+
+
+# RF-32
+def test_informer_is_synced_after_its_handlers_have_heard_the_list() -> None:
+    informer, _ = made()
+
+    class Looks(Handler[Pod]):
+        def on_add(self, obj: Pod, initial: bool) -> None:
+            assert not informer.store.synced
+
+    informer.add_handler(Looks())
+    replace(informer, [pod("a", 1)], "5")
+    assert informer.store.synced
+    assert informer.counts["handler_errors"] == 0
+
+
+# IN-9
+def test_failures_of_handlers_are_counted() -> None:
+    informer = Informer(Client(Script()), Pod)
+    informer.add_handler(Broken())
+    replace(informer, [pod("a", 1), pod("b", 1)], "5")
+    assert informer.counts["handler_errors"] == 2
+
+
+# IN-6
+def test_handler_that_comes_while_others_hear_of_a_change_hears_it_once() -> None:
+    informer, _ = made()
+    late = Told()
+
+    class Brings(Handler[Pod]):
+        def on_add(self, obj: Pod, initial: bool) -> None:
+            if obj.metadata.name == "a":
+                assert not informer.add_handler(late).synced
+
+    informer.add_handler(Brings())
+    replace(informer, [pod("a", 1), pod("b", 2)], "5")
+    assert late.heard == ["add a 1 initial", "add b 2 initial"]
+
+
+# IN-11
+def test_handler_of_some_objects_hears_of_no_others() -> None:
+    informer, _ = made()
+    told = Told()
+    informer.add_handler(told, only=lambda found: found.metadata.name == "a")
+    replace(informer, [pod("a", 1), pod("b", 1)], "5")
+    apply(informer, ("MODIFIED", pod("b", 6)), ("DELETED", pod("a", 7)))
+    assert told.heard == ["add a 1 initial", "delete a 7"]
+
+
+# IN-13
+def test_handler_may_remove_another_that_is_about_to_hear() -> None:
+    informer, _ = made()
+
+    class Removes(Handler[Pod]):
+        def on_add(self, obj: Pod, initial: bool) -> None:
+            registration.remove()
+
+    informer.add_handler(Removes())
+    told = Told()
+    registration = informer.add_handler(told)
+    replace(informer, [pod("a", 1)], "5")
+    assert told.heard == []
+
+
+# IN-14
+@pytest.mark.virtual
+async def test_ended_informer_takes_no_handler(clock: VirtualClock) -> None:
+    informer, _ = made()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer.run())
+        await clock.settle()
+        task.cancel()
+    with pytest.raises(RuntimeError, match="pods: the informer has ended"):
+        informer.add_handler(Broken())
+
+
+# IN-12
+@pytest.mark.virtual
+async def test_slow_handler_of_one_informer_holds_its_watch_up(clock: VirtualClock) -> None:
+    changes = [
+        ("ADDED", {"metadata": {"name": f"p{n}", "uid": str(n), "resourceVersion": str(n)}}) for n in range(11, 21)
+    ]
+    script = Script(Say(events(("BOOKMARK", END), *changes), then="stay"))
+    informer = Informer(Client(script), Pod, random=Random(1))
+    handler = AsyncTold(seconds=200)
+    informer.add_listener(handler, size=2)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer.run())
+        await clock.advance(300)
+        assert len(informer.store.list()) == 4
+        # A watch that is not read is not silent.
+        assert len(script.requests) == 1
+        await clock.advance(2000)
+        assert len(handler.heard) == 10
+        task.cancel()
+
+
+def test_store_that_is_not_synced_says_why_when_it_is_read() -> None:
+    reading_early.set(False)
+    informer, _ = made()
+    informer.store.add_index("namespace")
+    for read in (
+        lambda: informer.store.get(Key("d", "a")),
+        informer.store.list,
+        lambda: informer.store.by_index("owner", "x"),
+    ):
+        with pytest.raises(NotSyncedError, match="read before it is synced: pods: its informer does not run"):
+            read()
+    replace(informer, [pod("a", 1)], "5")
+    assert len(informer.store.list()) == 1
+
+
+@pytest.mark.virtual
+async def test_handlers_may_read_a_store_that_is_not_synced(clock: VirtualClock) -> None:
+    reading_early.set(False)
+    found: list[int] = []
+    script = Script(Say(events(("ADDED", {"metadata": {"name": "a", "uid": "a"}}), ("BOOKMARK", END)), then="stay"))
+    informer, other = Informer(Client(script), Pod), Informer(Client(Script()), Pod)
+
+    class Reads(Handler[Pod]):
+        def on_add(self, obj: Pod, initial: bool) -> None:
+            found.append(len(other.store.list()))
+
+    informer.add_handler(Reads())
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer.run())
+        await informer.wait_synced()
+        informer.add_handler(Reads())
+        task.cancel()
+    assert found == [0, 0]

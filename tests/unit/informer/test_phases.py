@@ -24,6 +24,7 @@ def refused(code: int) -> KcrError:
     return error_for(code, "", "no")
 
 
+# RF-2, RF-9
 @pytest.mark.parametrize(
     ("phase", "error", "expected"),
     [
@@ -52,6 +53,7 @@ def test_failure_leads_to_the_phase_that_heals_it(phase: Phase, error: KcrError,
     assert after_failure(phase, error, NOW) == expected
 
 
+# RF-2, RF-17
 @pytest.mark.parametrize(
     ("phase", "expected"),
     [

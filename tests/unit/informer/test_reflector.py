@@ -1,9 +1,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from random import Random
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -43,6 +45,7 @@ def seen(informer: Informer[Pod]) -> dict[str, str]:
     return {found.metadata.name: found.metadata.resource_version for found in informer.store.list()}
 
 
+# RF-1, RF-2, RF-15, RF-21, RF-22, RF-23, RF-28
 async def test_initial_events_fill_the_store_and_the_stream_goes_on() -> None:
     lines = events(
         ("ADDED", pod("a", 3)), ("ADDED", pod("b", 2)), ("DELETED", pod("b", 9)), ("BOOKMARK", END),
@@ -58,6 +61,7 @@ async def test_initial_events_fill_the_store_and_the_stream_goes_on() -> None:
         assert "/namespaces/d/pods" in script.targets[0]
 
 
+# RF-22, IN-8
 async def test_nothing_is_stored_before_the_end_of_the_initial_events() -> None:
     async with following(Say(events(("ADDED", pod("a", 3))), then="stay")) as (informer, _):
         assert not informer.store.synced
@@ -65,6 +69,7 @@ async def test_nothing_is_stored_before_the_end_of_the_initial_events() -> None:
         assert informer.why_not_synced == "pods in d: 1 initial events so far"
 
 
+# RF-4, RF-6, RF-24, ST-9
 async def test_server_without_streaming_is_listed_page_by_page() -> None:
     answers = (failure(422, "Invalid"), page(5, pod("a", 1), continue_="t"), page(5, pod("b", 2)), Say(then="stay"))
     async with following(*answers) as (informer, script):
@@ -76,6 +81,7 @@ async def test_server_without_streaming_is_listed_page_by_page() -> None:
         assert STREAM not in script.targets[3]
 
 
+# RF-24
 async def test_server_without_streaming_is_not_asked_for_it_twice() -> None:
     answers = (failure(422), page(5), failure(410), page(9), Say(then="stay"))
     async with following(*answers, seconds=10) as (informer, script):
@@ -83,12 +89,14 @@ async def test_server_without_streaming_is_not_asked_for_it_twice() -> None:
         assert informer.counts["relists"] == 1
 
 
+# RF-24
 async def test_stream_that_fails_otherwise_is_tried_again_next_time() -> None:
     answers = (failure(500), page(5), failure(410), Say(events(("BOOKMARK", END)), then="stay"))
     async with following(*answers, seconds=10) as (_, script):
         assert [STREAM in target for target in script.targets] == [True, False, False, True]
 
 
+# RF-8
 async def test_expired_page_is_followed_by_a_whole_list() -> None:
     answers = (failure(422), page(5, pod("a", 1), continue_="t"), failure(410), page(6, pod("b", 2)), Say(then="stay"))
     async with following(*answers) as (informer, script):
@@ -96,6 +104,7 @@ async def test_expired_page_is_followed_by_a_whole_list() -> None:
         assert seen(informer) == {"b": "2"}
 
 
+# RF-14, RF-15, RF-17
 async def test_watch_that_ends_goes_on_from_the_last_event() -> None:
     first = events(("BOOKMARK", END), ("ADDED", pod("a", 11)), ("BOOKMARK", {"metadata": {"resourceVersion": "20"}}))
     async with following(Say(first), Say(events(("ADDED", pod("b", 21))), then="stay")) as (informer, script):
@@ -104,6 +113,7 @@ async def test_watch_that_ends_goes_on_from_the_last_event() -> None:
         assert script.times == [0, 0]
 
 
+# RF-16, RF-17
 async def test_watch_that_breaks_off_goes_on_from_the_last_event() -> None:
     first = events(("BOOKMARK", END), ("ADDED", pod("a", 11)))
     async with following(Say(first, then=TransportError("cut")), Say(then="stay")) as (informer, script):
@@ -111,6 +121,7 @@ async def test_watch_that_breaks_off_goes_on_from_the_last_event() -> None:
         assert informer.counts["relists"] == 0
 
 
+# RF-17
 async def test_expired_watch_is_followed_by_a_relist_after_a_pause() -> None:
     gone = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
     again = events(("ADDED", pod("b", 30)), ("BOOKMARK", END))
@@ -121,6 +132,7 @@ async def test_expired_watch_is_followed_by_a_relist_after_a_pause() -> None:
         assert seen(informer) == {"b": "30"}
 
 
+# RF-18, ST-30
 async def test_watches_that_end_at_once_make_no_hot_loop() -> None:
     answers = [Say(events(("BOOKMARK", END)))] + [Say() for _ in range(100)]
     async with following(*answers, seconds=60) as (informer, script):
@@ -128,6 +140,7 @@ async def test_watches_that_end_at_once_make_no_hot_loop() -> None:
         assert informer.counts["short"] == len(script.requests) - 1
 
 
+# RF-3, RF-16
 async def test_server_that_is_away_is_asked_ever_more_rarely() -> None:
     async with following(*(TransportError("refused") for _ in range(1000)), seconds=600) as (informer, script):
         assert len(script.requests) < 25
@@ -135,6 +148,7 @@ async def test_server_that_is_away_is_asked_ever_more_rarely() -> None:
         assert informer.why_not_synced == "pods in d: unreachable: refused"
 
 
+# IN-8
 async def test_missing_permission_is_the_cause_that_is_named() -> None:
     refusals = [failure(403, "Forbidden", 'pods is forbidden: User "x" cannot list') for _ in range(9)]
     async with following(*refusals, seconds=5) as (informer, _):
@@ -197,6 +211,7 @@ async def test_silence_in_the_initial_events_is_cut() -> None:
         assert informer.store.synced
 
 
+# RF-13
 async def test_watch_is_asked_to_last_five_to_ten_minutes() -> None:
     answers = [Say(events(("BOOKMARK", END)))] + [Say(events(("ADDED", pod("a", 11)))) for _ in range(50)]
     async with following(*answers) as (_, script):
@@ -205,6 +220,7 @@ async def test_watch_is_asked_to_last_five_to_ten_minutes() -> None:
     assert all(300 <= value < 600 for value in seconds)
 
 
+# ST-6
 async def test_undecodable_object_keeps_its_last_good_version() -> None:
     bad = {**pod("a", 11), "status": {"phase": 5}}
     lines = events(("ADDED", pod("a", 3)), ("BOOKMARK", END), ("MODIFIED", bad), ("ADDED", pod("b", 12)))
@@ -215,7 +231,110 @@ async def test_undecodable_object_keeps_its_last_good_version() -> None:
         assert informer.store.resource_version == 12
 
 
+# RF-14
 async def test_unknown_event_is_passed_over() -> None:
     lines = events(("BOOKMARK", END), ("RENAMED", pod("a", 11)), ("ADDED", pod("b", 12)))
     async with following(Say(lines, then="stay")) as (informer, _):
         assert seen(informer) == {"b": "12"}
+
+
+# IN-8
+async def test_kind_the_server_does_not_have_is_looked_for_every_ten_seconds() -> None:
+    absent = [failure(404, "NotFound") for _ in range(20)]
+    async with following(*absent, seconds=35) as (informer, script):
+        assert sorted({round(time) for time in script.times}) == [0, 10, 20, 30]
+        assert informer.why_not_synced.startswith("pods in d: absent: HTTP 404: the server does not know")
+
+
+# IN-8
+async def test_pages_read_so_far_are_told() -> None:
+    answers = (failure(422), page(5, pod("a", 1), continue_="t"))
+    async with following(*answers) as (informer, _):
+        assert informer.why_not_synced == "pods in d: 1 pages so far"
+
+
+# RF-16
+async def test_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    busy = Say({"kind": "Status", "code": 429}, status=429, headers={"retry-after": "20"})
+    first = events(("BOOKMARK", END), ("ADDED", pod("a", 11)))
+    async with following(Say(first), busy, Say(then="stay"), seconds=30) as (informer, script):
+        assert script.times == [0, 0, 20]
+        assert "resourceVersion=11&" in script.targets[2]
+        assert informer.counts["relists"] == 0
+
+
+# RF-10, RF-34
+async def test_list_that_takes_long_says_where_the_time_went() -> None:
+    class Slow(Say):
+        async def read(self) -> bytes:
+            await asyncio.sleep(11)
+            return await super().read()
+
+    slow = Slow({"metadata": {"resourceVersion": "5"}, "items": [pod("a", 1)]})
+    with capture_logs() as logs:
+        async with following(failure(422), slow, Say(then="stay"), seconds=12) as (informer, _):
+            assert informer.fill_seconds == 11
+    (line,) = [line for line in logs if line["event"] == "list took long"]
+    assert (line["seconds"], line["request"], line["decode"]) == (11.0, 11.0, 0.0)
+
+
+# RF-25
+async def test_initial_events_that_do_not_end_are_told_of_every_ten_seconds() -> None:
+    with capture_logs() as logs:
+        async with following(Say(events(("ADDED", pod("a", 3))), then="stay"), seconds=35):
+            pass
+    lines = [(line["seconds"], line["events"]) for line in logs if line["event"] == "initial events take long"]
+    assert lines == [(10, 1), (20, 1), (30, 1)]
+
+
+# RF-11
+async def test_items_without_apiversion_and_kind_are_of_the_kind_of_the_list() -> None:
+    async with following(failure(422), page(5, pod("a", 1)), Say(then="stay")) as (informer, _):
+        (found,) = informer.store.list()
+        assert (type(found), found.resource.kind) == (Pod, "Pod")
+
+
+# RF-37
+async def test_ends_of_watches_are_counted_apart() -> None:
+    def watch(*found: tuple[str, Mapping[str, object]], then: Exception | str = "end") -> Say:
+        return Say(events(("ADDED", pod("a", 11)), *found), then=then)
+
+    gone = ("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
+    answers = (
+        Say(events(("BOOKMARK", END))), watch(), watch(then=TransportError("cut")), Say(), watch(gone),
+        Say(events(("BOOKMARK", END)), then="stay"),
+    )  # fmt: skip
+    async with following(*answers, seconds=30) as (informer, _):
+        assert informer.counts == {
+            "streams": 2, "watches": 4, "timeout": 2, "error": 1, "short": 1, "gone": 1, "relists": 1,
+        }  # fmt: skip
+        assert informer.heard_at > 0
+
+
+# IN-15
+async def test_error_that_repeats_is_logged_twice_a_minute() -> None:
+    with capture_logs() as logs:
+        async with following(*(TransportError("refused") for _ in range(1000)), seconds=600):
+            pass
+    lines = [line for line in logs if line["event"] == "watch failed"]
+    assert len(lines) <= 20
+    assert all(line["log_level"] == "error" for line in lines)
+
+
+# RF-12, ST-26
+async def test_others_get_their_turn_while_a_burst_is_read() -> None:
+    turns: list[int] = []
+
+    async def other() -> None:
+        while len(informer.store) < 1000:
+            turns.append(len(informer.store))
+            await asyncio.sleep(0)
+
+    burst = [("ADDED", pod(f"p{number}", number)) for number in range(11, 1011)]
+    script = Script(Say(events(("BOOKMARK", END), *burst), then="stay"))
+    informer = Informer(Client(script), Selection(Pod, "d"), random=Random(1))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(informer.run())
+        await other()
+        task.cancel()
+    assert max(after - before for before, after in pairwise(turns)) <= 100

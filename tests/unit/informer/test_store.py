@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.core import Pod
@@ -33,6 +34,7 @@ def test_put_returns_the_version_it_replaces() -> None:
     assert len(store) == 1
 
 
+# IN-24
 def test_list_is_of_one_namespace_or_all() -> None:
     store = Store[Pod]()
     for namespace in ("x", "y"):
@@ -41,6 +43,7 @@ def test_list_is_of_one_namespace_or_all() -> None:
     assert [found.metadata.namespace for found in store.list("x")] == ["x"]
 
 
+# IN-22, IN-23
 def test_owner_index_follows_the_controller_reference() -> None:
     store = Store[Pod]()
     store.put(pod("a", owner="j"))
@@ -61,6 +64,7 @@ def test_index_shows_the_newest_version() -> None:
     assert [found.metadata.resource_version for found in store.by_index("owner", "j")] == ["2"]
 
 
+# IN-21
 def test_index_added_late_holds_what_was_there() -> None:
     store = Store[Pod]()
     store.put(pod("a"))
@@ -70,6 +74,7 @@ def test_index_added_late_holds_what_was_there() -> None:
         store.by_index("unknown", "a")
 
 
+# IN-20
 def test_object_that_an_index_cannot_take_is_stored_all_the_same() -> None:
     store = Store[Pod]()
     store.add_index("broken", lambda found: [str(1 // len(found.metadata.labels))])
@@ -78,6 +83,7 @@ def test_object_that_an_index_cannot_take_is_stored_all_the_same() -> None:
     assert names(store.by_index("owner", "default/")) == ["a"]
 
 
+# IN-20, IN-21
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["", "x", "y"]), st.booleans())))
 def test_indexes_agree_with_a_scan_and_leave_nothing(steps: list[tuple[str, str, bool]]) -> None:
     store = Store[Pod]()
@@ -95,6 +101,7 @@ def test_indexes_agree_with_a_scan_and_leave_nothing(steps: list[tuple[str, str,
     assert store.by_index("owner", "x") == store.by_index("owner", "default/") == ()
 
 
+# RF-29
 def test_replace_tells_what_changed_and_no_more() -> None:
     store = Store[Pod]()
     for name in ("gone", "same", "changed", "remade"):
@@ -108,6 +115,7 @@ def test_replace_tells_what_changed_and_no_more() -> None:
     assert sorted(names(store.list())) == ["changed", "new", "remade", "same"]
 
 
+# ST-6
 def test_replace_keeps_the_last_good_version_of_the_undecodable() -> None:
     store = Store[Pod]()
     store.put(pod("a"))
@@ -125,6 +133,7 @@ def test_version_only_rises() -> None:
         assert store.resource_version == expected
 
 
+# RF-5
 @pytest.mark.parametrize(
     ("text", "version"),
     [("12", 12), ("", 0), ("0", 0), ("012", 0), ("-1", 0), ("1.5", 0), ("²", 0), ("9" * 30, 10**30 - 1)],
@@ -133,6 +142,7 @@ def test_version_is_a_plain_positive_number(text: str, version: int) -> None:
     assert version_of(text) == version
 
 
+# RF-35, IN-25
 def test_callbacks_come_when_their_version_is_reached() -> None:
     store, calls = Store[Pod](), list[str]()
     store.call_when_at(7, lambda: calls.append("seven"))
@@ -155,6 +165,7 @@ def test_callback_that_fails_does_not_stop_the_next() -> None:
     assert calls == [1]
 
 
+# RF-22, ST-14
 def test_share_returns_the_stored_object_when_nothing_changed() -> None:
     store = Store[Pod]()
     old = pod("a")
@@ -226,3 +237,59 @@ def full_pod(number: int) -> bytes:
             },
         }
     )  # fmt: skip
+
+
+# IN-24
+def test_list_by_labels_finds_the_same_with_an_index_and_without() -> None:
+    store = Store[Pod]()
+    for number in range(20):
+        labels = {"app": "web" if number % 2 else "db", "tier": str(number % 3)}
+        found = pod(f"p{number}", namespace="xy"[number % 4 // 2])
+        store.put(replace(found, metadata=replace(found.metadata, labels=labels)))
+    scanned = [store.list(namespace, labels={"app": "web", "tier": "1"}) for namespace in (None, "x", "nowhere")]
+    assert [len(found) for found in scanned] == [4, 2, 0]
+    store.add_index("label:app")
+    store.add_index("label:tier")
+    indexed = [store.list(namespace, labels={"app": "web", "tier": "1"}) for namespace in (None, "x", "nowhere")]
+    assert [sorted(names(found)) for found in indexed] == [sorted(names(found)) for found in scanned]
+
+
+# IN-24
+def test_what_was_listed_stays_as_it_was() -> None:
+    store = Store[Pod]()
+    store.put(pod("a"))
+    for namespace in (None, "default"):
+        listed = store.list(namespace)
+        for found in listed:
+            store.remove(found.key)
+            store.put(pod("b"))
+        assert names(listed) in (["a"], ["b"])
+
+
+# IN-22
+def test_built_in_indexes_are_made_when_first_asked_for() -> None:
+    store = Store[Pod]()
+    store.put(pod("a", namespace="x"))
+    store.put(pod("b", namespace="y"))
+    assert names(store.by_index("namespace", "x")) == ["a"]
+    assert names(store.by_index("field:metadata.uid", "uid-b")) == ["b"]
+    store.remove(Key("x", "a"))
+    assert store.by_index("namespace", "x") == ()
+
+
+# IN-20
+def test_objects_an_index_could_not_take_are_counted() -> None:
+    store = Store[Pod]()
+    store.add_index("broken", lambda found: [str(1 // len(found.metadata.labels))])
+    store.put(pod("a"))
+    assert store.index_errors == 1
+
+
+# IN-25
+def test_many_changes_wake_those_who_wait_once() -> None:
+    store, seen = Store[Pod](), list[int]()
+    store.call_when_at(3, lambda: seen.append(len(store)))
+    store.replace([pod("a", 1), pod("b", 2), pod("c", 3)], {})
+    assert seen == []
+    store.advance("9")
+    assert seen == [3]

@@ -1,0 +1,82 @@
+"""Pods by few words, and handlers that write down what they hear."""
+
+import asyncio
+from collections.abc import Mapping
+
+from kcr.api.core import Pod
+from kcr.api.meta import ObjectMeta
+from kcr.informer.handlers import AsyncHandler, Handler
+
+__all__ = ["AsyncTold", "Pod", "Told", "pod"]
+
+
+def pod(name: str, version: int = 1, uid: str = "", labels: Mapping[str, str] = {}) -> Pod:
+    metadata = ObjectMeta(
+        name=name, namespace="d", uid=uid or f"uid-{name}", resource_version=str(version), labels=labels
+    )
+    return Pod(metadata=metadata)
+
+
+class Told(Handler[Pod]):
+    """Writes down what it hears, and what the world is that it has heard of."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.world: dict[str, Pod] = {}
+
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        assert obj.metadata.name not in self.world
+        self._note("add", obj, " initial" if initial else "")
+        self.world[obj.metadata.name] = obj
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        assert self.world.get(new.metadata.name, old) == old
+        assert old.metadata.uid == new.metadata.uid
+        self.heard.append(f"update {new.metadata.name} {old.metadata.resource_version}-{new.metadata.resource_version}")
+        self.world[new.metadata.name] = new
+
+    def on_delete(self, obj: Pod) -> None:
+        self._note("delete", obj)
+        self.world.pop(obj.metadata.name, None)
+
+    def on_vanish(self, obj: Pod) -> None:
+        self._note("vanish", obj)
+        self.world.pop(obj.metadata.name, None)
+
+    def _note(self, what: str, obj: Pod, more: str = "") -> None:
+        self.heard.append(f"{what} {obj.metadata.name} {obj.metadata.resource_version}{more}")
+
+
+class AsyncTold(AsyncHandler[Pod]):
+    """Does the same slowly: each call takes some seconds, or waits until it is let go."""
+
+    def __init__(self, seconds: float = 0) -> None:
+        self.told = Told()
+        self.seconds = seconds
+        self.running = 0
+
+    @property
+    def heard(self) -> list[str]:
+        return self.told.heard
+
+    async def on_add(self, obj: Pod, initial: bool) -> None:
+        await self._work()
+        self.told.on_add(obj, initial)
+
+    async def on_update(self, old: Pod, new: Pod) -> None:
+        await self._work()
+        self.told.on_update(old, new)
+
+    async def on_delete(self, obj: Pod) -> None:
+        await self._work()
+        self.told.on_delete(obj)
+
+    async def on_vanish(self, obj: Pod) -> None:
+        await self._work()
+        self.told.on_vanish(obj)
+
+    async def _work(self) -> None:
+        self.running += 1
+        assert self.running == 1, "a handler is never called twice at a time"
+        await asyncio.sleep(self.seconds)
+        self.running -= 1

@@ -1,0 +1,50 @@
+import pytest
+
+from kcr.api.core import Node, Pod
+from kcr.informer import Selection
+
+
+# IN-38
+@pytest.mark.parametrize(
+    ("selection", "normal"),
+    [
+        pytest.param(Selection(Pod, fields="metadata.namespace=x"), Selection(Pod, "x"), id="one-term"),
+        pytest.param(
+            Selection(Pod, fields="spec.nodeName=n, metadata.namespace==x"),
+            Selection(Pod, "x", fields="spec.nodeName=n"),
+            id="among-others",
+        ),
+        pytest.param(
+            Selection(Pod, fields="metadata.namespace!=x"), Selection(Pod, fields="metadata.namespace!=x"), id="negated"
+        ),
+        pytest.param(
+            Selection(Pod, "y", fields="metadata.namespace=x"),
+            Selection(Pod, "y", fields="metadata.namespace=x"),
+            id="contradicted",
+        ),
+        # IN-37
+        pytest.param(Selection(Node, "x"), Selection(Node), id="kind-without-namespaces"),
+    ],
+)
+def test_selector_that_names_the_namespace_becomes_its_path(selection: Selection[Pod], normal: Selection[Pod]) -> None:
+    assert selection.normal() == normal
+
+
+# IN-36
+def test_selectors_go_into_every_request() -> None:
+    selection = Selection(Pod, "x", labels="app=web", fields="status.phase=Running")
+    assert selection.target({"limit": 1}) == (
+        "/api/v1/namespaces/x/pods?limit=1&labelSelector=app%3Dweb&fieldSelector=status.phase%3DRunning"
+    )
+
+
+@pytest.mark.parametrize(
+    ("selection", "text"),
+    [
+        (Selection(Pod), "pods"),
+        (Selection(Pod, "x"), "pods in x"),
+        (Selection(Pod, "x", labels="app=web", fields="a=b"), "pods in x (app=web, a=b)"),
+    ],
+)
+def test_messages_say_what_is_selected(selection: Selection[Pod], text: str) -> None:
+    assert str(selection) == text
