@@ -36,12 +36,8 @@ class WriteOptions(NamedTuple):
         """Return the parameters of a write."""
         return {
             "fieldManager": field_manager or self.field_manager, "force": "true" if force else "",
-            "fieldValidation": self.field_validation, **self.trial(),
+            "fieldValidation": self.field_validation, "dryRun": "All" if self.dry_run else "",
         }  # fmt: skip
-
-    def trial(self) -> dict[str, object]:
-        """Return the one parameter that a deletion has."""
-        return {"dryRun": "All" if self.dry_run else ""}
 
 
 class Calls:

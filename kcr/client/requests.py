@@ -27,9 +27,12 @@ def watch_query(resource_version: str, timeout_seconds: float, *, initial_events
 
 
 def delete_options(
-    uid: str, propagation: str, grace_period_seconds: int | None, resource_version: str = ""
+    *, uid: str, resource_version: str = "", propagation: str = "", grace_period_seconds: int | None, dry_run: bool
 ) -> dict[str, object]:
-    """Return the body of a DELETE; what is empty or None is left to the server."""
+    """Return the body of a DELETE; what is empty or None is left to the server.
+
+    All options stand here: beside a body the server reads no query.
+    """
     options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     preconditions = {"uid": uid, "resourceVersion": resource_version}
     if uid or resource_version:
@@ -38,4 +41,6 @@ def delete_options(
         options["propagationPolicy"] = propagation
     if grace_period_seconds is not None:
         options["gracePeriodSeconds"] = grace_period_seconds
+    if dry_run:
+        options["dryRun"] = ["All"]
     return options

@@ -65,9 +65,10 @@ class Subresources(Calls):
             TooManyRequestsError: A disruption budget protects the pod at present; try again later.
             NotFoundError: It is gone already.
         """
+        options = delete_options(uid=uid, grace_period_seconds=grace_period_seconds, dry_run=self._options.dry_run)
+        metadata = {"name": key.name, "namespace": key.namespace}
         eviction = {
-            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name, "namespace": key.namespace},
-            "deleteOptions": delete_options(uid, "", grace_period_seconds),
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options,
         }  # fmt: skip
         path = Pod.resource.path(key.namespace, key.name, "eviction")
         await self._write("POST", path, self._options.query(), codec.encode(eviction))

@@ -175,9 +175,14 @@ class Writes(Calls):
             NotFoundError: It is gone already.
             ConflictError: The object of this name has another uid or resourceVersion.
         """
-        options = delete_options(uid, propagation, grace_period_seconds, resource_version)
-        path = kind.resource.path(key.namespace, key.name)
-        await self._write("DELETE", path, self._options.trial(), codec.encode(options))
+        options = delete_options(
+            uid=uid,
+            resource_version=resource_version,
+            propagation=propagation,
+            grace_period_seconds=grace_period_seconds,
+            dry_run=self._options.dry_run,
+        )
+        await self.request("DELETE", kind.resource.path(key.namespace, key.name), codec.encode(options))
 
 
 def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:
