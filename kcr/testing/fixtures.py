@@ -1,8 +1,8 @@
-"""Fixtures for tests in virtual time."""
+"""Fixtures: a clock and a cluster in virtual time, and an API server in real time."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +12,9 @@ from kcr.testing.clock import VirtualClock
 from kcr.testing.loop import VirtualLoop
 
 if TYPE_CHECKING:
+    from kcr.client import ClusterConfig
     from kcr.embedded import EmbeddedCluster
+    from kcr.testing.apiserver import ApiServer
 
 
 @pytest_asyncio.fixture
@@ -38,3 +40,21 @@ async def cluster(clock: VirtualClock) -> AsyncIterator["EmbeddedCluster"]:
 
     async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime="simulated") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def _real_server() -> Iterator["ClusterConfig | None"]:
+    """Run one kube-apiserver for all tests of the process, where there is one to run."""
+    from kcr.testing.apiserver import real_server  # noqa: PLC0415  # most tests need no server
+
+    with real_server() as config:
+        yield config
+
+
+@pytest_asyncio.fixture
+async def apiserver(_real_server: "ClusterConfig | None") -> AsyncIterator["ApiServer"]:
+    """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one."""
+    from kcr.testing.apiserver import api_server  # noqa: PLC0415  # see above
+
+    async with api_server(_real_server) as server:
+        yield server

@@ -20,6 +20,7 @@ LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark, and bring the fixtures where pytest-asyncio can run them."""
+    config.addinivalue_line("markers", "integration: can run on a real API server (fixture apiserver of kcr.testing)")
     config.addinivalue_line("markers", "virtual: runs on a loop whose time jumps to the next timer (kcr.testing)")
     if config.pluginmanager.hasplugin("asyncio"):
         config.pluginmanager.import_plugin("kcr.testing.fixtures")

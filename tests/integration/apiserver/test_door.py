@@ -1,0 +1,129 @@
+"""What holds on every API server: run on kube-apiserver where `KUBEBUILDER_ASSETS` names one, else on ours."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+import kcr
+from examples.configmap_copier import copier
+from kcr.api.core import ConfigMap, Event, Namespace
+from kcr.api.meta import is_controlled_by
+from kcr.dependents import claim, create_or_patch, finalized
+from kcr.errors import AlreadyExistsError, ConflictError, InvalidError
+from kcr.informer import Informer, Selection
+from kcr.testing import build, consistently, eventually
+from kcr.testing.apiserver import ApiServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio, pytest.mark.timeout(60)]
+
+
+def fresh(server: ApiServer, name: str = "a", data: dict[str, str] | None = None, **metadata: object) -> ConfigMap:
+    return ConfigMap(
+        metadata=kcr.ObjectMeta(name=name, namespace=server.namespace, **metadata),  # type: ignore[arg-type]  # by name
+        data=data or {},
+    )
+
+
+async def test_server_says_which_it_is(apiserver: ApiServer) -> None:
+    assert (await apiserver.client.server_version()).endswith("+kcr") is not apiserver.is_real
+
+
+async def test_writes_are_guarded_by_version_and_name(apiserver: ApiServer) -> None:
+    client = apiserver.client
+    made = await client.create(fresh(apiserver))
+    with pytest.raises(AlreadyExistsError):
+        await client.create(fresh(apiserver))
+    await client.merge_patch(ConfigMap, made.key, {"data": {"x": "1"}})
+    with pytest.raises(ConflictError):
+        await client.patch(made, fresh(apiserver, data={"x": "2"}))
+
+
+async def test_informer_follows_one_namespace(apiserver: ApiServer) -> None:
+    informer = Informer(apiserver.client, Selection(ConfigMap, apiserver.namespace))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(informer.run())
+        await informer.wait_synced()
+        made = await apiserver.client.create(fresh(apiserver, "seen"))
+        await eventually(lambda: informer.store.get(made.key))
+        await apiserver.client.delete(ConfigMap, made.key)
+        await eventually(lambda: informer.store.get(made.key) is None)
+        running.cancel()
+
+
+async def test_objects_are_claimed_by_strategic_patches(apiserver: ApiServer) -> None:  # EX-26, EX-27
+    client = apiserver.client
+    owner, stray = await client.create(fresh(apiserver, "owner")), await client.create(fresh(apiserver, "stray"))
+    (adopted,) = (await claim(client, owner, [stray], lambda _: True, finalizer="kcr.dev/x")).adopted
+    assert is_controlled_by(adopted, owner)
+    released = await claim(client, owner, [adopted], lambda _: False, finalizer="kcr.dev/x")
+    assert released.errors == ()
+    left = await client.get(ConfigMap, "stray", apiserver.namespace)
+    assert (left.metadata.owner_references, left.metadata.finalizers) == ((), ())
+
+
+async def test_finalizers_are_guarded_by_tests(apiserver: ApiServer) -> None:  # EX-38
+    client = apiserver.client
+    made = await client.create(fresh(apiserver))
+
+    async def clean_up() -> None:
+        return
+
+    assert not await finalized(client, made, "kcr.dev/x", clean_up)
+    with pytest.raises(InvalidError):
+        await finalized(client, made, "kcr.dev/y", clean_up)
+    await client.delete(ConfigMap, made.key)
+    assert not await finalized(client, await client.get(ConfigMap, "a", apiserver.namespace), "kcr.dev/x", clean_up)
+    assert await client.list(ConfigMap, apiserver.namespace, fields="metadata.name=a") == ()
+
+
+async def test_object_is_brought_about_whether_it_is_there_or_not(apiserver: ApiServer) -> None:  # EX-39
+    seed, wanted = fresh(apiserver), {"x": "1"}
+    deeds = []
+    for _ in range(2):
+        ensured = await create_or_patch(
+            apiserver.client, seed, lambda found: ConfigMap(metadata=found.metadata, data=wanted)
+        )
+        deeds.append(ensured.deed)
+    assert deeds == ["created", "unchanged"]
+
+
+@asynccontextmanager
+async def copying(server: ApiServer) -> AsyncIterator[None]:
+    manager = kcr.Manager(server.client)
+    copier.setup(manager)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(manager.run())
+        await manager.wait_ready()
+        yield
+        running.cancel()
+
+
+async def test_example_controller_copies_and_clears_away(apiserver: ApiServer) -> None:
+    client, target = apiserver.client, f"{apiserver.namespace}-copies"
+    await client.create(Namespace(metadata=build.metadata(target, namespace="", uid="", resource_version="")))
+    asks = {"labels": {copier.COPY: "true"}, "annotations": {copier.TO: f"{target},{target}-absent"}}
+    async with copying(apiserver):
+        source = await client.create(fresh(apiserver, "colors", {"sky": "blue"}, **asks))
+
+        async def copies() -> list[str]:
+            found = await client.list(ConfigMap, target, fields="metadata.name=colors")
+            return [copy.data["sky"] for copy in found]
+
+        async def told() -> bool:
+            events = await client.list(Event, apiserver.namespace, fields="involvedObject.name=colors")
+            return any(event.reason == "NotCopied" for event in events)
+
+        async def is_blue() -> bool:
+            return await copies() == ["blue"]
+
+        await eventually(is_blue)
+        await consistently(is_blue, seconds=0.5)
+        await eventually(told)
+        await client.delete(ConfigMap, source.key)
+
+        async def is_clear() -> bool:
+            return await copies() == []
+
+        await eventually(is_clear)
