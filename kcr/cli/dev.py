@@ -106,7 +106,7 @@ async def _dev(values: dict[str, Any], plugins: dict[str, Setup], documents: Seq
         manager = Manager(cluster.client, random=random.Random())
         manager.embedded = True
         attach(plugins, manager, os.environ, workers=values["workers"])
-        display = _display(stack, manager)
+        display = _display(stack, manager, _kubectl(path, "get jobs,pods"))
         progress = Progress(manager, cluster.transport, display)
         for line in _greeting(path, values, documents):
             display.say(line)
@@ -133,12 +133,12 @@ async def _serve(cluster: "EmbeddedCluster", port: int) -> str:
         ) from error
 
 
-def _display(stack: AsyncExitStack, manager: Manager) -> Display:
+def _display(stack: AsyncExitStack, manager: Manager, hint: str) -> Display:
     if not sys.stderr.isatty():
         return PlainDisplay()
     from kcr.cli.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none of it
 
-    live = stack.enter_context(LiveDisplay(SystemClock()))
+    live = stack.enter_context(LiveDisplay(SystemClock(), hint))
     manager.add(live)
     return live
 
@@ -150,12 +150,15 @@ def _greeting(path: Path, values: dict[str, Any], documents: Sequence[Document])
         yield "commands of pods run on this machine, as you, without isolation"
     else:
         yield "commands of pods are not run, only simulated"
-    kubeconfig = f"--kubeconfig {shlex.quote(str(path))}"
-    yield f"  kubectl {kubeconfig} get jobs,pods"
+    yield f"  {_kubectl(path, 'get jobs,pods')}"
     if not documents:
-        yield f"  kubectl {kubeconfig} apply -f FILE"
+        yield f"  {_kubectl(path, 'apply -f FILE')}"
     if values["no_controllers"]:
-        yield f"  kcr run {kubeconfig}"
+        yield f"  kcr run --kubeconfig {shlex.quote(str(path))}"
+
+
+def _kubectl(path: Path, words: str) -> str:
+    return f"kubectl --kubeconfig {shlex.quote(str(path))} {words}"
 
 
 def _may_mix(documents: Sequence[Document]) -> bool:

@@ -19,8 +19,8 @@ from kcr.clock import Clock
 
 _EVENTS = 5
 _REASONS = 3
-# Lines left free: around the bars, below the newest event, and one for what is left out.
-_BLANKS = 4
+# Blank lines, the hint, the line of what is left out, and the cursor's.
+_OTHERS = 6
 # Mark, name, bar; succeeded, active, ready, failed, age; state.
 _COLUMNS: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "right", "right", "left")
 # From this width on, names and bars get all the room they want.
@@ -37,14 +37,17 @@ _STYLES = {
 class LiveDisplay:
     """Draws on stderr's terminal while its context lives; `run` keeps the picture moving."""
 
-    def __init__(self, clock: Clock, console: Console | None = None) -> None:
+    def __init__(self, clock: Clock, hint: str, console: Console | None = None) -> None:
         """Draw nothing yet.
 
         Args:
             clock: Tells how long Jobs have been running.
+            hint: A line that stays in sight below the picture when logs push away what was said.
             console: Where to draw; None for stderr.
         """
         self._clock = clock
+        self._hint = hint
+        self._has_scrolled = False
         self._console = console or Console(stderr=True)
         # On one terminal logs must go through the console, or they would be drawn over.
         self._logs_on_screen = sys.stdout.isatty()
@@ -94,6 +97,7 @@ class LiveDisplay:
     def log(self, line: str) -> None:
         """Print a line of a pod above the picture, or to stdout when that is no terminal."""
         if self._logs_on_screen:
+            self._has_scrolled = True
             self.say(line)
         else:
             print(line, flush=True)
@@ -104,7 +108,7 @@ class LiveDisplay:
 
     def _picture(self) -> RenderableType:
         told = min(sum(bool(view.why) for view in self._views.values()), _REASONS) + len(self._events)
-        room = max(1, self._console.height - told - _BLANKS)
+        room = max(1, self._console.height - told - _OTHERS)
         shown, hidden = _most_telling(self._views.values(), room)
         table = Table.grid(padding=(0, 2 if self._is_wide else 1))
         for align in _COLUMNS:
@@ -115,7 +119,8 @@ class LiveDisplay:
         reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
         nothing = [] if shown else [_one_line("no Jobs yet", "dim")]
-        return Group("", table, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events))
+        hint = [Text(), _one_line(self._hint, "dim")] if self._has_scrolled else []
+        return Group("", table, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events), *hint)
 
     @property
     def _is_wide(self) -> bool:

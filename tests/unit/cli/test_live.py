@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from kcr.api.meta import Key
@@ -23,10 +24,12 @@ def view(name: str, state: str, **fields: Any) -> JobView:
     return base._replace(**fields)
 
 
-def drawn(*views: JobView, height: int = 20, width: int = 140) -> str:
+def drawn(*views: JobView, height: int = 20, width: int = 140, log: str = "") -> str:
     text = StringIO()
     console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
-    with LiveDisplay(Noon(), console) as display:
+    with LiveDisplay(Noon(), "kubectl get jobs", console) as display:
+        if log:
+            display.log(log)
         for one in views:
             display.job(one)
         display.event(EventView("pod/pi-x", "Started", "Started container pi", warning=False))
@@ -60,7 +63,7 @@ def test_failed_job_says_why() -> None:
 
 def test_ended_jobs_give_way_to_running_ones() -> None:
     ended = [view(f"old-{number}", "Complete") for number in range(30)]
-    picture = drawn(*ended, view("new", "Running"), height=8)
+    picture = drawn(*ended, view("new", "Running"), height=10)
     assert "new" in picture
     assert "… and 29 more" in picture
 
@@ -70,3 +73,9 @@ def test_narrow_terminal_keeps_every_column() -> None:
     assert "a-job-with-a-name…" in picture
     assert "0 active 0 ready 3 failed" in picture
     assert "Suspended" in picture
+
+
+def test_hint_appears_when_logs_push_talk_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert "kubectl get jobs" not in drawn(view("pi", "Running"))
+    assert "kubectl get jobs" in drawn(view("pi", "Running"), log="3.14")
