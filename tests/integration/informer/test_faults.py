@@ -1,0 +1,173 @@
+"""An informer whose server and network fail in every way they can; in the end it knows the truth."""
+
+import asyncio
+import os
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from kcr.api.core import ConfigMap
+from kcr.api.meta import Key, ObjectMeta
+from kcr.client import Client
+from kcr.embedded.server import Server
+from kcr.embedded.storage import Storage
+from kcr.embedded.transport import InProcessTransport
+from kcr.informer import AsyncHandler, Handler, Informer, Selection
+from kcr.informer.buffers import Policy
+from kcr.testing import VirtualClock
+from tests.integration.informer.trouble import Trouble
+
+pytestmark = pytest.mark.virtual
+
+SEEDS = 200
+AT_ONCE = 25
+NAMES = "abcdef"
+CHANGES = 40
+
+
+class World(Handler[ConfigMap]):
+    """What somebody knows who only hears; every call must fit what was heard before (IN-1)."""
+
+    def __init__(self) -> None:
+        self.known: dict[Key, ConfigMap] = {}
+
+    def on_add(self, obj: ConfigMap, initial: bool) -> None:
+        assert obj.key not in self.known
+        self.known[obj.key] = obj
+
+    def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
+        assert self.known[new.key] == old
+        assert old.metadata.uid == new.metadata.uid
+        assert int(old.metadata.resource_version) < int(new.metadata.resource_version)
+        self.known[new.key] = new
+
+    def on_delete(self, obj: ConfigMap) -> None:
+        assert self.known.pop(obj.key).metadata.uid == obj.metadata.uid
+
+
+class SlowWorld(AsyncHandler[ConfigMap]):
+    """The same for one who takes his time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.world = World()
+        self._seconds = seconds
+
+    async def on_add(self, obj: ConfigMap, initial: bool) -> None:
+        await asyncio.sleep(self._seconds)
+        self.world.on_add(obj, initial)
+
+    async def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
+        await asyncio.sleep(self._seconds)
+        self.world.on_update(old, new)
+
+    async def on_delete(self, obj: ConfigMap) -> None:
+        await asyncio.sleep(self._seconds)
+        self.world.on_delete(obj)
+
+
+class Run:
+    """One life of an informer, all of it chosen by a seed."""
+
+    def __init__(self, seed: int, clock: VirtualClock) -> None:
+        self.random = Random(seed)
+        self.clock = clock
+        self.storage = Storage()
+        transport = InProcessTransport(Server(self.storage, clock=clock, random=Random(seed)))
+        self.client = Client(transport)
+        self.trouble = Trouble(transport, Random(seed))
+        self.informer = Informer(Client(self.trouble), Selection(ConfigMap, "default"), random=Random(seed))
+        # What is on the server.
+        self.there: dict[str, ConfigMap] = {}
+        self.worlds = [World()]
+        self.informer.add_handler(self.worlds[0])
+        policies: tuple[Policy, ...] = ("block", "coalesce", "resnapshot")
+        for policy in policies:
+            self.listen(policy)
+
+    def listen(self, policy: Policy) -> None:
+        slow = SlowWorld(self.random.choice((0.0, 1.0, 20.0)))
+        self.worlds.append(slow.world)
+        self.informer.add_listener(slow, policy=policy, size=5)
+
+    async def live(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.informer.run())
+            for _ in range(CHANGES):
+                await asyncio.sleep(self.random.choice((0.0, 0.1, 5.0, 40.0)))
+                await self.change()
+            self.trouble.is_over = True
+            for _ in range(40):
+                await self.clock.advance(60)
+                if self.is_right():
+                    break
+            await self.check()
+            task.cancel()
+
+    async def change(self) -> None:
+        """Change one object, or let the server forget what has changed, or add a handler."""
+        name = self.random.choice(NAMES)
+        there = self.there.get(name)
+        match self.random.randrange(20):
+            case 0:
+                self.storage.compact()
+            case 1 if len(self.worlds) < 8:
+                self.worlds.append(World())
+                self.informer.add_handler(self.worlds[-1])
+            case _ if there is None:
+                await self.create(name)
+            case number if number < 8:
+                await self.client.delete(ConfigMap, there.key)
+                del self.there[name]
+                if number % 2:
+                    await self.create(name)
+            case _:
+                data = {"value": str(self.random.random())}
+                self.there[name] = await self.client.patch(there, replace(there, data=data))
+
+    async def create(self, name: str) -> None:
+        self.there[name] = await self.client.create(ConfigMap(metadata=ObjectMeta(namespace="default", name=name)))
+
+    def is_right(self) -> bool:
+        if not self.informer.store.synced:
+            return False
+        truth = {found.key: found for found in self.there.values()}
+        known = {found.key: found for found in self.informer.store.list()}
+        return known == truth and all(world.known == truth for world in self.worlds)
+
+    async def check(self) -> None:
+        truth = {found.key: found for found in await self.client.list(ConfigMap, "default")}
+        assert self.informer.store.synced, self.informer.why_not_synced
+        assert {found.key: found for found in self.informer.store.list()} == truth
+        for world in self.worlds:
+            assert world.known == truth
+        assert self.informer.counts["handler_errors"] == 0
+        assert self.informer.store.resource_version <= self.storage.revision
+
+
+async def outlive(seeds: range, clock: VirtualClock) -> dict[str, int]:
+    """Run seed after seed, and return what went wrong how often in them."""
+    seen: dict[str, int] = {}
+    for seed in seeds:
+        run = Run(seed, clock)
+        try:
+            await run.live()
+        except BaseExceptionGroup as group:
+            raise AssertionError(f"seed {seed}: {group.exceptions[0]!r}") from group
+        for what, times in {**run.trouble.seen, **run.informer.counts}.items():
+            seen[what] = seen.get(what, 0) + times
+    return seen
+
+
+# RF-2, RF-17, RF-19, IN-1, IN-3, IN-12
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+async def test_store_and_handlers_know_the_truth_after_any_trouble(first: int, clock: VirtualClock) -> None:
+    seen = await outlive(range(first, first + AT_ONCE), clock)
+    every = ("lost reply", "refused", "busy", "broken", "gone", "cut", "torn", "frozen", "duplicated", "ended")
+    assert all(seen.get(what) for what in every), seen
+    assert seen["idle"] and seen["relists"] and seen["lists"] and seen["streams"]
+
+
+@pytest.mark.soak
+async def test_store_and_handlers_know_the_truth_for_as_many_seeds_as_asked(clock: VirtualClock) -> None:
+    await outlive(range(SEEDS, SEEDS + int(os.environ.get("KCR_SEEDS", "2000"))), clock)
