@@ -24,8 +24,7 @@ class DependentControl(Generic[R]):
     """Writes the objects of one kind that belong to owners.
 
     Failures are values, not exceptions: of ten creations seven may have gone well, and whoever keeps
-    expectations must know which. `Attempts.skipped` and every `ApiError` among the failures will not be seen in
-    the store; what failed with a `TransportError` may.
+    expectations lowers them by `Attempts.undone`.
 
     Source: kubernetes/pkg/controller/controller_utils.go, RealPodControl.
     """

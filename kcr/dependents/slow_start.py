@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from kcr.errors import ApiError, TransportError
+from kcr.errors import ApiError, ServerError, TransportError
 
 T = TypeVar("T")
 
 
 class Failure(NamedTuple):
-    """A call that failed: which one, and why. After a `TransportError` it may have happened all the same."""
+    """A call that failed: which one, and why; see `Attempts.undone` about what may have happened all the same."""
 
     number: int
     error: ApiError | TransportError
@@ -28,6 +28,14 @@ class Attempts(NamedTuple, Generic[T]):
     done: tuple[T, ...]
     failures: tuple[Failure, ...]
     skipped: int
+
+    @property
+    def undone(self) -> int:
+        """How many calls certainly changed nothing: not tried, or refused. Expectations are lowered by so many.
+
+        What failed without an answer, or with the server's own failure, may have happened, and may yet be seen.
+        """
+        return self.skipped + sum(_is_refusal(failure.error) for failure in self.failures)
 
 
 async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial: int = 1) -> Attempts[T]:
@@ -58,6 +66,10 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
                 done.append(outcome)
         begun, size = end, size * 2
     return Attempts(tuple(done), tuple(failures), count - begun)
+
+
+def _is_refusal(error: ApiError | TransportError) -> bool:
+    return isinstance(error, ApiError) and not isinstance(error, ServerError)
 
 
 async def _attempt(call: Callable[[int], Awaitable[T]], index: int) -> T | Failure:

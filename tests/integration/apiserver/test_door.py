@@ -30,7 +30,7 @@ async def test_server_says_which_it_is(apiserver: ApiServer) -> None:
     assert (await apiserver.client.server_version()).endswith("+kcr") is not apiserver.is_real
 
 
-async def test_writes_are_guarded_by_version_and_name(apiserver: ApiServer) -> None:
+async def test_writes_are_guarded_by_version_and_name(apiserver: ApiServer) -> None:  # TK-6, TK-10
     client = apiserver.client
     made = await client.create(fresh(apiserver))
     with pytest.raises(AlreadyExistsError):

@@ -11,7 +11,6 @@ import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
 from kcr.dependents import Attempts, DependentControl, claim, finalized
-from kcr.errors import ApiError
 from kcr.workqueue import ItemExponential
 
 FINALIZER = "test.kcr.dev/replicas"
@@ -84,12 +83,12 @@ class Replicas:
             missing = count - len(mine)
             self.expectations.expect_creations(uid, missing)
             attempts = await self._control.create(owner, self._template(owner), missing)
-            self.expectations.creation_observed(uid, not_done(attempts))
+            self.expectations.creation_observed(uid, attempts.undone)
         else:
             surplus = [mine.pop() for _ in range(len(mine) - count)]
             self.expectations.expect_deletions(uid, len(surplus))
             attempts = await self._control.delete(owner, surplus)
-            self.expectations.deletion_observed(uid, not_done(attempts))
+            self.expectations.deletion_observed(uid, attempts.undone)
         raise_first(attempts)
 
     async def _remove_all(self, owner: ConfigMap, there: Sequence[ConfigMap]) -> None:
@@ -98,11 +97,6 @@ class Replicas:
 
     def _template(self, owner: ConfigMap) -> ConfigMap:
         return ConfigMap(metadata=kcr.ObjectMeta(labels={OF: owner.metadata.name}), data={"color": owner.data["color"]})
-
-
-def not_done(attempts: Attempts[ConfigMap]) -> int:
-    """How many writes will never be seen: those that were not tried, and those that were refused."""
-    return attempts.skipped + sum(isinstance(failure.error, ApiError) for failure in attempts.failures)
 
 
 def raise_first(attempts: Attempts[ConfigMap]) -> None:

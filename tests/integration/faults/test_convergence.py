@@ -181,7 +181,7 @@ async def _forget(world: World) -> None:
         world.cluster.storage.compact()
 
 
-def check(seed: int) -> None:
+def check(seed: int) -> None:  # TK-15, TK-16
     with unchanged_stores(), asyncio.Runner(loop_factory=VirtualLoop) as runner:
         try:
             runner.run(suffer(seed))

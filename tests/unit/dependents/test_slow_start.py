@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from kcr.dependents import slow_start
-from kcr.errors import ForbiddenError, TransportError
+from kcr.errors import ForbiddenError, ServerError, TransportError
 
 pytestmark = pytest.mark.virtual
 
@@ -32,7 +32,7 @@ class Server:
         pytest.param(10, [1, 2, 4, 3], id="rest"),
     ],
 )
-async def test_batches_double_in_size(count: int, sizes: list[int]) -> None:
+async def test_batches_double_in_size(count: int, sizes: list[int]) -> None:  # EX-18, EX-21
     server = Server()
     attempts = await slow_start(count, server.call)
     assert [len(batch) for batch in server.batches.values()] == sizes
@@ -40,7 +40,7 @@ async def test_batches_double_in_size(count: int, sizes: list[int]) -> None:
     assert (attempts.failures, attempts.skipped) == ((), 0)
 
 
-async def test_batch_with_a_failure_is_finished_and_the_last() -> None:
+async def test_batch_with_a_failure_is_finished_and_the_last() -> None:  # EX-18, EX-19
     attempts = await slow_start(10, Server({4, 5}).call)
     assert attempts.done == ("pod-0", "pod-1", "pod-2", "pod-3", "pod-6")
     assert [(failure.number, type(failure.error)) for failure in attempts.failures] == [
@@ -50,7 +50,7 @@ async def test_batch_with_a_failure_is_finished_and_the_last() -> None:
     assert attempts.skipped == 3
 
 
-async def test_first_batch_may_be_all_there_is() -> None:
+async def test_first_batch_may_be_all_there_is() -> None:  # EX-22
     server = Server({0})
     attempts = await slow_start(5, server.call, initial=5)
     assert len(server.batches) == 1
@@ -64,3 +64,28 @@ async def test_bug_in_a_call_is_raised() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await slow_start(3, call)
     assert caught.group_contains(ZeroDivisionError)
+
+
+async def test_cancelled_calls_report_nothing_so_that_expectations_stay() -> None:  # EX-23
+    server, reported = Server(), []
+
+    async def reconcile() -> None:
+        reported.append(await slow_start(10, server.call))
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(reconcile())
+        await asyncio.sleep(1.5)
+        task.cancel()
+    assert reported == []
+    assert [len(batch) for batch in server.batches.values()] == [1, 2]
+
+
+async def test_outcome_that_nobody_knows_is_told_from_a_refusal() -> None:  # EX-19, EX-23
+    errors = (ForbiddenError(403, "Forbidden", "quota"), TransportError("cut"), ServerError(500, "", "down"))
+
+    async def call(number: int) -> None:
+        raise errors[number]
+
+    attempts = await slow_start(5, call, initial=3)
+    assert [failure.error for failure in attempts.failures] == list(errors)
+    assert attempts.undone == 1 + 2
