@@ -83,11 +83,28 @@ class GarbageCollector:
         return [self._places[reference.uid] for reference in references if reference.uid in self._places]
 
     async def _attend(self, place: Place) -> None:
+        seen = self._census.get(place)
+        if seen is not None and self._is_settled(seen):
+            return
         metadata = await self._read(place)
         if metadata.deletion_timestamp is not None:
             await self._attend_terminating(place, metadata)
         elif metadata.owner_references:
             await self._attend_dependent(place, metadata)
+
+    def _is_settled(self, seen: ObjectMeta) -> bool:
+        """Return whether nothing is to be done, as far as the census knows; should that change, it tells.
+
+        So it is with nearly all objects when they come, and none of those costs a request.
+        """
+        if seen.deletion_timestamp is not None:
+            return _ORPHAN not in seen.finalizers and _FOREGROUND not in seen.finalizers
+        for reference in seen.owner_references:
+            place = self._places.get(reference.uid)
+            owner = None if place is None else self._census.get(place)
+            if place is None or owner is None or _is_waiting(owner) or not _names(reference, place, seen):
+                return False
+        return True
 
     async def _read(self, place: Place) -> ObjectMeta:
         return (await self._client.get(place.type, place.key.name, place.key.namespace)).metadata
@@ -129,7 +146,7 @@ class GarbageCollector:
         owner = await self._owner(kind, dependent.namespace, reference)
         if owner is None or owner.uid != reference.uid:
             return "dangling"
-        return "waiting" if owner.deletion_timestamp is not None and _FOREGROUND in owner.finalizers else "solid"
+        return "waiting" if _is_waiting(owner) else "solid"
 
     async def _owner(self, kind: type[Resource], namespace: str, reference: OwnerReference) -> ObjectMeta | None:
         """Return an owner: from the census when it is there, else from the server, which alone knows who is not."""
@@ -174,3 +191,15 @@ class GarbageCollector:
         options = {"propagationPolicy": policy, "preconditions": preconditions}
         path = place.type.resource.path(place.key.namespace, place.key.name)
         await self._client.request("DELETE", path, codec.encode(options))
+
+
+def _is_waiting(owner: ObjectMeta) -> bool:
+    """Return whether an owner goes as soon as its dependents have gone."""
+    return owner.deletion_timestamp is not None and _FOREGROUND in owner.finalizers
+
+
+def _names(reference: OwnerReference, place: Place, dependent: ObjectMeta) -> bool:
+    """Return whether all of a reference fits a place, not its uid alone."""
+    kind = place.type.resource
+    named = (reference.api_version, reference.kind, reference.name)
+    return named == (kind.api_version, kind.kind, place.key.name) and place.key.namespace in ("", dependent.namespace)

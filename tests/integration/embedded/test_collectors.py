@@ -160,6 +160,27 @@ async def test_owner_made_anew_is_another(clock: VirtualClock) -> None:
         assert await names(cluster) == ["above"]
 
 
+async def test_object_with_its_owner_costs_no_request(clock: VirtualClock) -> None:
+    sent: list[str] = []
+
+    async def note(cluster: EmbeddedCluster, request: Request) -> None:
+        sent.append(request.target)
+
+    async with collected(clock, note) as cluster:
+        sent.clear()
+        await make(cluster, "below", await make(cluster, "above"))
+        await clock.settle()
+        assert sent == []
+
+
+@pytest.mark.parametrize("wrong", [{"name": "other"}, {"kind": "Secret"}])
+async def test_reference_must_fit_whole(clock: VirtualClock, wrong: dict[str, str]) -> None:
+    async with collected(clock) as cluster:
+        await make(cluster, "below", {**await make(cluster, "above"), **wrong})
+        await clock.settle()
+        assert await names(cluster) == ["above"]
+
+
 async def test_orphans_live_on_without_their_owner(clock: VirtualClock) -> None:
     async with collected(clock) as cluster:
         above = await make(cluster, "above")
