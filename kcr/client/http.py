@@ -258,6 +258,11 @@ def _failure(request: Request, error: Exception, server: str = "") -> TransportE
             why = f"no connection within {_CONNECT_SECONDS:.0f} s"
         case TimeoutError():
             why = f"no answer within {request.timeout_seconds or 0:.0f} s"
+        case aiohttp.ClientProxyConnectionError():
+            # Its own words would show the password that may stand in the proxy's URL.
+            why = f"no connection to the proxy {error.host}:{error.port}: {_reason(error.os_error)}"
+        case aiohttp.ClientHttpProxyError():
+            why = f"the proxy refused: {error.status} {error.message}"
         case aiohttp.ClientConnectorCertificateError():
             why = f"the server's certificate is not trusted: {_reason(error.certificate_error)}"
         case aiohttp.ClientConnectorError():

@@ -28,6 +28,7 @@ class Website(Resource, api_version="example.dev/v1", plural="websites"):
 
 
 async def test_get_asks_for_the_object_by_path() -> None:
+    # CL-4: with its deadline.
     script = Script(Say(POD))
     pod = await Client(script).get(Pod, "a", "default")
     assert pod.key == Key("default", "a")
@@ -48,6 +49,13 @@ async def test_list_reads_all_pages_of_five_hundred() -> None:
     ]
 
 
+async def test_list_that_took_too_long_is_begun_again_by_the_caller() -> None:
+    # CL-16: a new list shows another state, so that pages of both must not be mixed.
+    page = {"metadata": {"continue": "t", "resourceVersion": "9"}, "items": [POD]}
+    with pytest.raises(GoneError, match="too old"):
+        await Client(Script(Say(page), failure(410, "Expired", "the continue token is too old"))).list(Pod)
+
+
 async def test_list_with_null_items_is_empty() -> None:
     assert await Client(Script(Say({"metadata": {}, "items": None}))).list(Pod) == ()
 
@@ -63,12 +71,14 @@ async def test_list_with_null_items_is_empty() -> None:
     ],
 )
 async def test_status_becomes_the_error_it_stands_for(code: int, reason: str, expected: type[ApiError]) -> None:
+    # CL-12: classes stand in for predicates.
     with pytest.raises(expected, match="no") as caught:
         await Client(Script(failure(code, reason))).get(Pod, "a", "default")
     assert (caught.value.code, caught.value.reason) == (code, reason)
 
 
 async def test_causes_of_a_refusal_are_kept() -> None:
+    # CL-12.
     answer = failure(422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueRequired", "message": "m"}])
     with pytest.raises(InvalidError) as caught:
         await Client(Script(answer)).create(Pod())
@@ -77,6 +87,7 @@ async def test_causes_of_a_refusal_are_kept() -> None:
 
 
 async def test_error_without_json_shows_its_beginning() -> None:
+    # ST-23.
     with pytest.raises(ApiError, match=r"HTTP 502: <html>x{250}$") as caught:
         await Client(Script(Say(b"<html>" + b"x" * 1000, status=502))).get(Pod, "a")
     assert caught.value.code == 502
@@ -102,6 +113,7 @@ async def test_server_version_is_the_git_version() -> None:
 
 
 async def test_watch_yields_events_and_bookmarks_alike() -> None:
+    # CL-4: a watch has no deadline but an idle limit (ST-21), and comes uncompressed (ST-22).
     script = Script(Say(events(("ADDED", POD), ("BOOKMARK", {"metadata": {"resourceVersion": "9"}}))))
     async with Client(script).watch(Pod, "default", resource_version="5", timeout_seconds=300.5) as stream:
         seen = [(event.type, event.object.metadata.resource_version) async for event in stream]
@@ -150,6 +162,7 @@ async def test_broken_line_is_a_failed_connection() -> None:
 
 
 async def test_calls_wait_for_the_limiter_and_watches_do_not() -> None:
+    # CL-2, ST-20.
     script = Script(*(Say(POD) for _ in range(4)))
     client = Client(script, limiter=RateLimit(10, 2))
     for _ in range(3):

@@ -44,6 +44,7 @@ POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
 def test_explicit_path_goes_first_home_comes_last(tmp_path: Path, account: Path) -> None:
+    # CL-1.
     explicit = written(tmp_path, config("explicit"))
     listed = written(tmp_path, config("listed"), "listed")
     written(tmp_path, config("home"), ".kube/config")
@@ -67,6 +68,7 @@ def test_pod_uses_the_files_of_its_account(account: Path) -> None:
 
 
 def test_pod_needs_no_kubernetes_asyncio(account: Path) -> None:
+    # ST-1.
     code = (
         "import sys, pathlib, kcr, kcr.client;"
         f"kcr.client.load_config(environ={POD!r}, account=pathlib.Path({str(account)!r}));"

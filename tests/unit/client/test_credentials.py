@@ -37,6 +37,7 @@ def test_name_and_password_are_encoded() -> None:
 
 @pytest.mark.virtual
 async def test_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
+    # python-stack §6; the newline at its end is no part of the token.
     path = tmp_path / "token"
     path.write_text("one\n")
     tokens = TokenFile(str(path))
@@ -79,6 +80,7 @@ async def test_refused_token_is_replaced_only_by_another(tmp_path: Path) -> None
 
 @pytest.mark.asyncio
 async def test_plugin_runs_once_for_all_who_wait(tmp_path: Path) -> None:
+    # ST-31: single-flight.
     log = tmp_path / "runs"
     code = f"open({str(log)!r}, 'a').write('x'); {answering(token='t')}"
     credentials = PluginCredentials(plugin(code))
@@ -90,6 +92,7 @@ async def test_plugin_runs_once_for_all_who_wait(tmp_path: Path) -> None:
 
 @pytest.mark.asyncio
 async def test_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
+    # python-stack §6: 10 s before.
     log, clock = tmp_path / "runs", Calendar()
     expires = (clock.now() + timedelta(seconds=60)).isoformat()
     code = f"open({str(log)!r}, 'a').write('x'); {answering(token='t', expirationTimestamp=expires)}"
@@ -125,6 +128,7 @@ async def test_plugin_hears_of_the_cluster_and_its_variables() -> None:
 
 @pytest.mark.asyncio
 async def test_plugin_that_writes_much_to_stderr_is_read() -> None:
+    # python-stack §6.
     code = f"import sys; sys.stderr.write('x' * 400_000); {answering(token='t')}"
     assert (await PluginCredentials(plugin(code)).current()).authorization == "Bearer t"
 

@@ -16,6 +16,7 @@ BAD = {**GOOD, "metadata": {**GOOD["metadata"], "name": "bad"}, "status": {"phas
 
 
 def test_bad_object_in_a_page_does_not_hide_the_others() -> None:
+    # ST-6.
     page = read_page(Pod, json.dumps({"metadata": {"resourceVersion": "9"}, "items": [GOOD, BAD, GOOD]}).encode())
     assert [pod.metadata.name for pod in page.objects] == ["good", "good"]
     assert page.metadata.resource_version == "9"
@@ -45,6 +46,7 @@ def test_deleted_event_needs_no_more_than_metadata() -> None:
 
 @pytest.mark.parametrize("kind", [Pod, Job])
 def test_error_event_is_looked_at_as_status(kind: type[Pod] | type[Job]) -> None:
+    # ST-8.
     status = {"kind": "Status", "metadata": {}, "status": "Failure", "reason": "Expired", "code": 410, "message": "m"}
     with pytest.raises(GoneError, match="m"):
         read_event(kind, events(("ERROR", status)))
@@ -56,6 +58,7 @@ def test_error_event_without_status_is_not_taken_for_an_object() -> None:
 
 
 def test_job_of_an_event_owns_its_template() -> None:
+    # ST-7.
     line = events(("ADDED", {**GOOD, "spec": {"template": {"a": "b" * 5000}}, "status": {}}))
     references = sys.getrefcount(line)
     event = read_event(Job, line)

@@ -125,6 +125,7 @@ async def test_repeated_headers_are_joined(authority: trustme.CA) -> None:
 
 
 async def test_impersonation_sends_each_group(authority: trustme.CA) -> None:
+    # python-stack §6.
     async def groups(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text=",".join(request.headers.getall("Impersonate-Group")))
 
@@ -135,6 +136,7 @@ async def test_impersonation_sends_each_group(authority: trustme.CA) -> None:
 
 
 async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) -> None:
+    # ST-18.
     ports: list[object] = []
 
     async def note(request: web.BaseRequest) -> web.StreamResponse:
@@ -149,6 +151,7 @@ async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) ->
 
 
 async def test_lines_come_as_they_are_sent_and_may_be_long(authority: trustme.CA) -> None:
+    # ST-26: far beyond the 128 KiB that the library allows by default.
     seen = asyncio.Event()
 
     async def lines(request: web.BaseRequest) -> web.StreamResponse:
@@ -173,6 +176,7 @@ async def test_lines_come_as_they_are_sent_and_may_be_long(authority: trustme.CA
 
 
 async def test_silent_watch_and_late_answer_are_told_apart(authority: trustme.CA) -> None:
+    # ST-21.
     async def silent(request: web.BaseRequest) -> web.StreamResponse:
         answer = web.StreamResponse()
         if request.path == "/watch":
@@ -203,6 +207,7 @@ async def test_connection_cut_inside_the_body_is_a_transport_error(authority: tr
 
 
 async def test_watches_take_no_place_of_calls(authority: trustme.CA) -> None:
+    # CL-18, ST-20.
     async def streams_or_answers(request: web.BaseRequest) -> web.StreamResponse:
         if request.path == "/call":
             return web.Response(text="ok")
@@ -229,6 +234,7 @@ async def test_watches_take_no_place_of_calls(authority: trustme.CA) -> None:
 
 
 async def test_refused_token_is_read_again_once(authority: trustme.CA, tmp_path: Path) -> None:
+    # ST-31.
     tokens: list[str] = []
 
     async def check(request: web.BaseRequest) -> web.StreamResponse:
@@ -277,6 +283,7 @@ async def test_refused_plugin_token_is_renewed_once_for_all_requests(authority: 
 
 
 async def test_refused_watch_is_opened_again_with_the_new_token(authority: trustme.CA, tmp_path: Path) -> None:
+    # ST-31: watches as well as calls.
     async def check(request: web.BaseRequest) -> web.StreamResponse:
         if request.headers["Authorization"] != "Bearer new":
             (tmp_path / "token").write_text("new")
@@ -381,6 +388,37 @@ async def test_client_certificate_proves_who_asks(authority: trustme.CA) -> None
                 await read(transport, Request("GET", "/"))
 
 
+async def test_renewed_certificate_file_is_used_within_a_minute(
+    authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # python-stack §6: certificates are not loaded once for ever.
+    names: list[object] = []
+
+    async def note(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        names.append(request.transport.get_extra_info("peercert")["subjectAltName"][0][1])
+        return web.Response()
+
+    def write(name: str, changed_at: float) -> None:
+        me = authority.issue_cert(name)
+        path.write_bytes(me.private_key_and_cert_chain_pem.bytes())
+        os.utime(path, (changed_at, changed_at))
+
+    path, loop = tmp_path / "client.pem", asyncio.get_running_loop()
+    write("one.example", 1)
+    async with serving(note, authority, asks_for_certificate=True) as url:
+        config = replace(trusting(url, authority), certificate=Pem(str(path), field="client-certificate"))
+        async with HttpTransport(config) as transport:
+            await read(transport, Request("GET", "/"))
+            write("two.example", 2)
+            await read(transport, Request("GET", "/"))
+            later = loop.time() + 60
+            monkeypatch.setattr(loop, "time", lambda: later)
+            await read(transport, Request("GET", "/"))
+            monkeypatch.undo()
+    assert names == ["one.example", "one.example", "two.example"]
+
+
 async def test_server_name_stands_in_for_the_host(authority: trustme.CA) -> None:
     async with serving(echo, authority) as url:
         for name, trusted in (("127.0.0.1", True), ("other.example", False)):
@@ -391,6 +429,28 @@ async def test_server_name_stands_in_for_the_host(authority: trustme.CA) -> None
                 else:
                     with pytest.raises(TransportError, match="not trusted"):
                         await read(transport, Request("GET", "/"))
+
+
+async def test_proxy_that_is_away_is_named() -> None:
+    async with HttpTransport(ClusterConfig(server="https://api.example", proxy="http://me:secret@127.0.0.1:1")) as it:
+        with pytest.raises(TransportError, match=r"no connection to the proxy 127\.0\.0\.1:1: Connection refused$"):
+            await read(it, Request("GET", "/x"))
+
+
+async def test_proxy_that_refuses_is_not_taken_for_the_server() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+        url = f"http://me:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        async with HttpTransport(ClusterConfig(server="https://api.example", proxy=url)) as it:
+            with pytest.raises(
+                TransportError, match=r"the proxy refused: 407 Proxy Authentication Required$"
+            ) as caught:
+                await read(it, Request("GET", "/x"))
+    assert "secret" not in str(caught.value)
 
 
 async def test_nobody_listening_is_said_plainly() -> None:

@@ -4,6 +4,7 @@ from kcr.client import RateLimit
 
 
 def test_burst_goes_at_once_then_at_rate() -> None:
+    # CL-2.
     limit = RateLimit(5, 3)
     assert [limit.reserve(100.0) for _ in range(5)] == pytest.approx([0, 0, 0, 0.2, 0.4])
 

@@ -41,4 +41,5 @@ def test_proxy_comes_from_the_environment(server: str, environ: dict[str, str], 
     ],
 )
 def test_exceptions_are_names_domains_addresses_and_networks(no_proxy: str, server: str, excepted: bool) -> None:
+    # ST-19: networks too.
     assert proxy_for(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}) == ("" if excepted else PROXY)

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from kcr.api.core import Pod
@@ -35,7 +39,19 @@ def test_pause_depends_on_method_and_error(method: str, error: Exception, tries:
     assert pause(Request(method, "/"), error, tries) == seconds
 
 
+def test_retry_policy_costs_nothing_while_nothing_fails() -> None:
+    # ST-40: tenacity is not even imported.
+    code = (
+        "import asyncio, sys; from kcr.api.core import Pod; from kcr.client import Client;"
+        "from tests.unit.client.scripted import Say, Script;"
+        "asyncio.run(Client(Script(Say({'metadata': {'name': 'a'}}))).get(Pod, 'a'));"
+        "sys.exit('tenacity' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+
+
 async def test_busy_server_is_asked_again_when_it_says() -> None:
+    # CL-3: only where the server names a time to wait.
     script = Script(busy(2), busy(3, 503), OK)
     await Client(script).create(Pod(metadata=ObjectMeta(name="a")))
     assert script.times == [0, 2, 5]
@@ -49,6 +65,7 @@ async def test_tenth_try_is_the_last() -> None:
 
 
 async def test_longer_wait_than_a_call_may_take_is_left_to_the_caller() -> None:
+    # CL-4: one call, retries included, takes 30 s at most.
     script = Script(busy(20), busy(20), OK)
     with pytest.raises(TooManyRequestsError) as caught:
         await Client(script).get(Pod, "a")
@@ -68,6 +85,7 @@ async def test_read_is_sent_again_after_a_failed_connection() -> None:
 
 
 async def test_write_is_never_sent_again_after_a_failed_connection() -> None:
+    # CL-3, ST-40: its outcome is not known.
     script = Script(TransportError("reset"), OK)
     with pytest.raises(TransportError, match="reset"):
         await Client(script).create(Pod(metadata=ObjectMeta(name="a")))
