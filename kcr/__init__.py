@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.clock import Clock, SystemClock
     from kcr.controller import Controller, Parking, Reconciler, Result, Source, channel, owned, watch
-    from kcr.dependents import slow_start
+    from kcr.dependents import DependentControl, claim, create_or_patch, finalized, set_controller, slow_start
     from kcr.errors import (
         AlreadyExistsError,
         ApiError,
@@ -111,6 +111,7 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "Controller",
+    "DependentControl",
     "EventRecorder",
     "Expectations",
     "ForbiddenError",
@@ -144,12 +145,16 @@ __all__ = [
     "Unstructured",
     "WorkQueue",
     "channel",
+    "claim",
     "controller_reference",
+    "create_or_patch",
+    "finalized",
     "is_controlled_by",
     "load_config",
     "owned",
     "retry_on_conflict",
     "run",
+    "set_controller",
     "slow_start",
     "unstructured",
     "watch",
@@ -171,7 +176,7 @@ _HOMES = {
     "kcr.client": {"Client", "HttpTransport", "load_config", "retry_on_conflict"},
     "kcr.clock": {"Clock", "SystemClock"},
     "kcr.controller": {"Controller", "Parking", "Reconciler", "Result", "Source", "channel", "owned", "watch"},
-    "kcr.dependents": {"slow_start"},
+    "kcr.dependents": {"DependentControl", "claim", "create_or_patch", "finalized", "set_controller", "slow_start"},
     "kcr.events": {"EventRecorder"},
     "kcr.expectations": {"Expectations"},
     "kcr.informer": {"Handler", "Informer", "Store"},
@@ -199,6 +204,8 @@ def run(
     kubeconfig: str | None = None,
     context: str | None = None,
     namespace: str = "",
+    metrics_bind_address: str = "0",
+    health_probe_bind_address: str = "0",
 ) -> None:
     """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1.
 
@@ -207,17 +214,25 @@ def run(
         kubeconfig: The file to use; None for `KUBECONFIG`, the pod's own account, or `~/.kube/config`.
         context: The context to use; None for the file's current one.
         namespace: The one namespace to watch; empty for all.
+        metrics_bind_address: Where to serve `/metrics`, such as `:8080`; `0` for nowhere.
+        health_probe_bind_address: Where to serve `/healthz`, `/livez` and `/readyz`; `0` for nowhere.
     """
-    from kcr.cli.logs import configure_logs  # noqa: PLC0415  # see _HOMES
+    from urllib.parse import urlsplit  # noqa: PLC0415  # see _HOMES
+
+    from kcr.cli.logs import configure_logs  # noqa: PLC0415
     from kcr.cli.process import fast_loop, run_to_end  # noqa: PLC0415
     from kcr.client import Client, HttpTransport, load_config  # noqa: PLC0415
     from kcr.errors import KcrError  # noqa: PLC0415
     from kcr.manager import Manager  # noqa: PLC0415
+    from kcr.metrics import Metrics  # noqa: PLC0415
 
     async def main() -> int:
-        async with HttpTransport(load_config(kubeconfig, context)) as transport:
-            client = Client(transport)
-            manager = Manager(client, namespace=namespace)
+        config = load_config(kubeconfig, context)
+        metrics = Metrics()
+        async with HttpTransport(config) as transport:
+            client = Client(transport, on_request=metrics.requests(urlsplit(config.server).netloc))
+            manager = Manager(client, namespace=namespace, metrics=metrics)
+            manager.expose(metrics=metrics_bind_address, probes=health_probe_bind_address)
             manager.embedded = (await client.server_version()).endswith("+kcr")
             setup(manager)
             await manager.run()

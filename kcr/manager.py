@@ -3,7 +3,8 @@
 import asyncio
 import gc
 import random as randomness
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 import structlog
@@ -14,10 +15,12 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Parking, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import Enqueue, Feed
+from kcr.endpoint import Asked, Endpoint, Page, parse_address
 from kcr.errors import NotSyncedError
 from kcr.events import EventRecorder
+from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
-from kcr.metrics import Followed, Metrics
+from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter
 
 R = TypeVar("R", bound=Resource)
@@ -42,9 +45,9 @@ class Runnable(Protocol):
 class Manager:
     """Owns the informers, controllers and recorders of a process.
 
-    `run` starts them in order: informers, and once these are synced, controllers and whatever was added. It
-    stops them in the reverse order: running reconciles may finish, then the informers end, and the last events
-    are written.
+    `run` starts them in order: ports for metrics and probes, informers, and once these are synced, controllers and
+    whatever was added. It stops them in the reverse order: running reconciles may finish, then the informers end, the
+    ports are closed, and the last events are written.
 
     Attributes:
         client: Talks to the server; cached reads are `store`.
@@ -53,6 +56,7 @@ class Manager:
         namespace: The one namespace to watch; empty for all.
         identity: Names this process to others.
         metrics: What is counted, and where controllers register metrics of their own.
+        health: What probes are answered; controllers add checks of their own.
         embedded: Whether the server is the embedded one. Whoever builds the manager sets it.
     """
 
@@ -72,15 +76,19 @@ class Manager:
         self.namespace = namespace
         self.identity = identity
         self.metrics = metrics or Metrics()
+        self.health = Health()
         self.embedded = False
         self._informers: dict[type[Resource], Informer[Any]] = {}
         self._controllers: dict[str, Controller] = {}
         self._recorders: dict[str, EventRecorder] = {}
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = _Stage("events")
+        self._endpoints: list[Endpoint] = []
+        self._monitoring = _Stage("monitors")
         self._watching = _Stage("informers")
         self._working = _Stage("controllers")
         self._ready = asyncio.Event()
+        self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
 
     def informer(self, kind: type[R]) -> Informer[R]:
         """Return the informer of a kind; it is made on first use."""
@@ -164,31 +172,68 @@ class Manager:
         """Run a component beside the controllers: once the stores are synced."""
         self._working.add(_OnceSynced(component, self._wait_synced), getattr(component, "name", repr(component)))
 
+    def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
+        """Serve metrics and probes for as long as the manager runs, and watch over the event loop.
+
+        Args:
+            metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
+            probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere.
+
+        Raises:
+            ConfigError: An address makes no sense.
+        """
+        for what, text, page in (("metrics", metrics, self._metrics_page), ("probes", probes, self._probe_page)):
+            address = parse_address(text)
+            if address is not None:
+                self._endpoints.append(Endpoint(what, address, page))
+        monitor = LoopMonitor(self.metrics.loop_lag)
+        self._monitoring.add(monitor, monitor.name)
+        self.health.add_live("event-loop", monitor.check)
+
+    def _metrics_page(self, asked: Asked) -> Page | None:
+        return Page(200, *self.metrics.render(asked.accept)) if asked.path == "/metrics" else None
+
+    def _probe_page(self, asked: Asked) -> Page | None:
+        verdict = self.health.answer(asked.path, asked.query)
+        return Page(verdict.status, verdict.text.encode()) if verdict is not None else None
+
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.
 
         Raises:
+            ConfigError: Nobody can listen at an address given to `expose`.
             NotSyncedError: A store could not be filled; the message names the cause.
             Exception: What a component raised, as it is.
         """
         failure: BaseException | None = None
         try:
-            async with self._writing, self._watching:
+            async with self._writing, self._listening(), self._monitoring, self._watching:
                 await self._wait_synced()
                 self._spare_the_collector()
                 async with self._working:
-                    self._ready.set()
-                    # Ends by cancellation only.
-                    await asyncio.get_running_loop().create_future()
+                    await self._work()
         except BaseExceptionGroup as group:
             failure, *others = _leaves(group)
             for other in others:
                 _log.error("failed as well", error=str(other), exc_info=other)
-        finally:
-            self._ready.clear()
         if failure is not None:
             # Here and not above, so that the group does not hang on to it as its context.
             raise failure
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for endpoint in self._endpoints:
+                await stack.enter_async_context(endpoint)
+            yield
+
+    async def _work(self) -> None:
+        self._ready.set()
+        try:
+            # Ends by cancellation only.
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._ready.clear()
 
     async def wait_ready(self) -> None:
         """Wait until the stores are synced and the workers run."""
@@ -207,14 +252,9 @@ class Manager:
         return [informer for informer in self._informers.values() if not informer.store.synced]
 
     def _measure(self, kind: type[Resource], informer: Informer[Any]) -> None:
+        self.health.add_ready(f"informer-{kind.resource.display}", lambda: informer.why_not_synced)
         group, version, _, plural, _ = kind.resource
-        store = informer.store
-        self.metrics.informer(
-            Followed(
-                kind.resource.display, group, version, plural, informer.counts,
-                lambda: store.resource_version, store.__len__,
-            )
-        )  # fmt: skip
+        self.metrics.informer((kind.resource.display, group, version, plural), informer)
 
     def _spare_the_collector(self) -> None:
         """Take what is cached out of the garbage collector's sight, for its full collections stop the loop."""

@@ -6,7 +6,7 @@ an object for its part, whose series are looked up once; gauges are computed whe
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -75,27 +75,32 @@ class Metrics:
         """Return the metrics of a controller with so many workers."""
         return ControllerMetrics(self._controller, name, workers)
 
-    def requests(self, host: str) -> Callable[[str, str, float], None]:
-        """Return what is to be called after each request to a host: with method, status code and seconds.
+    def requests(self, host: str) -> Callable[[str, int, float], None]:
+        """Return what a `Client` takes as `on_request`: it counts by method and status code, never by path.
 
-        The code is `<error>` when no answer came.
+        Args:
+            host: The server, as the series name it.
         """
-        counters: dict[tuple[str, str], Counter] = {}
-        histograms: dict[str, Histogram] = {}
+        series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
-        def observe(method: str, code: str, seconds: float) -> None:
-            counter = counters.get((method, code))
-            if counter is None:
-                counter = counters[method, code] = self._requests.labels(code, method, host)
-                histograms[method] = self._request_seconds.labels(method, host)
-            counter.inc()
-            histograms[method].observe(seconds)
+        def observe(method: str, code: int, seconds: float) -> None:
+            pair = series.get((method, code))
+            if pair is None:
+                counter = self._requests.labels(str(code) if code else "<error>", method, host)
+                pair = series[method, code] = counter, self._request_seconds.labels(method, host)
+            pair[0].inc()
+            pair[1].observe(seconds)
 
         return observe
 
-    def informer(self, followed: "Followed") -> None:
-        """Tell of an informer from now on."""
-        self._informers.followed.append(followed)
+    def informer(self, resource: tuple[str, str, str, str], informer: "Followed") -> None:
+        """Tell of an informer from now on.
+
+        Args:
+            resource: Its name, and what it follows: group, version, plural.
+            informer: Where the numbers are.
+        """
+        self._informers.followed.append((resource, informer))
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text, and its content type; to be called on the event loop.
@@ -243,57 +248,79 @@ class ControllerMetrics:
         self.seconds.observe(seconds)
 
 
-class Followed(NamedTuple):
-    """An informer, as far as metrics go.
+class _Stored(Protocol):
+    @property
+    def resource_version(self) -> int: ...
+    def __len__(self) -> int: ...
 
-    Attributes:
-        name: Names it among the informers of its manager.
-        group: The API group.
-        version: The version in the group.
-        resource: The plural.
-        counts: What happened how often; see `kcr.informer.Informer.counts`.
-        store_version: Returns the version its store has reached.
-        objects: Returns how many objects are stored.
-    """
 
-    name: str
-    group: str
-    version: str
-    resource: str
-    counts: Mapping[str, int]
-    store_version: Callable[[], int]
-    objects: Callable[[], int]
+class Followed(Protocol):
+    """An informer, as far as metrics go."""
+
+    @property
+    def store(self) -> _Stored:
+        """What is stored."""
+        ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What happened how often."""
+        ...
+
+    @property
+    def fill_seconds(self) -> float:
+        """How long it took to read the whole state the last time."""
+        ...
+
+    @property
+    def heard_at(self) -> float:
+        """The loop's time when a watch brought something the last time."""
+        ...
 
 
 class _Informers:
     """Reads what informers count themselves, so that a watch event costs nothing extra."""
 
+    # What is exported of the counts, under which name, and with which value of which label.
+    _COUNTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+        "kcr_reflector_lists": ("Readings of the present state.", "mode", {"paged": "lists", "watchlist": "streams"}),
+        "kcr_reflector_watches": (
+            "Watches that ended.", "end", {end: end for end in ("timeout", "gone", "error", "idle", "short")},
+        ),
+        "kcr_reflector_relists": ("Readings anew.", "", {"": "relists"}),
+        "kcr_reflector_decode_errors": ("Objects that do not fit their type.", "", {"": "undecodable"}),
+        "kcr_handler_errors": ("Changes that a handler failed at.", "", {"": "handler_errors"}),
+    }  # fmt: skip
+
     def __init__(self) -> None:
-        self.followed: list[Followed] = []
+        self.followed: list[tuple[tuple[str, str, str, str], Followed]] = []
 
     def collect(self) -> Iterator[Metric]:
-        version = GaugeMetricFamily(
-            "informer_store_resource_version", "The last 15 digits of the store's version.", labels=_INFORMER
-        )
-        objects = GaugeMetricFamily("kcr_cache_objects", "Objects in the store.", labels=_INFORMER)
-        lists = CounterMetricFamily(
-            "kcr_reflector_lists_total", "Readings of the present state.", labels=(*_INFORMER, "mode")
-        )
-        watches = CounterMetricFamily("kcr_reflector_watches_total", "Watches begun.", labels=_INFORMER)
-        relists = CounterMetricFamily("kcr_reflector_relists_total", "Readings anew.", labels=_INFORMER)
-        idle = CounterMetricFamily("kcr_reflector_idle_watches_total", "Watches that fell silent.", labels=_INFORMER)
-        unfit = CounterMetricFamily("kcr_reflector_decode_errors_total", "Objects not decoded.", labels=_INFORMER)
-        for informer in self.followed:
-            labels, counts = informer[:4], informer.counts
-            version.add_metric(labels, informer.store_version() % 10**15)
-            objects.add_metric(labels, informer.objects())
-            lists.add_metric((*labels, "paged"), counts.get("lists", 0))
-            lists.add_metric((*labels, "watchlist"), counts.get("streams", 0))
-            watches.add_metric(labels, counts.get("watches", 0))
-            relists.add_metric(labels, counts.get("relists", 0))
-            idle.add_metric(labels, counts.get("idle", 0))
-            unfit.add_metric(labels, counts.get("undecodable", 0))
-        yield from (version, objects, lists, watches, relists, idle, unfit)
+        for name, (text, label, counts) in self._COUNTS.items():
+            family = CounterMetricFamily(name, text, labels=(*_INFORMER, label) if label else _INFORMER)
+            for resource, informer in self.followed:
+                for value, count in counts.items():
+                    family.add_metric((*resource, value) if label else resource, informer.counts.get(count, 0))
+            yield family
+        yield self._gauge("kcr_cache_objects", "Objects in the store.", lambda one: len(one.store))
+        yield self._gauge(
+            "informer_store_resource_version", "The last 15 digits of the version the store has reached.",
+            lambda one: one.store.resource_version % 10**15,
+        )  # fmt: skip
+        yield self._gauge(
+            "kcr_reflector_list_duration_seconds", "Seconds that reading the present state took the last time.",
+            lambda one: one.fill_seconds,
+        )  # fmt: skip
+        yield self._gauge(
+            "kcr_reflector_last_event_age_seconds", "Seconds since a watch brought something.",
+            lambda one: _now() - one.heard_at,
+        )  # fmt: skip
+
+    def _gauge(self, name: str, text: str, read: Callable[[Followed], float]) -> Metric:
+        family = GaugeMetricFamily(name, text, labels=_INFORMER)
+        for resource, informer in self.followed:
+            family.add_metric(resource, read(informer))
+        return family
 
 
 def _now() -> float:

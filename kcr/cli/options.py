@@ -5,6 +5,9 @@ from typing import Any, TypeVar
 
 import click
 
+from kcr.endpoint import parse_address
+from kcr.errors import ConfigError
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -45,6 +48,27 @@ def workers_option(command: F) -> F:
         "--workers", type=click.IntRange(min=1), envvar="KCR_WORKERS", show_envvar=True,
         show_default="the controller's own", help="Objects a controller works on at the same time.",
     )(command)  # fmt: skip
+
+
+def address_option(name: str, what: str) -> Callable[[F], F]:
+    """Return a decorator that adds an option for the address at which something is served.
+
+    Args:
+        name: The option, with its dashes.
+        what: What is served there.
+    """
+    return click.option(
+        name, default="0", show_default=True, show_envvar=True, metavar="HOST:PORT", callback=_address,
+        help=f"Address to serve {what} at, such as :8080; 0 for none.",
+    )  # fmt: skip
+
+
+def _address(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    try:
+        parse_address(text)
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from error
+    return text
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import structlog
@@ -20,6 +21,7 @@ from kcr.cli.process import fast_loop, run_to_end
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
+from kcr.metrics import Metrics
 
 
 @click.command(
@@ -63,6 +65,8 @@ from kcr.manager import Manager
     show_envvar=True,
     help="Requests at once, under a limit.",
 )
+@shared.address_option("--metrics-bind-address", "/metrics")
+@shared.address_option("--health-probe-bind-address", "/healthz, /livez and /readyz")
 @click.option(
     "--ready-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -85,9 +89,11 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
     config = load_config(values["kubeconfig"], values["context"])
     limiter = RateLimit(values["kube_api_qps"], values["kube_api_burst"]) if values["kube_api_qps"] else None
     async with HttpTransport(config) as transport:
-        client = Client(transport, limiter=limiter)
+        metrics = Metrics()
+        client = Client(transport, limiter=limiter, on_request=metrics.requests(urlsplit(config.server).netloc))
         manager = Manager(
             client,
+            metrics=metrics,
             random=random.Random(),
             namespace=values["namespace"],
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
@@ -95,6 +101,7 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
         try:
             version = await client.server_version()
             manager.embedded = version.endswith("+kcr")
+            manager.expose(metrics=values["metrics_bind_address"], probes=values["health_probe_bind_address"])
             attach(plugins, manager, os.environ, workers=values["workers"], take_over=values["take_over"])
             await check_access(client, manager.kinds, values["namespace"])
         except (ApiError, TransportError) as error:

@@ -3,6 +3,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from structlog.contextvars import merge_contextvars
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
 from kcr.errors import ConflictError, ForbiddenError, TerminalError, TooManyRequestsError, TransportError
+from kcr.metrics import Metrics
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
 
@@ -61,8 +63,9 @@ def ask(result: Result) -> Callable[[], Awaitable[Result]]:
 
 
 @asynccontextmanager
-async def running(script: Script, *, workers: int = 1) -> AsyncIterator[Controller]:
-    controller = Controller("test", script, workers=workers, limiter=ItemExponential(1, 60), random=random.Random(0))
+async def running(script: Script, *, workers: int = 1, **options: Any) -> AsyncIterator[Controller]:
+    limiter = ItemExponential[Key](1, 60)
+    controller = Controller("test", script, random=random.Random(0), workers=workers, limiter=limiter, **options)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
         yield controller
@@ -74,7 +77,7 @@ async def test_controller_without_workers_is_refused() -> None:
         Controller("test", Script(), workers=0, random=random.Random(0))
 
 
-async def test_key_is_reconciled_once_when_all_goes_well(clock: VirtualClock) -> None:
+async def test_key_is_reconciled_once_when_all_goes_well(clock: VirtualClock) -> None:  # CM-4
     script = Script()
     async with running(script) as controller:
         controller.queue.add(A)
@@ -82,7 +85,7 @@ async def test_key_is_reconciled_once_when_all_goes_well(clock: VirtualClock) ->
     assert script.runs == [(A, 0)]
 
 
-async def test_workers_take_different_keys_at_once(clock: VirtualClock) -> None:
+async def test_workers_take_different_keys_at_once(clock: VirtualClock) -> None:  # WQ-5
     script = Script(*[work(10)] * 4)
     async with running(script, workers=2) as controller:
         for name in ("a", "b", "c", "d"):
@@ -92,7 +95,7 @@ async def test_workers_take_different_keys_at_once(clock: VirtualClock) -> None:
     assert [moment for _, moment in script.runs] == [0, 0, 10, 10]
 
 
-async def test_key_changed_meanwhile_waits_for_its_own_end(clock: VirtualClock) -> None:
+async def test_key_changed_meanwhile_waits_for_its_own_end(clock: VirtualClock) -> None:  # WQ-4, WQ-5
     script = Script(work(10))
     async with running(script, workers=5) as controller:
         controller.queue.add(A)
@@ -111,7 +114,7 @@ async def test_key_changed_meanwhile_waits_for_its_own_end(clock: VirtualClock) 
         pytest.param(ExceptionGroup("two", [TransportError("cut"), TerminalError("no")]), id="mixed-group"),
     ],
 )
-async def test_failed_key_comes_back_later_each_time(clock: VirtualClock, error: Exception) -> None:
+async def test_failed_key_comes_back_later_each_time(clock: VirtualClock, error: Exception) -> None:  # WQ-19, CM-2
     script = Script(fail(error), fail(error), fail(error))
     async with running(script) as controller:
         controller.queue.add(A)
@@ -120,7 +123,7 @@ async def test_failed_key_comes_back_later_each_time(clock: VirtualClock, error:
     assert script.runs == [(A, 0), (A, 1), (A, 3), (A, 7)]
 
 
-async def test_server_that_asks_to_wait_is_given_the_time(clock: VirtualClock) -> None:
+async def test_server_that_asks_to_wait_is_given_the_time(clock: VirtualClock) -> None:  # WQ-22
     error = TooManyRequestsError(429, "TooManyRequests", "slow down", retry_after_seconds=30)
     script = Script(fail(error))
     async with running(script) as controller:
@@ -136,7 +139,7 @@ async def test_server_that_asks_to_wait_is_given_the_time(clock: VirtualClock) -
         pytest.param(ExceptionGroup("both", [TerminalError("never"), TerminalError("nor")]), id="in-a-group"),
     ],
 )
-async def test_terminal_failure_rests_until_the_next_change(clock: VirtualClock, error: Exception) -> None:
+async def test_terminal_failure_rests_until_the_next_change(clock: VirtualClock, error: Exception) -> None:  # CM-4
     script = Script(fail(error))
     async with running(script) as controller:
         controller.queue.add(A)
@@ -147,7 +150,7 @@ async def test_terminal_failure_rests_until_the_next_change(clock: VirtualClock,
     assert len(script.runs) == 2
 
 
-async def test_requeue_after_brings_the_key_back_and_forgets_failures(clock: VirtualClock) -> None:
+async def test_requeue_after_brings_the_key_back_and_forgets_failures(clock: VirtualClock) -> None:  # CM-4, WQ-19
     script = Script(fail(TransportError("cut")), ask(Result(timedelta(seconds=90))))
     async with running(script) as controller:
         controller.queue.add(A)
@@ -165,7 +168,7 @@ async def test_requeue_after_nothing_means_at_once(clock: VirtualClock) -> None:
     assert script.runs == [(A, 0), (A, 0), (A, 0)]
 
 
-async def test_task_cancelled_by_the_reconciler_itself_is_a_failure(clock: VirtualClock) -> None:
+async def test_task_cancelled_by_the_reconciler_itself_is_a_failure(clock: VirtualClock) -> None:  # CM-6
     async def step() -> Result:
         inner = asyncio.get_running_loop().create_future()
         inner.cancel()
@@ -179,7 +182,7 @@ async def test_task_cancelled_by_the_reconciler_itself_is_a_failure(clock: Virtu
     assert script.runs == [(A, 0), (A, 1)]
 
 
-async def test_stopping_lets_running_reconciles_finish(clock: VirtualClock) -> None:
+async def test_stopping_lets_running_reconciles_finish(clock: VirtualClock) -> None:  # CM-24, WQ-8
     finished = []
 
     async def step() -> Result:
@@ -196,7 +199,7 @@ async def test_stopping_lets_running_reconciles_finish(clock: VirtualClock) -> N
     assert [key for key, _ in script.runs] == [A]
 
 
-async def test_stopping_cuts_off_what_hangs(clock: VirtualClock) -> None:
+async def test_stopping_cuts_off_what_hangs(clock: VirtualClock) -> None:  # CM-23
     script = Script(work(3600))
     async with running(script) as controller:
         controller.queue.add(A)
@@ -229,7 +232,7 @@ async def test_reconciles_that_never_wait_leave_room_for_others(clock: VirtualCl
 )
 async def test_failure_is_one_log_line_and_bugs_show_where(
     clock: VirtualClock, error: Exception, level: str, has_traceback: bool
-) -> None:
+) -> None:  # CM-6, CM-8
     script = Script(fail(error))
     with capture_logs(processors=[merge_contextvars]) as lines:
         async with running(script) as controller:
@@ -241,3 +244,122 @@ async def test_failure_is_one_log_line_and_bugs_show_where(
     assert line["error"] == f"{type(error).__name__}: {error}"
     assert (line["controller"], line["namespace"], line["name"]) == ("test", "default", "a")
     assert len(line["reconcile_id"]) == 16
+
+
+async def test_tiny_delay_is_long_enough_to_move_a_clock(clock: VirtualClock) -> None:  # CM-4
+    script = Script(ask(Result(timedelta(microseconds=1))))
+    async with running(script) as controller:
+        controller.queue.add(A)
+        await clock.advance(1)
+    assert script.runs == [(A, 0), (A, 0.001)]
+
+
+async def test_reconcile_that_takes_too_long_is_cut_off_and_fails(clock: VirtualClock) -> None:  # CM-9
+    metrics, script = Metrics(), Script(work(3600), work(9))
+    with capture_logs() as lines:
+        async with running(script, reconcile_seconds=10, metrics=metrics) as controller:
+            controller.queue.add(A)
+            await clock.advance(60)
+    assert script.runs == [(A, 0), (A, 11)]
+    assert metrics.registry.get_sample_value(*series("reconcile_timeouts_total")) == 1
+    cut, failed = (line for line in lines if line["log_level"] == "warning")
+    assert cut["event"] == "reconcile cut off"
+    assert "exc_info" in cut
+    assert failed["error"] == "DeadlineError: took longer than 10 s"
+
+
+async def test_timeout_of_the_reconcilers_own_is_an_ordinary_failure(clock: VirtualClock) -> None:  # CM-9
+    metrics, script = Metrics(), Script(fail(TimeoutError("its own")))
+    async with running(script, reconcile_seconds=10, metrics=metrics) as controller:
+        controller.queue.add(A)
+        await clock.advance(60)
+    assert script.runs == [(A, 0), (A, 1)]
+    assert metrics.registry.get_sample_value(*series("reconcile_timeouts_total")) == 0
+
+
+@pytest.mark.parametrize(
+    ("grace", "ends_at"),
+    [
+        pytest.param(2.0, 3, id="cut-off"),
+        pytest.param(0.0, 1, id="no-waiting"),
+        pytest.param(-1.0, 61, id="as-long-as-it-takes"),
+    ],
+)
+async def test_grace_bounds_the_end(clock: VirtualClock, grace: float, ends_at: float) -> None:  # CM-23
+    script = Script(work(61))
+    with capture_logs() as lines:
+        async with running(script, grace_seconds=grace) as controller:
+            controller.queue.add(A)
+            await clock.advance(1)
+    assert asyncio.get_running_loop().time() == ends_at
+    cut_off = [line["keys"] for line in lines if line["event"] == "reconciles cut off"]
+    assert cut_off == ([["default/a"]] if grace >= 0 else [])
+
+
+async def test_delayed_keys_dropped_at_the_end_are_counted(clock: VirtualClock) -> None:  # WQ-16
+    with capture_logs() as lines:
+        async with running(Script()) as controller:
+            controller.queue.add_after(A, 60)
+            controller.queue.add_after(B, 60)
+            await clock.settle()
+    assert [line["delayed_keys_dropped"] for line in lines if line["event"] == "controller stops"] == [2]
+
+
+def series(name: str, **labels: str) -> tuple[str, dict[str, str]]:
+    return f"controller_runtime_{name}", {"controller": "test", **labels}
+
+
+@pytest.mark.parametrize(
+    ("step", "result", "counted"),
+    [
+        pytest.param(work(1), "success", [], id="success"),
+        pytest.param(ask(Result(timedelta(hours=2))), "requeue_after", [], id="requeue-after"),
+        pytest.param(fail(TransportError("cut")), "error", ["reconcile_errors_total"], id="error"),
+        pytest.param(
+            fail(TerminalError("never")),
+            "error",
+            ["reconcile_errors_total", "terminal_reconcile_errors_total"],
+            id="terminal",
+        ),
+        pytest.param(
+            fail(ExceptionGroup("two", [TransportError("cut"), KeyError("bug")])),
+            "error",
+            ["reconcile_errors_total", "reconcile_panics_total"],
+            id="bug-in-a-group",
+        ),
+    ],
+)
+async def test_what_became_of_a_reconcile_is_counted(
+    clock: VirtualClock, step: Callable[[], Awaitable[Result]], result: str, counted: list[str]
+) -> None:  # CM-56, CM-6
+    metrics = Metrics()
+    async with running(Script(step), metrics=metrics) as controller:
+        controller.queue.add(A)
+        await clock.advance(0.5)
+
+        def value(name: str, **labels: str) -> float | None:
+            return metrics.registry.get_sample_value(*series(name, **labels))
+
+        assert value("active_workers") == (1 if result == "success" else 0)
+        await clock.advance(0.5)
+        assert value("active_workers") == 0
+        assert value("reconcile_total", result=result) == 1
+        assert value("reconcile_time_seconds_sum") == (1 if result == "success" else 0)
+        for name in ("reconcile_errors_total", "terminal_reconcile_errors_total", "reconcile_panics_total"):
+            assert value(name) == (1 if name in counted else 0)
+
+
+async def test_reconcile_ended_by_the_stop_is_no_error(clock: VirtualClock) -> None:  # CM-4
+    metrics = Metrics()
+    async with running(Script(work(3600)), metrics=metrics) as controller:
+        controller.queue.add(A)
+        await clock.settle()
+    assert metrics.registry.get_sample_value(*series("reconcile_total", result="cancelled")) == 1
+    assert metrics.registry.get_sample_value(*series("reconcile_errors_total")) == 0
+
+
+async def test_second_controller_of_a_name_is_refused_by_the_metrics() -> None:  # CM-3
+    metrics = Metrics()
+    Controller("test", Script(), random=random.Random(0), metrics=metrics)
+    with pytest.raises(ValueError, match="test: there is one of this name already"):
+        Controller("test", Script(), random=random.Random(0), metrics=metrics)

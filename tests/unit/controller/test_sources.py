@@ -36,18 +36,28 @@ def test_watched_object_brings_its_own_key() -> None:
 )
 def test_owned_object_brings_its_controllers_key(
     reference: OwnerReference | None, by: type[Resource], keys: list[Key]
-) -> None:
+) -> None:  # CM-15
     assert list(owned(Pod, by=by).keys(pod(reference))) == keys
 
 
-def test_update_brings_old_and_new_keys_once() -> None:
+def test_every_owner_of_the_kind_counts_when_asked() -> None:  # CM-15
+    owners = tuple(
+        OwnerReference(api_version=version, kind="Job", name=name, uid=name, controller=controls)
+        for version, name, controls in (("batch/v1", "a", True), ("batch/v1", "b", None), ("example.dev/v1", "c", None))
+    )
+    shared = Pod(metadata=ObjectMeta(namespace="default", name="pod", owner_references=owners))
+    assert list(owned(Pod, by=Job).keys(shared)) == [Key("default", "a")]
+    assert list(owned(Pod, by=Job, every_owner=True).keys(shared)) == [Key("default", "a"), Key("default", "b")]
+
+
+def test_update_brings_old_and_new_keys_once() -> None:  # CM-15
     added: list[Key] = []
     handler = Enqueue(LABELLED, added.append)
     handler.on_update(pod(one="a", two="b"), pod(one="b", two="c"))
     assert [key.name for key in added] == ["a", "b", "c"]
 
 
-def test_add_and_delete_bring_the_keys() -> None:
+def test_add_and_delete_bring_the_keys() -> None:  # CM-15
     added: list[Key] = []
     handler = Enqueue(LABELLED, added.append)
     handler.on_add(pod(one="a"), False)

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import pytest
 from hypothesis import given, settings
@@ -20,14 +20,14 @@ async def take(queue: WorkQueue[str]) -> str:
         return key
 
 
-async def test_keys_come_in_the_order_of_arrival() -> None:
+async def test_keys_come_in_the_order_of_arrival() -> None:  # WQ-1, WQ-11
     queue = WorkQueue[str]()
     for key in ("a", "b", "c"):
         queue.add(key)
     assert [await take(queue) for _ in range(3)] == ["a", "b", "c"]
 
 
-async def test_key_added_twice_comes_once() -> None:
+async def test_key_added_twice_comes_once() -> None:  # WQ-2, WQ-5
     queue = WorkQueue[str]()
     queue.add("a")
     queue.add("a")
@@ -35,7 +35,7 @@ async def test_key_added_twice_comes_once() -> None:
     assert len(queue) == 0
 
 
-async def test_key_added_while_held_comes_round_again_after_done() -> None:
+async def test_key_added_while_held_comes_round_again_after_done() -> None:  # WQ-2, WQ-4, WQ-5, WQ-6
     queue = WorkQueue[str]()
     queue.add("a")
     key = await queue.get()
@@ -47,14 +47,14 @@ async def test_key_added_while_held_comes_round_again_after_done() -> None:
     assert len(queue) == 0
 
 
-async def test_done_without_get_is_refused() -> None:
+async def test_done_without_get_is_refused() -> None:  # WQ-4
     queue = WorkQueue[str]()
     queue.add("a")
     with pytest.raises(RuntimeError, match="nobody held it"):
         queue.done("a")
 
 
-async def test_failing_worker_gives_its_key_back() -> None:
+async def test_failing_worker_gives_its_key_back() -> None:  # WQ-10
     queue = WorkQueue[str]()
     queue.add("a")
     with pytest.raises(ZeroDivisionError):
@@ -64,7 +64,7 @@ async def test_failing_worker_gives_its_key_back() -> None:
     assert await take(queue) == "a"
 
 
-async def test_sleeping_worker_gets_the_key_that_arrives(clock: VirtualClock) -> None:
+async def test_sleeping_worker_gets_the_key_that_arrives(clock: VirtualClock) -> None:  # WQ-3, WQ-9
     queue = WorkQueue[str]()
     async with asyncio.TaskGroup() as group:
         worker = group.create_task(take_when_there(queue))
@@ -78,7 +78,7 @@ async def take_when_there(queue: WorkQueue[str]) -> str:
         return key
 
 
-async def test_worker_cancelled_when_woken_passes_the_key_on(clock: VirtualClock) -> None:
+async def test_worker_cancelled_when_woken_passes_the_key_on(clock: VirtualClock) -> None:  # WQ-9
     queue = WorkQueue[str]()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(take_when_there(queue))
@@ -90,7 +90,7 @@ async def test_worker_cancelled_when_woken_passes_the_key_on(clock: VirtualClock
     assert second.result() == "a"
 
 
-async def test_worker_cancelled_asleep_takes_no_wake_up(clock: VirtualClock) -> None:
+async def test_worker_cancelled_asleep_takes_no_wake_up(clock: VirtualClock) -> None:  # WQ-9
     queue = WorkQueue[str]()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(take_when_there(queue))
@@ -102,7 +102,7 @@ async def test_worker_cancelled_asleep_takes_no_wake_up(clock: VirtualClock) -> 
     assert second.result() == "a"
 
 
-async def test_shut_down_queue_hands_out_what_waits() -> None:
+async def test_shut_down_queue_hands_out_what_waits() -> None:  # WQ-2, WQ-3, WQ-7, WQ-12
     queue = WorkQueue[str]()
     queue.add("a")
     queue.shut_down()
@@ -113,7 +113,7 @@ async def test_shut_down_queue_hands_out_what_waits() -> None:
         await queue.get()
 
 
-async def test_shut_down_wakes_every_sleeping_worker(clock: VirtualClock) -> None:
+async def test_shut_down_wakes_every_sleeping_worker(clock: VirtualClock) -> None:  # WQ-7
     queue = WorkQueue[str]()
 
     async def closed() -> bool:
@@ -131,7 +131,7 @@ async def test_shut_down_wakes_every_sleeping_worker(clock: VirtualClock) -> Non
     assert all(worker.result() for worker in workers)
 
 
-async def test_discarded_keys_are_not_handed_out() -> None:
+async def test_discarded_keys_are_not_handed_out() -> None:  # WQ-7
     queue = WorkQueue[str]()
     queue.add("a")
     queue.add("b")
@@ -143,7 +143,7 @@ async def test_discarded_keys_are_not_handed_out() -> None:
         await queue.get()
 
 
-async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: VirtualClock) -> None:
+async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: VirtualClock) -> None:  # WQ-8
     queue = WorkQueue[str]()
     queue.add("a")
     held = await queue.get()
@@ -159,7 +159,7 @@ async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: Virtu
         await take(queue)
 
 
-async def test_delayed_key_comes_at_its_moment(clock: VirtualClock) -> None:
+async def test_delayed_key_comes_at_its_moment(clock: VirtualClock) -> None:  # WQ-12, WQ-6
     queue = WorkQueue[str]()
     queue.add_after("a", 10)
     await clock.advance(9.5)
@@ -168,7 +168,7 @@ async def test_delayed_key_comes_at_its_moment(clock: VirtualClock) -> None:
     assert len(queue) == 1
 
 
-async def test_delay_of_zero_or_less_adds_at_once() -> None:
+async def test_delay_of_zero_or_less_adds_at_once() -> None:  # WQ-12
     queue = WorkQueue[str]()
     queue.add_after("a", 0)
     queue.add_after("b", -1)
@@ -178,7 +178,7 @@ async def test_delay_of_zero_or_less_adds_at_once() -> None:
 @pytest.mark.parametrize(
     "delays", [pytest.param((5, 60), id="later-second"), pytest.param((60, 5), id="earlier-second")]
 )
-async def test_earliest_of_two_delays_wins(clock: VirtualClock, delays: tuple[int, int]) -> None:
+async def test_earliest_of_two_delays_wins(clock: VirtualClock, delays: tuple[int, int]) -> None:  # WQ-13
     queue = WorkQueue[str]()
     for delay in delays:
         queue.add_after("a", delay)
@@ -188,7 +188,7 @@ async def test_earliest_of_two_delays_wins(clock: VirtualClock, delays: tuple[in
     assert len(queue) == 0
 
 
-async def test_add_leaves_the_delayed_turn_alone(clock: VirtualClock) -> None:
+async def test_add_leaves_the_delayed_turn_alone(clock: VirtualClock) -> None:  # WQ-14
     queue = WorkQueue[str]()
     queue.add_after("a", 5)
     queue.add("a")
@@ -197,7 +197,67 @@ async def test_add_leaves_the_delayed_turn_alone(clock: VirtualClock) -> None:
     assert len(queue) == 1
 
 
-async def test_delayed_keys_come_in_the_order_of_their_moments(clock: VirtualClock) -> None:
+async def test_delayed_turn_can_be_cancelled(clock: VirtualClock) -> None:  # WQ-14
+    queue = WorkQueue[str]()
+    queue.cancel_after("a")
+    queue.add_after("a", 5)
+    queue.cancel_after("a")
+    await clock.advance(10)
+    assert len(queue) == 0
+    queue.add_after("a", 5)
+    queue.cancel_after("a")
+    queue.add_after("a", 5)
+    await clock.advance(5)
+    assert await take(queue) == "a"
+    await clock.advance(60)
+    assert len(queue) == 0
+
+
+async def test_delays_cost_one_timer_however_many_they_are(clock: VirtualClock) -> None:  # WQ-15
+    queue = WorkQueue[str]()
+    for number in range(100):
+        queue.add_after(f"key-{number}", 100 - number)
+    moments = set[float]()
+
+    def all_there() -> bool:
+        moments.add(asyncio.get_running_loop().time())
+        return len(queue) == 100
+
+    await clock.run_until(all_there)
+    # Time stood still only where a key was due: no heartbeat, and no timer of an overtaken moment.
+    assert moments == {0.0, *(float(second) for second in range(1, 101))}
+
+
+async def test_drain_given_up_leaves_the_queue_at_work(clock: VirtualClock) -> None:  # WQ-8
+    queue = WorkQueue[str]()
+    queue.add("a")
+    held = await queue.get()
+    queue.shut_down()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
+            await queue.drain()
+    queue.done(held)
+    await queue.drain()
+
+
+async def test_held_keys_can_be_named() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    async with queue.item():
+        assert queue.held == {"a"}
+    assert queue.held == frozenset()
+
+
+@pytest.mark.parametrize("key", [1, "a", ("default", "a"), frozenset({1})])
+async def test_any_hashable_value_is_a_key(key: Hashable) -> None:  # WQ-1
+    queue = WorkQueue[Hashable]()
+    queue.add(key)
+    queue.add(key)
+    assert await queue.get() == key
+    assert len(queue) == 0
+
+
+async def test_delayed_keys_come_in_the_order_of_their_moments(clock: VirtualClock) -> None:  # WQ-12, WQ-13
     queue = WorkQueue[str]()
     for key, delay in (("late", 3), ("first", 1), ("tie", 1), ("second", 2)):
         queue.add_after(key, delay)
@@ -205,15 +265,16 @@ async def test_delayed_keys_come_in_the_order_of_their_moments(clock: VirtualClo
     assert [await take(queue) for _ in range(4)] == ["first", "tie", "second", "late"]
 
 
-async def test_shut_down_forgets_delayed_keys(clock: VirtualClock) -> None:
+async def test_shut_down_forgets_delayed_keys(clock: VirtualClock) -> None:  # WQ-16
     queue = WorkQueue[str]()
     queue.add_after("a", 5)
-    queue.shut_down()
+    assert queue.shut_down() == 1
+    assert queue.shut_down() == 0
     await clock.advance(10)
     assert len(queue) == 0
 
 
-async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) -> None:
+async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) -> None:  # WQ-19, WQ-20
     queue = WorkQueue[str](ItemExponential(1, 60))
     moments = []
     for _ in range(8):
@@ -228,7 +289,7 @@ async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) ->
     assert queue.retries("a") == 0
 
 
-async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:
+async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:  # WQ-22
     queue = WorkQueue[str](ItemExponential(1, 60))
     queue.add_rate_limited("a", at_least=30)
     await clock.advance(29)
@@ -314,7 +375,7 @@ TestLaws.settings = settings(max_examples=40, stateful_step_count=40)
 
 
 @given(steps=st.lists(st.sampled_from(["add", "worker", "cancel-first", "cancel-last", "settle"]), max_size=40))
-async def test_cancelled_workers_lose_no_key(steps: list[str]) -> None:
+async def test_cancelled_workers_lose_no_key(steps: list[str]) -> None:  # WQ-5, WQ-9
     queue = WorkQueue[int]()
     clock = VirtualClock()
     added, taken = 0, list[int]()

@@ -1,0 +1,128 @@
+"""An HTTP port for operators: pages that are made when they are asked for."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import structlog
+
+from kcr.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+_log = structlog.get_logger()
+
+# A reader that says nothing for so long is cut off; and one that still reads when all ends.
+_IDLE_SECONDS = 90.0
+_LINGER_SECONDS = 0.5
+
+
+class Address(NamedTuple):
+    """Where to listen; an empty host means everywhere, port 0 any that is free."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address | None:
+    """Read an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None for `0` and nothing: do not listen.
+
+    Raises:
+        ConfigError: It is no address.
+    """
+    if text in ("", "0"):
+        return None
+    host, colon, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in bare and bare == host):
+        raise ConfigError(f"{text!r} is no address to listen on: write host:port, :port, or 0 for none")
+    return Address(bare, int(port))
+
+
+class Page(NamedTuple):
+    """An answer."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+class Asked(NamedTuple):
+    """What a reader wants.
+
+    Attributes:
+        path: The path, decoded.
+        query: All values of each parameter.
+        accept: The header of this name.
+    """
+
+    path: str
+    query: Mapping[str, Sequence[str]]
+    accept: str
+
+
+class Endpoint:
+    """Listens for as long as the context lives, and answers GET.
+
+    Attributes:
+        port: The port it listens on.
+    """
+
+    def __init__(self, what: str, address: Address, page: Callable[[Asked], Page | None]) -> None:
+        """Make an endpoint; it does not listen yet.
+
+        Args:
+            what: What it serves, for the log.
+            address: Where to listen.
+            page: Makes the answer; None for 404.
+        """
+        self.port = address.port
+        self._what = what
+        self._address = address
+        self._page = page
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen.
+
+        Raises:
+            ConfigError: Nobody can listen there.
+        """
+        from aiohttp import web  # noqa: PLC0415  # most processes that import this never listen
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._answer)
+        runner = web.AppRunner(app, access_log=None, keepalive_timeout=_IDLE_SECONDS, shutdown_timeout=_LINGER_SECONDS)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(runner.cleanup)
+            await runner.setup()
+            try:
+                await web.TCPSite(runner, self._address.host or None, self._address.port).start()
+            except OSError as error:
+                reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+                raise ConfigError(
+                    f"{self._what}: cannot listen on {self._address}: {reason}: name another address, or 0 for none"
+                ) from error
+            self._open = stack.pop_all()
+        self.port = runner.addresses[0][1]
+        _log.info("listening", what=self._what, address=str(self._address._replace(port=self.port)))
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        """Close the port."""
+        await self._open.aclose()
+
+    async def _answer(self, request: "web.Request") -> "web.Response":
+        from aiohttp import web  # noqa: PLC0415  # see above
+
+        query = {name: request.query.getall(name) for name in request.query}
+        page = self._page(Asked(request.path, query, request.headers.get("Accept", "")))
+        if page is None:
+            page = Page(404, b"404 page not found\n")
+        return web.Response(status=page.status, body=page.body, headers={"Content-Type": page.content_type})

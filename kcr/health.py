@@ -1,0 +1,179 @@
+"""Whether the process is well: named checks, told as Kubernetes' own components tell theirs; and one on the event loop.
+
+Live means that a restart would not help; ready, that the controllers do their work. No check of the first kind may
+depend on the API server: its failure would restart every controller, and help no one.
+"""
+
+import asyncio
+import itertools
+import selectors
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import structlog
+from prometheus_client import Histogram
+
+_log = structlog.get_logger("kcr.health")
+
+# Returns what is wrong, in a few words; nothing when all is well. It is called on the event loop, and never waits.
+Check = Callable[[], str]
+
+LOOK_SECONDS = 0.1
+# A later loop is worth a line; one that was later than the second within the memory is not well.
+LATE_SECONDS = 0.1
+STUCK_SECONDS = 5.0
+MEMORY_SECONDS = 30.0
+# One line in so many seconds says enough.
+QUIET_SECONDS = 10.0
+
+# Where the loop itself lives.
+_LOOPS = (asyncio.__file__.removesuffix("__init__.py"), selectors.__file__)
+
+
+class Verdict(NamedTuple):
+    """What a probe is answered."""
+
+    status: int
+    text: str
+
+
+class Health:
+    """The checks behind `/healthz` and `/livez`, which are the same, and `/readyz`."""
+
+    def __init__(self) -> None:
+        live: dict[str, Check] = {}
+        self._checks: Mapping[str, dict[str, Check]] = {"healthz": live, "livez": live, "readyz": {}}
+
+    def add_live(self, name: str, check: Check) -> None:
+        """Add a check, or replace it: when it fails for long, the process is to be restarted."""
+        self._checks["livez"][name] = check
+
+    def add_ready(self, name: str, check: Check) -> None:
+        """Add a check, or replace it: while it fails, the process does not do its work."""
+        self._checks["readyz"][name] = check
+
+    def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> Verdict | None:
+        """Answer a probe, or None when there is nothing at this path.
+
+        A path is `/readyz` or, for one check alone, `/readyz/its-name`. The query may hold `verbose`, which tells of
+        every check, and `exclude`, which leaves those of the names given out. Failures are always told, with their
+        reasons: upstream withholds these, but here they name what has to be done.
+
+        Source: apiserver/pkg/server/healthz/healthz.go, handleRootHealth; controller-runtime/pkg/healthz/healthz.go.
+        """
+        probe, _, name = path.removeprefix("/").partition("/")
+        checks = self._checks.get(probe)
+        if checks is None:
+            return None
+        checks = checks or {"ping": lambda: ""}
+        if not name:
+            return _all(probe, checks, query)
+        if name not in checks:
+            return None
+        why = _ask(checks[name])
+        return Verdict(500, f"{name} failed: {why}\n") if why else Verdict(200, "ok")
+
+
+def _all(probe: str, checks: Mapping[str, Check], query: Mapping[str, Iterable[str]]) -> Verdict:
+    excluded = set(query.get("exclude", ()))
+    lines, failed = list[str](), False
+    for name, check in checks.items():
+        if name in excluded:
+            lines.append(f"[+]{name} excluded: ok")
+        elif why := _ask(check):
+            lines.append(f"[-]{name} failed: {why}")
+            failed = True
+        else:
+            lines.append(f"[+]{name} ok")
+    if unknown := sorted(excluded - checks.keys()):
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}")
+    if failed:
+        return Verdict(500, "\n".join((*lines, f"{probe} check failed\n")))
+    return Verdict(200, "\n".join((*lines, f"{probe} check passed\n")) if "verbose" in query else "ok")
+
+
+def _ask(check: Check) -> str:
+    try:
+        return check()
+    except Exception as error:
+        # A check that cannot tell is no reason to be well, nor to take the others' answers away.
+        return f"{type(error).__name__}: {error}"
+
+
+class LoopMonitor:
+    """Measures how late the event loop is, and says in the log what held it up.
+
+    One call that does not await stops every watch, probe and reconcile. Nothing on the loop can see who it is while it
+    lasts, so a thread looks on.
+    """
+
+    name = "event loop"
+
+    def __init__(self, lag: Histogram) -> None:
+        """Make a monitor.
+
+        Args:
+            lag: Where every look is counted.
+        """
+        self._lag = lag
+        # The worst that is remembered, and until when.
+        self._worst = 0.0
+        self._forget_at = 0.0
+        self._quiet_until = float("-inf")
+        # Set by the loop with every look, cleared by the thread.
+        self._beat = threading.Event()
+        self._over = threading.Event()
+        # Where the loop stood when it was late; written by the thread while the loop cannot read it.
+        self._place = ""
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(target=self._look_on, args=(threading.get_ident(),), name=self.name, daemon=True)
+        thread.start()
+        try:
+            while True:
+                due = loop.time() + LOOK_SECONDS
+                await asyncio.sleep(LOOK_SECONDS)
+                self._note(max(0.0, loop.time() - due), loop.time())
+                self._beat.set()
+        finally:
+            self._over.set()
+            self._beat.set()
+
+    def check(self) -> str:
+        """Return nothing, or that the loop was stuck a moment ago."""
+        if self._worst < STUCK_SECONDS or asyncio.get_running_loop().time() >= self._forget_at:
+            return ""
+        return f"the event loop was stuck for {self._worst:.1f} s"
+
+    def _note(self, late: float, now: float) -> None:
+        self._lag.observe(late)
+        if late >= self._worst or now >= self._forget_at:
+            self._worst, self._forget_at = late, now + MEMORY_SECONDS
+        if late > LATE_SECONDS and now >= self._quiet_until:
+            self._quiet_until = now + QUIET_SECONDS
+            _log.warning(
+                "event loop was held up", seconds=round(late, 3), where=self._place or "the process was not scheduled"
+            )
+        self._place = ""
+
+    def _look_on(self, watched: int) -> None:
+        """Note where the loop's thread stands whenever a beat is late."""
+        while not self._over.is_set():
+            if not self._beat.wait(LOOK_SECONDS + LATE_SECONDS):
+                self._place = _place(watched)
+                self._beat.wait()
+            self._beat.clear()
+
+
+def _place(thread: int) -> str:
+    """Return where a thread stands outside asyncio, the innermost line last; nothing when it only waits."""
+    walk = traceback.walk_stack(sys._current_frames().get(thread))
+    codes = ((frame.f_code, line) for frame, line in walk)
+    ours = itertools.takewhile(lambda one: not one[0].co_filename.startswith(_LOOPS), codes)
+    lines = [f"{code.co_filename.rpartition('/')[2]}:{line} {code.co_name}" for code, line in ours]
+    return " > ".join(reversed(lines[:3]))

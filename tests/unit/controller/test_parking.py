@@ -1,0 +1,141 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.controller import Controller, Parking, Result
+from kcr.informer import Store
+from kcr.testing import VirtualClock
+from kcr.workqueue import ItemExponential
+
+pytestmark = pytest.mark.virtual
+
+KEY = Key("default", "a")
+
+
+class Writer:
+    """Writes version 10 in its first run, and notes when it runs."""
+
+    def __init__(self, pods: Store[Pod], again: Result | None = None) -> None:
+        self.parking = Parking()
+        self._pods = pods
+        self._result = again or Result()
+        self.runs: list[float] = []
+
+    async def reconcile(self, key: Key) -> Result:
+        self.runs.append(asyncio.get_running_loop().time())
+        if len(self.runs) == 1:
+            self.parking.wrote(key, self._pods, "10")
+            return self._result
+        return Result()
+
+
+@asynccontextmanager
+async def running(writer: Writer) -> AsyncIterator[Controller]:
+    controller = Controller(
+        "test", writer, limiter=ItemExponential(1, 60), random=random.Random(0), parking=writer.parking
+    )
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(controller.run())
+        controller.queue.add(KEY)
+        await asyncio.sleep(0.1)
+        yield controller
+        task.cancel()
+
+
+# CL-21, as design changes it: no worker waits, the key does.
+async def test_key_rests_until_the_store_shows_our_write(clock: VirtualClock) -> None:
+    pods = Store[Pod]()
+    writer = Writer(pods)
+    async with running(writer) as controller:
+        controller.queue.add(KEY)
+        await clock.advance(0.2)
+        assert writer.runs == [0]
+        assert controller.queue.held == frozenset()
+        pods.advance("9")
+        await clock.settle()
+        assert writer.runs == [0]
+        pods.advance("10")
+        await clock.advance(60)
+    assert writer.runs == [0, pytest.approx(0.3)]
+
+
+async def test_store_that_is_up_to_date_holds_nobody_up(clock: VirtualClock) -> None:
+    pods = Store[Pod]()
+    writer = Writer(pods)
+    async with running(writer) as controller:
+        pods.advance("11")
+        controller.queue.add(KEY)
+        await clock.settle()
+    assert writer.runs == [0, pytest.approx(0.1)]
+
+
+async def test_late_watch_becomes_an_error_and_is_waited_for(clock: VirtualClock) -> None:
+    pods = Store[Pod]()
+    writer = Writer(pods)
+    with capture_logs() as lines:
+        async with running(writer) as controller:
+            controller.queue.add(KEY)
+            await clock.advance(5)
+            assert writer.runs == [0]
+            failures = [line["error"] for line in lines if line["event"] == "reconcile failed"]
+            assert "default/a: the store does not show our own write yet" in failures[0]
+            # At 0.6, then after 1 and 2 seconds more.
+            assert len(failures) == 3
+            pods.advance("10")
+            await clock.settle()
+            assert len(writer.runs) == 2
+            assert controller.queue.retries(KEY) == 0
+
+
+async def test_key_whose_object_went_rests_no_more(clock: VirtualClock) -> None:
+    writer = Writer(Store[Pod]())
+    async with running(writer) as controller:
+        controller.queue.add(KEY)
+        await clock.settle()
+        writer.parking.forget(KEY)
+        controller.queue.add(KEY)
+        await clock.settle()
+    assert len(writer.runs) == 2
+
+
+async def test_other_keys_are_not_held_back(clock: VirtualClock) -> None:
+    writer = Writer(Store[Pod]())
+    async with running(writer) as controller:
+        controller.queue.add(KEY)
+        controller.queue.add(Key("default", "b"))
+        await clock.settle()
+    assert len(writer.runs) == 2
+
+
+async def test_turn_asked_for_sooner_ends_in_the_rest_as_well(clock: VirtualClock) -> None:
+    pods = Store[Pod]()
+    writer = Writer(pods, Result(timedelta(seconds=0.2)))
+    async with running(writer):
+        await clock.advance(0.3)
+        assert writer.runs == [0]
+        pods.advance("10")
+        await clock.advance(60)
+    assert writer.runs == [0, pytest.approx(0.4)]
+
+
+async def test_highest_of_several_versions_counts() -> None:
+    pods, parking = Store[Pod](), Parking()
+    for version in ("10", "30", "20", "abc"):
+        parking.wrote(KEY, pods, version)
+    pods.advance("29")
+    assert parking.rest(KEY, lambda: None) is not None
+    pods.advance("30")
+    assert parking.rest(KEY, lambda: None) is None
+
+
+async def test_version_that_is_no_number_is_not_waited_for() -> None:
+    parking = Parking()
+    parking.wrote(KEY, Store[Pod](), "abc")
+    assert parking.rest(KEY, lambda: None) is None

@@ -1,0 +1,191 @@
+import asyncio
+import random
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kcr.api.meta import Key
+from kcr.controller import Controller, Result
+from kcr.metrics import QUEUE_BUCKETS, Metrics
+from kcr.testing import VirtualClock
+from kcr.workqueue import ItemExponential, WorkQueue
+
+pytestmark = pytest.mark.virtual
+
+
+def value(metrics: Metrics, series: str, /, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(series, labels)
+
+
+def of_queue(metrics: Metrics, name: str) -> float | None:
+    return value(metrics, f"workqueue_{name}", name="test", controller="test")
+
+
+async def test_queue_counts_under_the_fields_names(clock: VirtualClock) -> None:  # WQ-39, WQ-2, WQ-12
+    metrics = Metrics()
+    queue = WorkQueue[str](ItemExponential(1, 60), metrics=metrics.queue("test"))
+    for key in ("a", "a", "b"):
+        queue.add(key)
+    queue.add_after("c", 0)
+    queue.add_rate_limited("d")
+    assert of_queue(metrics, "adds_total") == 3
+    assert of_queue(metrics, "retries_total") == 2
+    assert of_queue(metrics, "depth") == 3
+    await clock.advance(1)
+    assert of_queue(metrics, "depth") == 4
+
+
+async def test_waiting_and_work_are_timed(clock: VirtualClock) -> None:  # WQ-41
+    metrics = Metrics()
+    queue = WorkQueue[str](metrics=metrics.queue("test"))
+    queue.add("a")
+    await clock.advance(2)
+    queue.add("a")
+    await clock.advance(3)
+    key = await queue.get()
+    assert of_queue(metrics, "queue_duration_seconds_sum") == 5
+    await clock.advance(7)
+    queue.add(key)
+    queue.done(key)
+    assert of_queue(metrics, "work_duration_seconds_sum") == 7
+    await clock.advance(1)
+    await queue.get()
+    assert of_queue(metrics, "queue_duration_seconds_sum") == 6
+
+
+async def test_work_in_hand_is_computed_when_asked(clock: VirtualClock) -> None:  # WQ-41
+    metrics = Metrics()
+    queue = WorkQueue[str](metrics=metrics.queue("test"))
+    assert of_queue(metrics, "longest_running_processor_seconds") == 0
+    for key in ("a", "b"):
+        queue.add(key)
+        await queue.get()
+        await clock.advance(10)
+    assert of_queue(metrics, "unfinished_work_seconds") == 30
+    assert of_queue(metrics, "longest_running_processor_seconds") == 20
+
+
+def test_queue_histograms_have_twelve_buckets() -> None:  # WQ-40
+    assert list(QUEUE_BUCKETS) == pytest.approx([10.0 ** (power - 8) for power in range(12)])
+
+
+def test_second_queue_of_a_name_is_refused() -> None:  # WQ-43, CM-3
+    metrics = Metrics()
+    metrics.queue("test")
+    with pytest.raises(ValueError, match="work queue test: there is one of this name already"):
+        metrics.queue("test")
+
+
+async def test_unnamed_queue_exports_nothing() -> None:  # WQ-43
+    metrics = Metrics()
+    queue = WorkQueue[str]()
+    queue.add("a")
+    assert b"workqueue_adds_total{" not in metrics.render()[0]
+
+
+async def test_queues_have_no_priorities_to_label() -> None:  # WQ-42: there is no priority queue, hence no such label
+    metrics = Metrics()
+    metrics.queue("test")
+    assert b"priority=" not in metrics.render()[0]
+
+
+async def test_two_registries_do_not_meet() -> None:  # CM-63
+    first, second = Metrics(), Metrics()
+    queue = WorkQueue[str](metrics=first.queue("test"))
+    second.queue("test")
+    queue.add("a")
+    assert (of_queue(first, "adds_total"), of_queue(second, "adds_total")) == (1, 0)
+
+
+class Idle:
+    async def reconcile(self, key: Key) -> Result:
+        return Result()
+
+
+async def test_controller_starts_with_all_series_at_zero() -> None:  # CM-56
+    metrics = Metrics()
+    Controller("test", Idle(), workers=3, random=random.Random(0), metrics=metrics)
+    for result in ("success", "error", "requeue", "requeue_after", "cancelled"):
+        assert value(metrics, "controller_runtime_reconcile_total", controller="test", result=result) == 0
+    for name in (
+        "reconcile_errors_total", "terminal_reconcile_errors_total", "reconcile_panics_total",
+        "reconcile_timeouts_total", "active_workers",
+    ):  # fmt: skip
+        assert value(metrics, f"controller_runtime_{name}", controller="test") == 0
+    assert value(metrics, "controller_runtime_max_concurrent_reconciles", controller="test") == 3
+
+
+async def test_reconcile_times_have_the_fields_buckets() -> None:  # CM-57
+    metrics = Metrics()
+    metrics.controller("test", 1)
+    (family,) = metrics.registry.restricted_registry(["controller_runtime_reconcile_time_seconds_bucket"]).collect()
+    bounds = [float(sample.labels["le"]) for sample in family.samples]
+    assert (len(bounds), bounds[:3], bounds[-2]) == (41, [0.005, 0.01, 0.025], 60)
+
+
+async def test_requests_are_counted_without_their_paths() -> None:  # CM-59
+    metrics = Metrics()
+    observe = metrics.requests("api:6443")
+    observe("GET", 200, 0.1)
+    observe("GET", 404, 0.2)
+    observe("POST", 0, 0.3)
+    assert value(metrics, "rest_client_requests_total", code="404", method="GET", host="api:6443") == 1
+    assert value(metrics, "rest_client_requests_total", code="<error>", method="POST", host="api:6443") == 1
+    duration = "rest_client_request_duration_seconds"
+    assert value(metrics, f"{duration}_count", verb="GET", host="api:6443") == 2
+    assert value(metrics, f"{duration}_sum", verb="POST", host="api:6443") == 0.3
+
+
+class FakeStore:
+    resource_version = 3 * 10**15 + 7
+
+    def __len__(self) -> int:
+        return 5
+
+
+class FakeInformer:
+    def __init__(self) -> None:
+        self.store = FakeStore()
+        self.counts = {"lists": 2, "idle": 1}
+        self.fill_seconds = 0.5
+        self.heard_at = 0.0
+
+
+async def test_informers_are_read_when_asked(clock: VirtualClock) -> None:  # RF-36, RF-37
+    metrics, informer = Metrics(), FakeInformer()
+    metrics.informer(("pods", "", "v1", "pods"), informer)
+    labels = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
+    assert value(metrics, "informer_store_resource_version", **labels) == 7
+    assert value(metrics, "kcr_cache_objects", **labels) == 5
+    assert value(metrics, "kcr_reflector_list_duration_seconds", **labels) == 0.5
+    informer.counts["streams"] = 1
+    await clock.advance(40)
+    assert value(metrics, "kcr_reflector_last_event_age_seconds", **labels) == 40
+    assert value(metrics, "kcr_reflector_lists_total", **labels, mode="paged") == 2
+    assert value(metrics, "kcr_reflector_lists_total", **labels, mode="watchlist") == 1
+    assert value(metrics, "kcr_reflector_watches_total", **labels, end="idle") == 1
+    assert value(metrics, "kcr_reflector_relists_total", **labels) == 0
+
+
+async def test_rendered_text_is_prometheus_format_without_creation_times() -> None:
+    metrics = Metrics()
+    WorkQueue[str](metrics=metrics.queue("test")).add("a")
+    body, content_type = metrics.render()
+    assert content_type.startswith("text/plain")
+    families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+    assert families["workqueue_adds"].type == "counter"
+    assert "process_resident_memory_bytes" in families
+    assert b"_created" not in body
+    assert metrics.render("application/openmetrics-text; version=1.0.0")[0].endswith(b"# EOF\n")
+
+
+async def test_metrics_of_a_busy_process_stay_few() -> None:  # ST-38
+    metrics = Metrics()
+    for number in range(5):
+        WorkQueue[str](metrics=metrics.queue(f"queue-{number}"))
+        metrics.controller(f"controller-{number}", 1)
+    observe = metrics.requests("api")
+    for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
+        observe(method, 200, 0.0)
+    await asyncio.sleep(0)
+    assert len(metrics.render()[0].splitlines()) < 2000
