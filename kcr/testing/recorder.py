@@ -1,6 +1,7 @@
 """Events, kept instead of written."""
 
 import asyncio
+from collections import Counter
 from typing import NamedTuple
 
 from kcr.api.meta import Key, Resource
@@ -29,7 +30,7 @@ class FakeRecorder(EventRecorder):
 
     def __init__(self) -> None:
         self.events: list[Recorded] = []
-        self.dropped = 0
+        self.dropped = Counter()
 
     def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
         """Keep an event."""

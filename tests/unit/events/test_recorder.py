@@ -6,17 +6,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
 from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta, Resource
 from kcr.client import Client, Request
 from kcr.errors import TransportError
-from kcr.events import EventRecorder
+from kcr.events import EventRecorder, SpamLimit
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.virtual
 
+DEFAULT = SpamLimit()
 JOB = Job(metadata=ObjectMeta(namespace="default", name="pi", uid="1"))
 
 
@@ -82,8 +84,8 @@ class Events:
 
 
 @asynccontextmanager
-async def recording(server: Events, clock: VirtualClock) -> AsyncIterator[EventRecorder]:
-    recorder = EventRecorder(Client(server), "job-controller", clock=clock, random=random.Random(0))
+async def recording(server: Events, clock: VirtualClock, limit: SpamLimit = DEFAULT) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(Client(server), "job-controller", clock=clock, random=random.Random(0), spam_limit=limit)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(recorder.run())
         await clock.settle()
@@ -91,6 +93,7 @@ async def recording(server: Events, clock: VirtualClock) -> AsyncIterator[EventR
         task.cancel()
 
 
+# EV-1, EV-2, EV-6
 async def test_event_names_its_object_and_its_source(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -111,6 +114,7 @@ async def test_event_names_its_object_and_its_source(clock: VirtualClock) -> Non
     )  # fmt: skip
 
 
+# EV-9
 async def test_identical_events_become_one_that_counts(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -123,6 +127,7 @@ async def test_identical_events_become_one_that_counts(clock: VirtualClock) -> N
     assert server.requests == ["POST", "PATCH", "PATCH"]
 
 
+# EV-9
 async def test_counted_event_that_was_cleared_away_is_made_anew(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -133,6 +138,7 @@ async def test_counted_event_that_was_cleared_away_is_made_anew(clock: VirtualCl
     assert server.summary() == [("Pulled", "again", 2)]
 
 
+# EV-8
 async def test_tenth_similar_message_begins_to_combine(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -147,6 +153,7 @@ async def test_tenth_similar_message_begins_to_combine(clock: VirtualClock) -> N
     assert server.summary()[9][2] == 3
 
 
+# EV-8
 async def test_similar_messages_are_forgotten_after_ten_minutes(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -157,20 +164,85 @@ async def test_similar_messages_are_forgotten_after_ten_minutes(clock: VirtualCl
     assert server.summary()[-1][1] == "Created pod: 9"
 
 
+# EV-10
 async def test_object_with_too_many_events_gets_one_in_five_minutes(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
         for number in range(30):
             recorder.event(JOB, "Normal", f"Reason{number}", "told")
         await clock.settle()
-        assert (len(server.stored), recorder.dropped) == (25, 5)
+        assert (len(server.stored), recorder.dropped) == (25, {"spam": 5})
         recorder.event(JOB, "Warning", "Failed", "warnings have a bucket of their own")
         await clock.advance(300)
         recorder.event(JOB, "Normal", "Late", "told")
         recorder.event(JOB, "Normal", "Later", "told")
-    assert [reason for reason, *_ in server.summary()][25:] == ["Failed", "Late"]
+    assert [reason for reason, *_ in server.summary()][25:] == ["Failed", "EventsLeftOut", "Late", "EventsLeftOut"]
 
 
+# EV-10
+async def test_events_left_out_are_counted_in_one_event_later(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for number in range(25):
+            recorder.event(JOB, "Normal", "Pulled", f"image {number % 5}")
+        for _ in range(4):
+            recorder.event(JOB, "Normal", "Pulled", "image")
+        recorder.event(JOB, "Normal", "Created", "pod")
+        await clock.advance(299)
+        assert not [reason for reason, *_ in server.summary() if reason == "EventsLeftOut"]
+        await clock.advance(1)
+        text = "5 events were left out, for there were too many: 4 Pulled, 1 Created"
+        assert server.summary()[-1] == ("EventsLeftOut", text, 1)
+        await clock.advance(3600)
+        assert server.summary()[-1] == ("EventsLeftOut", text, 1)
+
+
+# EV-10
+async def test_stopping_tells_what_was_left_out(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for number in range(35):
+            recorder.event(JOB, "Normal", f"Reason{number}", "told")
+        await clock.settle()
+    words = "1 Reason25, 1 Reason26, 1 Reason27, 1 Reason28, 1 Reason29 and others"
+    text = f"10 events were left out, for there were too many: {words}"
+    assert server.summary()[-1] == ("EventsLeftOut", text, 1)
+
+
+# EV-10
+async def test_limit_may_be_another_and_for_each_reason(clock: VirtualClock) -> None:
+    server, limit = Events(), SpamLimit(burst=2, refill_seconds=60, per_reason=True)
+    async with recording(server, clock, limit) as recorder:
+        for reason in ("Pulled", "Created"):
+            for number in range(4):
+                recorder.event(JOB, "Normal", reason, str(number))
+        await clock.advance(59)
+        assert [message for _, message, _ in server.summary()] == ["0", "1", "0", "1"]
+        await clock.advance(1)
+        assert [reason for reason, *_ in server.summary()][4:] == ["EventsLeftOut", "EventsLeftOut"]
+
+
+# EV-18
+async def test_each_event_is_a_log_line_whatever_becomes_of_it(clock: VirtualClock) -> None:
+    recorder = EventRecorder(Client(Events()), "test", clock=clock, random=random.Random(0))
+    with capture_logs() as logs:
+        for number in range(1001):
+            recorder.event(JOB, "Warning" if number else "Normal", "Seen", "there")
+    assert len(logs) == 1001
+    expected = {"event": "event", "kind": "Job", "object": "default/pi", "type": "Normal", "reason": "Seen"}
+    assert logs[0] == {**expected, "note": "there", "log_level": "debug"}
+    assert logs[1]["log_level"] == "info"
+
+
+# EV-1
+async def test_long_reason_is_cut(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        recorder.event(JOB, "Normal", "R" * 200, "there")
+    assert server.summary()[0][0] == "R" * 128
+
+
+# EV-5
 async def test_event_about_an_object_without_namespace_goes_to_default(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -178,6 +250,7 @@ async def test_event_about_an_object_without_namespace_goes_to_default(clock: Vi
     assert next(iter(server.stored)).startswith("/api/v1/namespaces/default/events/team.")
 
 
+# EV-6
 @pytest.mark.parametrize(
     "name", [pytest.param("system:node", id="no-dns-name"), pytest.param("a" * 250, id="too-long")]
 )
@@ -191,6 +264,7 @@ async def test_name_no_event_can_have_is_replaced(clock: VirtualClock, name: str
     assert event["involvedObject"]["name"] == name
 
 
+# EV-1
 async def test_long_message_is_cut_at_a_kilobyte(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -199,14 +273,16 @@ async def test_long_message_is_cut_at_a_kilobyte(clock: VirtualClock) -> None:
     assert message == "π" * 510 + "..."
 
 
+# EV-3
 async def test_full_queue_drops_and_counts(clock: VirtualClock) -> None:
     server = Events()
     recorder = EventRecorder(Client(server), "test", clock=clock, random=random.Random(0))
     for number in range(1005):
         recorder.event(JOB, "Normal", f"Reason{number}", "told")
-    assert recorder.dropped == 5
+    assert recorder.dropped == {"queue_full": 5}
 
 
+# EV-7
 async def test_write_without_answer_is_tried_again(clock: VirtualClock) -> None:
     server = Events()
     server.down_until = 95
@@ -218,6 +294,7 @@ async def test_write_without_answer_is_tried_again(clock: VirtualClock) -> None:
         assert server.summary() == [("Seen", "there", 1)]
 
 
+# EV-7
 async def test_server_that_stays_away_costs_the_event_in_the_end(clock: VirtualClock) -> None:
     server = Events()
     server.down_until = 3600
@@ -229,6 +306,7 @@ async def test_server_that_stays_away_costs_the_event_in_the_end(clock: VirtualC
     assert [reason for reason, *_ in server.summary()] == ["Later"]
 
 
+# EV-7
 async def test_lost_reply_makes_no_second_event(clock: VirtualClock) -> None:
     server = Events()
     server.lose_replies = 1
@@ -240,6 +318,7 @@ async def test_lost_reply_makes_no_second_event(clock: VirtualClock) -> None:
     assert server.requests == ["POST", "POST", "PATCH"]
 
 
+# EV-7
 async def test_refused_event_is_not_tried_again(clock: VirtualClock) -> None:
     server = Events()
     server.refuse = True
@@ -249,6 +328,7 @@ async def test_refused_event_is_not_tried_again(clock: VirtualClock) -> None:
     assert server.requests == ["POST"]
 
 
+# EV-4
 async def test_stopping_writes_what_is_left(clock: VirtualClock) -> None:
     server = Events()
     async with recording(server, clock) as recorder:
@@ -258,6 +338,7 @@ async def test_stopping_writes_what_is_left(clock: VirtualClock) -> None:
     assert len(server.stored) == 20
 
 
+# EV-4
 async def test_stopping_waits_two_seconds_at_most(clock: VirtualClock) -> None:
     server = Events()
     server.hang = True

@@ -1,0 +1,220 @@
+"""What one more event means: a new event, one more of an old one, or nothing.
+
+Source: client-go/tools/record/events_cache.go.
+"""
+
+import random
+import re
+import uuid
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from kcr.api.core import Event, EventSource, ObjectReference
+from kcr.api.meta import ObjectMeta
+from kcr.clock import Clock
+
+# Source: client-go/tools/record/events_cache.go, the default constants.
+REMEMBERED = 4096
+SIMILAR_MESSAGES = 10
+SIMILAR_SECONDS = 600.0
+SPAM_BURST = 25
+SPAM_REFILL_SECONDS = 300.0
+SIMILAR_PREFIX = "(combined from similar events): "
+LEFT_OUT = "EventsLeftOut"
+_REASONS_NAMED = 5
+
+_VALID_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Note(NamedTuple):
+    """One event as it was recorded."""
+
+    about: ObjectReference
+    type: str
+    reason: str
+    message: str
+    moment: datetime
+    # Says how many others were left out; it passes the filter that left them out.
+    is_summary: bool = False
+
+
+class Seen:
+    """An event as it is to be on the server; `written` once it is there."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.written = False
+
+
+class _Similar:
+    """The messages of one object's events of one type and reason."""
+
+    def __init__(self) -> None:
+        self._messages: set[str] = set()
+        self._last: datetime | None = None
+
+    def are_many(self, note: Note) -> bool:
+        """Add a message; return whether there are so many different ones that they are to be combined."""
+        if self._last is not None and (note.moment - self._last).total_seconds() > SIMILAR_SECONDS:
+            self._messages.clear()
+        self._last = note.moment
+        if len(self._messages) < SIMILAR_MESSAGES:
+            self._messages.add(note.message)
+        return len(self._messages) >= SIMILAR_MESSAGES
+
+
+class SpamLimit(NamedTuple):
+    """How many events one object may have (EV-10).
+
+    Attributes:
+        burst: How many at once.
+        refill_seconds: How long one more takes after that.
+        per_reason: Whether each reason is limited by itself; else all Normal events together, and all Warnings.
+    """
+
+    burst: int = SPAM_BURST
+    refill_seconds: float = SPAM_REFILL_SECONDS
+    per_reason: bool = False
+
+
+class _SpamBucket:
+    """Tokens of one object's events: a burst, and then one in a while."""
+
+    def __init__(self, limit: SpamLimit) -> None:
+        self._limit = limit
+        self._tokens = float(limit.burst)
+        self._last: datetime | None = None
+        # Reasons of the events left out since the last summary.
+        self._left_out: Counter[str] = Counter()
+
+    def has_token(self, moment: datetime) -> bool:
+        """Take a token if there is one."""
+        if self._last is not None:
+            refill = (moment - self._last).total_seconds() / self._limit.refill_seconds
+            self._tokens = min(self._tokens + max(refill, 0.0), self._limit.burst)
+        self._last = moment
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def leave_out(self, reason: str) -> float | None:
+        """Count an event that is not written; return the seconds until it is time to say so, for the first only."""
+        self._left_out[reason] += 1
+        if self._left_out.total() > 1:
+            return None
+        return (1 - self._tokens) * self._limit.refill_seconds
+
+    def summary(self) -> str:
+        """Say what was left out, and forget it."""
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self._left_out.most_common(_REASONS_NAMED))
+        more = " and others" if len(self._left_out) > _REASONS_NAMED else ""
+        text = f"{self._left_out.total()} events were left out, for there were too many: {reasons}{more}"
+        self._left_out.clear()
+        return text
+
+
+class LeftOut(NamedTuple):
+    """An event that is not written, because its object has had too many.
+
+    Attributes:
+        note: The event.
+        summary_after_seconds: When it is time for the summary; None when that has been said already.
+        bucket: What counts the others.
+    """
+
+    note: Note
+    summary_after_seconds: float | None
+    bucket: _SpamBucket
+
+    def summary(self, moment: datetime) -> Note:
+        """Return what says how many events were left out up to now."""
+        note = self.note
+        return Note(note.about, note.type, LEFT_OUT, self.bucket.summary(), moment, is_summary=True)
+
+
+class Correlator:
+    """Decides what one more note means: a new event, one more of an old one, or nothing."""
+
+    def __init__(self, component: str, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
+        self._component = component
+        self._limit = limit
+        self._clock = clock
+        self._random = random
+        self._similar: _Recent[Hashable, _Similar] = _Recent()
+        self._seen: _Recent[Hashable, Seen] = _Recent()
+        self._buckets: _Recent[Hashable, _SpamBucket] = _Recent()
+        self._last_name = 0
+
+    def take(self, note: Note) -> Seen | LeftOut:
+        """Return the event to write, if the object has not had too many."""
+        about = (note.about.api_version, note.about.kind, note.about.namespace, note.about.name, note.about.uid)
+        family = (about, note.type, note.reason)
+        similar = self._similar.get(family) or self._similar.put(family, _Similar())
+        combined = similar.are_many(note)
+        message = SIMILAR_PREFIX + note.message if combined else note.message
+        # All that are combined are one event, whatever they say.
+        identity = (family, "" if combined else message)
+        seen = self._seen.get(identity)
+        if seen is None:
+            seen = self._seen.put(identity, Seen(self._new_event(note, message)))
+        else:
+            counted = replace(seen.event, count=seen.event.count + 1, message=message, last_timestamp=note.moment)
+            seen.event = counted
+        if note.is_summary:
+            return seen
+        limited = family if self._limit.per_reason else (about, note.type)
+        bucket = self._buckets.get(limited) or self._buckets.put(limited, _SpamBucket(self._limit))
+        if bucket.has_token(note.moment):
+            return seen
+        return LeftOut(note, bucket.leave_out(note.reason), bucket)
+
+    def _new_event(self, note: Note, message: str) -> Event:
+        return Event(
+            metadata=ObjectMeta(name=self._name(note.about.name), namespace=note.about.namespace or "default"),
+            involved_object=note.about,
+            type=note.type,
+            reason=note.reason,
+            message=message,
+            source=EventSource(component=self._component),
+            reporting_component=self._component,
+            first_timestamp=note.moment,
+            last_timestamp=note.moment,
+            count=1,
+        )
+
+    def _name(self, about: str) -> str:
+        """Name an event after its object and the nanosecond, as upstream does."""
+        # The clock has microseconds only, and two events of one moment need two names, also from two recorders.
+        nanoseconds = int(self._clock.now().timestamp() * 1_000_000) * 1000 + self._random.randrange(1000)
+        self._last_name = max(nanoseconds, self._last_name + 1)
+        suffix = f".{self._last_name:x}"
+        if not _VALID_NAME.fullmatch(about) or len(about) + len(suffix) > 253:
+            about = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        return about + suffix
+
+
+class _Recent(Generic[K, V]):
+    """Values by key; the one unused for longest goes when there are too many."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V) -> V:
+        self._values[key] = value
+        if len(self._values) > REMEMBERED:
+            self._values.popitem(last=False)
+        return value
