@@ -28,7 +28,7 @@ def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
         announcements = () if status is before else (_suspension(status),)
     tracked = tracked_uids(seen.pods, seen.untracked)
     status = counted(status, tracked)
-    listing, capped = _listed(seen, status, ending, tracked)
+    listing = _listed(seen, status, ending, tracked)
     status = replace(status, uncounted_terminated_pods=listing.uncounted)
     if ending is not None:
         status = _with_interim(status, ending, seen.now)
@@ -37,8 +37,8 @@ def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
         untrack=tuple(listing.untrack),
         tracked=tracked,
         ending=ending,
-        capped=capped,
-        again=capped or _put_off(seen, plan.work),
+        capped=listing.capped,
+        again=listing.capped or _put_off(seen, plan.work),
         announcements=announcements,
     )
 
@@ -59,7 +59,7 @@ def close(ledger: Ledger, job: Job, untracked: frozenset[str], now: datetime) ->
         return status
     kind, reason, message = ledger.ending
     status = replace(status, conditions=ensure(status.conditions, made(kind, "True", reason, message, now)))
-    return replace(status, completion_time=whole_seconds(now)) if kind == COMPLETE else status
+    return _with_times(status, job, kind, whole_seconds(now))
 
 
 def _present(seen: Snapshot, plan: Plan, outcome: Outcome) -> JobStatus:
@@ -85,17 +85,14 @@ def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending
     return None
 
 
-def _listed(seen: Snapshot, status: JobStatus, ending: Ending | None, tracked: frozenset[str]) -> tuple[Listing, bool]:
+def _listed(seen: Snapshot, status: JobStatus, ending: Ending | None, tracked: frozenset[str]) -> Listing:
     listed = status.uncounted_terminated_pods or UncountedTerminatedPods()
     fails = ending is not None and ending.condition == FAILED
-    listing = Listing(seen.job, listed, ends=ending is not None, fails=fails)
+    listing = Listing(seen.job, listed, limit=seen.limits.max_uncounted, ends=ending is not None, fails=fails)
     for pod in seen.pods:
-        if pod.metadata.uid not in tracked:
-            continue
-        if len(listing) >= seen.limits.max_uncounted:
-            return listing, True
-        listing.note(pod)
-    return listing, False
+        if pod.metadata.uid in tracked:
+            listing.note(pod)
+    return listing
 
 
 def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
@@ -105,6 +102,16 @@ def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus
         return status
     condition = made(interim, "True", ending.reason, ending.message, now)
     return replace(status, conditions=ensure(status.conditions, condition))
+
+
+def _with_times(status: JobStatus, job: Job, kind: str, moment: datetime) -> JobStatus:
+    """An ended Job has started, unless it never had to, and has not completed before that, whatever the clock says."""
+    start = status.start_time
+    if start is None and not (job.spec.suspend and job.spec.completions == 0):
+        # Suspended after its last pod was told to go, which then succeeded all the same.
+        start = moment
+    completed = max(moment, start or moment) if kind == COMPLETE else None
+    return replace(status, start_time=start, completion_time=completed)
 
 
 def _suspension(status: JobStatus) -> tuple[str, str]:

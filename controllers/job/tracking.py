@@ -61,7 +61,7 @@ class Listing:
     A pod that changes its phase after it was listed keeps the place it has.
     """
 
-    def __init__(self, job: Job, listed: UncountedTerminatedPods, *, ends: bool, fails: bool) -> None:
+    def __init__(self, job: Job, listed: UncountedTerminatedPods, *, limit: int, ends: bool, fails: bool) -> None:
         self._job = job
         # What the Job's end means for the pods that have not ended: all of them are let go, and if the Job
         # fails they count as failed.
@@ -71,11 +71,10 @@ class Listing:
         self._succeeded = list(listed.succeeded)
         self._failed = list(listed.failed)
         self._known = {*listed.succeeded, *listed.failed}
+        self._limit = limit
         self.untrack: list[Pod] = []
-
-    def __len__(self) -> int:
-        """Return how many pods are listed."""
-        return len(self._known)
+        # Whether a pod was left for another time because the lists are full.
+        self.capped = False
 
     @property
     def uncounted(self) -> UncountedTerminatedPods:
@@ -87,14 +86,12 @@ class Listing:
         succeeded, failed = pod.status.phase == "Succeeded", has_failed(pod, self._job)
         if not (self._ends or succeeded or failed):
             return
-        self.untrack.append(pod)
         uid = pod.metadata.uid
-        if uid in self._known:
-            return
-        if succeeded:
-            self._succeeded.append(uid)
-        elif failed or self._fails:
-            self._failed.append(uid)
-        else:
-            return
-        self._known.add(uid)
+        if uid not in self._known and (succeeded or failed or self._fails):
+            if len(self._known) >= self._limit:
+                self.capped = True
+                return
+            (self._succeeded if succeeded else self._failed).append(uid)
+            self._known.add(uid)
+        # A listed pod is let go even when the lists are full: nothing else empties them.
+        self.untrack.append(pod)

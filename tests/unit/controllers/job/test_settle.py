@@ -119,6 +119,35 @@ def test_no_more_pods_are_listed_than_the_cap_allows() -> None:
     assert "Complete" not in dict(types(close(ledger, replace(one, status=ledger.status), gone, NOW)))
 
 
+def test_full_lists_let_their_own_pods_go() -> None:
+    # A crash after the status was written: nothing but these pods' finalizers can empty the lists.
+    listed = UncountedTerminatedPods(succeeded=("uid-b",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b", "Succeeded", finished=ago(1)), pod("c"))
+    ledger = settled(snapshot(job(completions=9, status=status), *pods, limits=Limits(max_uncounted=1)))
+    assert ledger.untrack == pods[1:2]
+    assert ledger.capped
+
+
+def test_job_never_completes_before_it_started() -> None:
+    # The clock was put back, or another's clock started it.
+    one = job(status=JobStatus(start_time=ago(-30)))
+    ledger = settled(snapshot(one, pod("a", "Succeeded", finished=ago(1))))
+    final = close(ledger, replace(one, status=ledger.status), frozenset({"uid-a"}), NOW)
+    assert final.completion_time == final.start_time == ago(-30)
+
+
+@pytest.mark.parametrize(("completions", "start"), [pytest.param(1, NOW, id="some"), pytest.param(0, None, id="none")])
+def test_suspended_job_that_ends_has_started_unless_it_never_had_to(completions: int, start: object) -> None:
+    # Row 8; and a pod that was told to go before the suspension, and succeeded after it.
+    one = job(suspend=True, completions=completions, pod_replacement_policy="Failed", status=JobStatus())
+    pods = (pod("a", "Succeeded", finished=ago(1), deleted=ago(3)),) * completions
+    ledger = settled(snapshot(one, *pods))
+    final = close(ledger, replace(one, status=ledger.status), frozenset({"uid-a"}), NOW)
+    assert types(final)[-1] == ("Complete", "CompletionsReached")
+    assert final.start_time == start
+
+
 def test_listed_pod_keeps_its_place_whatever_it_does_later() -> None:
     # Row 140: listed as failed, then seen to have succeeded.
     listed = UncountedTerminatedPods(failed=("uid-a",))
