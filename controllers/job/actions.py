@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -17,7 +17,16 @@ from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Client
 from kcr.dependents import slow_start
-from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError, TransportError
+from kcr.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    KcrError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    TransportError,
+)
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 
@@ -35,6 +44,7 @@ UNTRACK = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZ
 
 # No answer, or one that does not say whether the write has happened.
 _UNKNOWN = (TransportError, ServerError)
+_BUSY = (ConflictError, TooManyRequestsError)
 
 
 class Actions:
@@ -77,7 +87,7 @@ class Actions:
             InDoubtError: There is still no answer; the reconcile is to be tried again.
         """
         try:
-            made = await self._create_one(pod)
+            made = await self._create_one(pod, doubted=True)
         except ApiError:
             self._expectations.creation_observed(identity(job))
             return Outcome()
@@ -87,7 +97,8 @@ class Actions:
     async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first."""
         self._expectations.expect_deletions(identity(job), len(pods))
-        untracked = await self.untrack([pod for pod in pods if is_tracked(pod)])
+        # Guarded, unlike upstream: a pod that has ended unseen must be counted, and is none too many.
+        untracked = await self._untracked(self._untrack_same, [pod for pod in pods if is_tracked(pod)])
         free = [pod for pod in pods if not is_tracked(pod) or pod.metadata.uid in untracked.untracked]
         outcome = self._deleted(job, free, await _all(self._delete_one, free))
         self._expectations.deletion_observed(identity(job), len(pods) - len(outcome.deleted))
@@ -99,7 +110,10 @@ class Actions:
 
     async def untrack(self, pods: Sequence[Pod]) -> Outcome:
         """Remove the tracking finalizer of pods; one that is gone has none."""
-        answers = await _all(self._untrack_one, pods)
+        return await self._untracked(self._untrack_one, pods)
+
+    async def _untracked(self, call: Callable[[Pod], Awaitable[Pod | KcrError | None]], pods: Sequence[Pod]) -> Outcome:
+        answers = await _all(call, pods)
         errors = [answer for answer in answers if isinstance(answer, KcrError)]
         freed = [pod for pod, answer in zip(pods, answers, strict=True) if not isinstance(answer, KcrError)]
         return Outcome(
@@ -108,8 +122,12 @@ class Actions:
             error=next(iter(errors), None),
         )
 
-    async def _create_one(self, pod: PodToCreate) -> Pod:
+    async def _create_one(self, pod: PodToCreate, *, doubted: bool = False) -> Pod:
         """Create one pod, whatever it takes to get an answer.
+
+        Args:
+            pod: The pod.
+            doubted: Whether it may be there already.
 
         Raises:
             ApiError: The server refuses it.
@@ -119,19 +137,29 @@ class Actions:
         for pause in PAUSES:
             await asyncio.sleep(pause)
             try:
-                return await self._create_or_find(pod)
+                return await self._create_or_find(pod, doubted=doubted)
             except AlreadyExistsError as taken:
                 # Somebody else's pod has the name; the next draw will be free.
-                pod, error = self._named(pod), taken
+                pod, error, doubted = self._named(pod), taken, False
             except _UNKNOWN as unknown:
-                error = InDoubtError(pod, str(unknown))
+                error, doubted = InDoubtError(pod, str(unknown)), True
+            except _BUSY as busy:
+                # This try was not executed; one before it may still be under way.
+                if not doubted:
+                    raise
+                error = InDoubtError(pod, str(busy))
         raise error
 
-    async def _create_or_find(self, pod: PodToCreate) -> Pod:
+    async def _create_or_find(self, pod: PodToCreate, *, doubted: bool) -> Pod:
         """Create the pod, or find it if it was created before and the reply was lost."""
         try:
             return await self._client.create_manifest(Pod, codec.encode(pod), pod.metadata.namespace)
-        except AlreadyExistsError:
+        except ServerError:
+            raise
+        except ApiError as refusal:
+            # A pod that is there may be refused for other reasons: it has used up the quota itself, for one.
+            if not doubted and not isinstance(refusal, AlreadyExistsError):
+                raise
             with contextlib.suppress(NotFoundError):
                 found = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
                 owner = controller_of(found.metadata)
@@ -140,8 +168,16 @@ class Actions:
             raise
 
     async def _untrack_one(self, pod: Pod) -> Pod | KcrError | None:
+        return await self._untrack_with(pod, UNTRACK)
+
+    async def _untrack_same(self, pod: Pod) -> Pod | KcrError | None:
+        """Remove the finalizer only while the pod is as it was seen."""
+        same = {**UNTRACK["metadata"], "resourceVersion": pod.metadata.resource_version}
+        return await self._untrack_with(pod, {"metadata": same})
+
+    async def _untrack_with(self, pod: Pod, patch: Mapping[str, object]) -> Pod | KcrError | None:
         try:
-            return await self._client.strategic_patch(Pod, pod.key, UNTRACK)
+            return await self._client.strategic_patch(Pod, pod.key, patch)
         except NotFoundError:
             return None
         except KcrError as error:

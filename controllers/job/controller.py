@@ -176,6 +176,8 @@ class JobEvents(Handler[Job]):
     def on_add(self, obj: Job, initial: bool) -> None:
         """A Job came."""
         self._keys.anew(obj.key)
+        if is_finished(obj):
+            self._keys.over(obj, self._pods)
 
     def on_update(self, old: Job, new: Job) -> None:
         """A Job changed: a new wish is met at once, a new status when the Job's bucket allows."""
@@ -207,12 +209,17 @@ class PodEvents(Handler[Pod]):
         job = self._job_of(obj)
         if job is not None:
             self._keys.expectations.creation_observed(identity(job))
-        self._changed(obj, job)
+        self._changed(obj, job, is_news=obj.status.phase not in ("", "Pending"))
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod changed."""
-        if new.metadata.resource_version != old.metadata.resource_version:
-            self._changed(new, self._job_of(new))
+        if new.metadata.resource_version == old.metadata.resource_version:
+            return
+        before, job = self._job_of(old), self._job_of(new)
+        if before is not None and before is not job and not is_finished(before):
+            # Somebody took the pod away from its Job, which may want another one.
+            self._keys.soon(before, "")
+        self._changed(new, job, is_news=new.status != old.status)
 
     def on_delete(self, obj: Pod) -> None:
         """A pod is gone."""
@@ -221,12 +228,20 @@ class PodEvents(Handler[Pod]):
             self._keys.expectations.deletion_observed(identity(job))
             self._keys.soon(job, "")
 
-    def _changed(self, pod: Pod, job: Job | None) -> None:
+    def _changed(self, pod: Pod, job: Job | None, *, is_news: bool) -> None:
+        """Tell the pod's Job.
+
+        Args:
+            pod: The pod as it is now.
+            job: Its Job, if that is in the store.
+            is_news: Whether the event shows more than our own write could have brought. The answer to that write may
+                have told of changes by others as well, and after a relist its version is the only one that comes.
+        """
         going = pod.metadata.deletion_timestamp is not None
         if job is not None and not is_finished(job):
             if going:
                 self._keys.expectations.deletion_observed(identity(job))
-            self._keys.soon(job, pod.metadata.resource_version)
+            self._keys.soon(job, "" if is_news or going else pod.metadata.resource_version)
         elif going or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.
             self._keys.orphaned(pod)

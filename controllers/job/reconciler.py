@@ -95,16 +95,22 @@ class JobReconciler:
             return self._leave_alone(job, mine, reason if not mine.finished else "")
         if (parked := self._catch_up(job, mine)) is not None:
             return parked
-        while mine.doubtful:
+        if mine.doubtful:
             mine.absorb(await self._use.actions.resolve(job, mine.doubtful[0]))
             mine.doubtful.pop(0)
+            # That took time: what was read before it is no longer the present.
+            return Result(requeue_after=timedelta())
         return await self._pass_over(job, mine)
 
     async def _pass_over(self, job: Job, mine: Remembered) -> Result:
         seen = self._observe(job, mine)
         plan = decide(seen)
+        # Before the first write: one that fails must not cost the Job its deadline.
+        self._wake_after(job, plan.requeue_after)
         outcome = await self._act(job, plan.work)
         mine.absorb(outcome)
+        # What is expected may come and go unseen; then only time can tell.
+        self._wake_after(job, self._use.expectations.time_left(identity(job)))
         ledger = settle(seen, plan, outcome)
         recorded = await self._record(job, ledger.status, mine)
         mine.backoff = plan.backoff
@@ -119,7 +125,11 @@ class JobReconciler:
             self._use.wake(job.key, mine.bucket.delay(self._now()))
         if (first := outcome.error or released.error) is not None:
             raise first
-        return Result(requeue_after=plan.requeue_after)
+        return Result()
+
+    def _wake_after(self, job: Job, left: timedelta | None) -> None:
+        if left:
+            self._use.wake(job.key, left.total_seconds())
 
     def _observe(self, job: Job, mine: Remembered) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
