@@ -45,7 +45,7 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
     of its siblings.
 
     Args:
-        count: How many calls to make.
+        count: How many calls to make; zero or less for none.
         call: Makes one call; gets its index, from 0.
         initial: The size of the first batch; `count` makes all calls at once.
 
@@ -65,7 +65,7 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
             else:
                 done.append(outcome)
         begun, size = end, size * 2
-    return Attempts(tuple(done), tuple(failures), count - begun)
+    return Attempts(tuple(done), tuple(failures), max(0, count - begun))
 
 
 def _is_refusal(error: ApiError | TransportError) -> bool:

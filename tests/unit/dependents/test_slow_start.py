@@ -27,6 +27,7 @@ class Server:
     ("count", "sizes"),
     [
         pytest.param(0, [], id="nothing"),
+        pytest.param(-2, [], id="less-than-nothing"),
         pytest.param(1, [1], id="one"),
         pytest.param(7, [1, 2, 4], id="full-batches"),
         pytest.param(10, [1, 2, 4, 3], id="rest"),
