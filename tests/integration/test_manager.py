@@ -3,8 +3,10 @@ import gc
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 import kcr
@@ -65,7 +67,9 @@ async def test_change_travels_from_watch_to_write_and_event(cluster: EmbeddedClu
         assert "Hello team" in events
 
 
-async def test_controllers_start_with_full_stores(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_controllers_start_with_full_stores(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-12, CM-20
     for number in range(20):
         await create(cluster, f"team-{number}")
     manager = manager_on(cluster.client, clock)
@@ -91,14 +95,16 @@ async def test_store_and_informer_of_a_kind_are_made_once(cluster: EmbeddedClust
     assert manager.recorder("a") is not manager.recorder("b")
 
 
-async def test_two_controllers_of_one_name_are_refused(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_two_controllers_of_one_name_are_refused(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-3
     manager = manager_on(cluster.client, clock)
     manager.add_controller("greeter", Greeter(manager))
     with pytest.raises(ValueError, match="controller greeter"):
         manager.add_controller("greeter", Greeter(manager))
 
 
-async def test_controller_added_late_runs_as_well(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_controller_added_late_runs_as_well(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-12, CM-21
     manager = manager_on(cluster.client, clock)
     async with running(manager):
         greeter = Greeter(manager)
@@ -109,7 +115,9 @@ async def test_controller_added_late_runs_as_well(cluster: EmbeddedCluster, cloc
         assert len(await cluster.client.list(Event, "default")) > 0
 
 
-async def test_owner_is_reconciled_when_its_dependent_changes(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_owner_is_reconciled_when_its_dependent_changes(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-15
     manager = manager_on(cluster.client, clock)
     seen: list[kcr.Key] = []
 
@@ -133,7 +141,7 @@ async def test_owner_is_reconciled_when_its_dependent_changes(cluster: EmbeddedC
 
 async def test_failure_of_a_component_stops_all_and_comes_out_as_it_is(
     cluster: EmbeddedCluster, clock: VirtualClock
-) -> None:
+) -> None:  # CM-21
     class Broken:
         async def run(self) -> None:
             await asyncio.sleep(5)
@@ -149,7 +157,7 @@ async def test_failure_of_a_component_stops_all_and_comes_out_as_it_is(
 
 async def test_store_that_cannot_be_filled_stops_the_manager_and_says_why(
     cluster: EmbeddedCluster, clock: VirtualClock
-) -> None:
+) -> None:  # CM-12, IN-8
     class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
         pass
 
@@ -159,7 +167,9 @@ async def test_store_that_cannot_be_filled_stops_the_manager_and_says_why(
         await manager.run()
 
 
-async def test_stopping_manager_writes_the_last_events(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_stopping_manager_writes_the_last_events(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-22, CM-24
     manager = manager_on(cluster.client, clock)
     namespace = await cluster.client.get(Namespace, "default")
 
@@ -177,7 +187,9 @@ async def test_stopping_manager_writes_the_last_events(cluster: EmbeddedCluster,
     assert "in time" in [event.message for event in await cluster.client.list(Event, "default")]
 
 
-async def test_server_that_hangs_delays_the_end_by_seconds_only(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_server_that_hangs_delays_the_end_by_seconds_only(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-23
     transport = CrashingTransport(cluster.transport)
     manager = manager_on(Client(transport), clock)
     greeter = Greeter(manager)
@@ -208,7 +220,7 @@ async def test_manager_cancelled_before_it_is_synced_ends_at_once(
     assert asyncio.get_running_loop().time() == 1
 
 
-async def test_nothing_is_added_to_a_manager_that_stops(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_nothing_is_added_to_a_manager_that_stops(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-21
     manager = manager_on(cluster.client, clock)
     async with running(manager):
         await clock.settle()
@@ -246,3 +258,109 @@ async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: Virtu
     with capture_logs() as lines, pytest.raises(ZeroDivisionError, match="first"):
         await manager.run()
     assert [line["error"] for line in lines if line["event"] == "failed as well"] == ["second"]
+
+
+async def test_channel_brings_keys_from_elsewhere(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-11
+    async def ticks() -> AsyncIterator[kcr.Key]:
+        for _ in range(3):
+            yield kcr.Key("", "default")
+            await asyncio.sleep(60)
+
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.channel(ticks())])
+    async with running(manager):
+        await clock.advance(600)
+    assert greeter.seen == ["default"] * 3
+
+
+async def test_channel_that_fails_stops_the_manager(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # CM-11, CM-21
+    async def broken() -> AsyncIterator[kcr.Key]:
+        await asyncio.sleep(1)
+        raise LookupError("no more keys")
+        yield kcr.Key("", "never")
+
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.channel(broken())])
+    with pytest.raises(LookupError, match="no more keys"):
+        await manager.run()
+
+
+async def test_late_source_does_not_hold_up_what_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-12
+    class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
+        pass
+
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+    async with running(manager):
+        late = Greeter(manager)
+        manager.add_controller("late", late, watches=[kcr.watch(Unknown), kcr.watch(Pod)])
+        await create(cluster, "team")
+        await clock.advance(60)
+        assert "team" in greeter.seen
+        assert late.seen == []
+
+
+async def test_workers_begin_when_all_sources_are_there(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-12
+    manager = manager_on(cluster.client, clock)
+    sizes: list[tuple[int, int]] = []
+
+    class Counter:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            sizes.append((len(manager.store(Namespace)), len(manager.store(Job))))
+            return kcr.Result()
+
+    job = {
+        "metadata": {"name": "pi"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}},
+    }
+    await cluster.client.create_manifest(Job, job, "default")
+    manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace), kcr.watch(Job)])
+    async with running(manager):
+        await clock.advance(1)
+    assert set(sizes) == {(len(manager.store(Namespace)), 1)}
+
+
+async def test_kinds_are_those_that_are_watched(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.owned(Pod, by=Job)])
+    assert manager.kinds == (Namespace, Pod)
+
+
+async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # CL-21, as the key rests instead of the worker
+    class Marker:
+        """Counts in an annotation, twice in a row without waiting for an event."""
+
+        def __init__(self, manager: kcr.Manager) -> None:
+            self.parking = kcr.Parking()
+            self._client = manager.client
+            self._store = manager.store(Namespace)
+            self.conflicts = 0
+
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            old = self._store.get(key)
+            assert old is not None
+            count = int(old.metadata.annotations.get("count", "0"))
+            if count == 5:
+                return kcr.Result()
+            new = replace(old, metadata=replace(old.metadata, annotations={"count": str(count + 1)}))
+            try:
+                written = await self._client.patch(old, new)
+            except kcr.ConflictError:
+                self.conflicts += 1
+                raise
+            self.parking.wrote(key, self._store, written.metadata.resource_version)
+            return kcr.Result(requeue_after=timedelta(0))
+
+    manager = manager_on(cluster.client, clock)
+    marker = Marker(manager)
+    controller = manager.add_controller("marker", marker, parking=marker.parking)
+    async with running(manager):
+        controller.queue.add(kcr.Key("", "default"))
+        await clock.advance(10)
+        namespace = await cluster.client.get(Namespace, "default")
+    assert namespace.metadata.annotations["count"] == "5"
+    assert marker.conflicts == 0
