@@ -1,8 +1,7 @@
 """Sending requests: limits, retries, and what is noticed on the way."""
 
-import asyncio
 import copy
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple, Self
 
@@ -10,15 +9,13 @@ import structlog
 
 from kcr.client import decoding
 from kcr.client.limiter import RateLimit
+from kcr.client.observed import ObservedTransport, OnRequest
 from kcr.client.requests import IDLE_SECONDS, target
 from kcr.client.retry import CALL_SECONDS, with_retries
 from kcr.client.transport import Request, Response, Transport
-from kcr.errors import TransportError
 
 JSON = "application/json"
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
-# Called with the method, the status code (0 when no answer came) and the seconds until the answer began.
-OnRequest = Callable[[str, int, float], None]
 
 _log = structlog.get_logger("kcr.client")
 # Servers that put ever changing words into their warnings must not fill the memory.
@@ -41,11 +38,7 @@ class WriteOptions(NamedTuple):
 
 
 class Calls:
-    """What a client's methods are made of; `Client` has the guide.
-
-    Attributes:
-        on_request: Called for every request that was sent, also for each retry and each watch.
-    """
+    """What a client's methods are made of; `Client` has the guide."""
 
     def __init__(
         self,
@@ -61,10 +54,10 @@ class Calls:
             transport: How requests reach the server.
             limiter: Slows calls down; watches pass. None for no limit.
             field_manager: The name under which the server notes what this client writes.
-            on_request: Hears of every request: method, status code, seconds.
+            on_request: Hears of every request, each retry and each watch: method, status code (0 when no answer
+                came), seconds until the answer began.
         """
-        self.on_request = on_request
-        self._transport = transport
+        self._transport = transport if on_request is None else ObservedTransport(transport, on_request)
         self._limiter = limiter
         self._options = WriteOptions(field_manager)
         # Part of the User-Agent; empty for the program as a whole.
@@ -124,7 +117,8 @@ class Calls:
         request = Request(
             "GET", path, headers, timeout_seconds=None, idle_seconds=idle_seconds, component=self._component
         )
-        async with self._exchange(request) as response:
+        async with self._transport.send(request) as response:
+            await self._check(request, response)
             lines = response.lines()
             try:
                 yield lines
@@ -140,35 +134,19 @@ class Calls:
     async def _send(self, request: Request) -> bytes:
         if self._limiter is not None:
             await self._limiter.wait()
-        async with self._exchange(request) as response:
+        async with self._transport.send(request) as response:
+            await self._check(request, response)
             return await response.read()
 
-    @asynccontextmanager
-    async def _exchange(self, request: Request) -> AsyncIterator[Response]:
-        """Send a request, and give its answer unless it is an error."""
-        began = asyncio.get_running_loop().time()
-        answered = False
-        try:
-            async with self._transport.send(request) as response:
-                answered = True
-                self._notice(request, response.status, began)
-                self._log_warnings(response.headers.get("warning", ""))
-                if response.status >= 300:
-                    body = await response.read()
-                    raise decoding.error_from(response.status, response.headers, body, request.target)
-                yield response
-        except TransportError:
-            if not answered:
-                self._notice(request, 0, began)
-            raise
-
-    def _notice(self, request: Request, code: int, began: float) -> None:
-        if self.on_request is not None:
-            self.on_request(request.method, code, asyncio.get_running_loop().time() - began)
+    async def _check(self, request: Request, response: Response) -> None:
+        """Raise what the server refuses, and log what it warns of."""
+        headers = response.headers
+        if "warning" in headers:
+            self._log_warnings(headers["warning"])
+        if response.status >= 300:
+            raise decoding.error_from(response.status, headers, await response.read(), request.target)
 
     def _log_warnings(self, header: str) -> None:
-        if not header:
-            return
         for text in decoding.warnings_in(header):
             if text not in self._warned:
                 if len(self._warned) >= _WARNINGS_KEPT:

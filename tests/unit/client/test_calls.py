@@ -7,7 +7,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Resource
 from kcr.client import Client, RateLimit
 from kcr.client.decoding import warnings_in
-from kcr.errors import ForbiddenError, NotFoundError, TransportError
+from kcr.errors import ForbiddenError, NotFoundError
 from tests.unit.client.scripted import Say, Script, failure
 
 pytestmark = pytest.mark.virtual
@@ -55,23 +55,6 @@ async def test_warning_of_a_watch_is_logged_too() -> None:
 )
 def test_warning_header_is_taken_apart(header: str, texts: list[str]) -> None:
     assert warnings_in(header) == texts
-
-
-async def test_every_request_that_was_sent_is_heard_of() -> None:
-    # CM-59: retries and watches count; a request without an answer has code 0.
-    heard: list[tuple[str, int, float]] = []
-    busy = failure(429)
-    busy.headers = {"retry-after": "1"}
-    script = Script(busy, Say(POD), Say(), TransportError("cut"), failure(403))
-    client = Client(script, on_request=lambda verb, code, seconds: heard.append((verb, code, seconds)))
-    await client.create(Pod())
-    async with client.watch(Pod, resource_version="1", timeout_seconds=300):
-        await asyncio.sleep(60)
-    with pytest.raises(TransportError):
-        await client.create(Pod())
-    with pytest.raises(ForbiddenError):
-        await client.with_options(dry_run=True).create(Pod())
-    assert heard == [("POST", 429, 0), ("POST", 200, 0), ("GET", 200, 0), ("POST", 0, 0), ("POST", 403, 0)]
 
 
 async def test_field_manager_is_told_as_the_component_that_asks() -> None:
