@@ -50,6 +50,8 @@ The path of a change: the server's watch feeds a *store*, the store's handlers p
 pairs of hands, one that changed five times comes once, and one that failed comes back later and later.
 
 - Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`.
+- A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
+  other fields as bytes, decoded when read.
 - `Client` always talks to the server; cached reads are `Manager.store`.
 - `Manager` owns what runs: informers first, then controllers, and all of it backwards at the end.
 - Failures are one tree, `KcrError`: `ApiError` when the server said no, `TransportError` when nobody knows
