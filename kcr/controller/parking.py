@@ -1,6 +1,7 @@
 """Keys that rest until the stores show what was written for them: nobody decides on a past of his own making."""
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from typing import Any
 
@@ -44,42 +45,52 @@ class Parking:
         versions[store] = max(versions.get(store, 0), version_of(version))
 
     def forget(self, key: Key) -> None:
-        """Wait for nothing: the key's object is gone."""
-        self._debts.pop(key, None)
+        """Wait for nothing: the stores show everything, or the key's object is gone."""
+        debt = self._debts.pop(key, None)
+        if debt is not None and debt.timer is not None:
+            debt.timer.cancel()
 
-    def rest(self, key: Key, wake: Callable[[], None]) -> float | None:
-        """Return how many seconds a key must rest at most, or None when the stores show all that was written.
+    def rests(self, key: Key, wake: Callable[[], None]) -> bool:
+        """Return whether a key that a worker is about to reconcile has to rest.
 
         Args:
-            key: The key that a worker is about to reconcile.
-            wake: Called when a store catches up, perhaps more than once.
+            key: The key.
+            wake: Brings the key back; called when a store catches up or patience ends, perhaps more than once.
 
         Raises:
             StaleStoreError: It has rested for long enough.
         """
         debt = self._debts.get(key)
         if debt is None:
-            return None
+            return False
         behind = [(store, version) for store, version in debt.versions.items() if store.resource_version < version]
         if not behind:
-            del self._debts[key]
-            return None
-        now = asyncio.get_running_loop().time()
-        if debt.until is None:
-            debt.until = now + PATIENCE_SECONDS
+            self.forget(key)
+            return False
+        if debt.overdue:
+            raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
+        if debt.timer is None:
+            # An empty context: the timer outlives the turn that sets it, and must not log in its name.
+            debt.timer = asyncio.get_running_loop().call_later(
+                PATIENCE_SECONDS, _lose_patience, debt, wake, context=contextvars.Context()
+            )
             for store, version in behind:
                 store.call_when_at(version, wake)
-        if now >= debt.until:
-            raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
-        return debt.until - now
+        return True
 
 
 class _Debt:
     """What the stores have yet to show for one key."""
 
-    __slots__ = ("until", "versions")
+    __slots__ = ("overdue", "timer", "versions")
 
     def __init__(self) -> None:
         self.versions: dict[Store[Any], int] = {}
-        # Until when the key rests in patience, on the loop's time; None while it does not.
-        self.until: float | None = None
+        # Runs while the key rests in patience. It is not the queue's: a later turn the key has there stays its own.
+        self.timer: asyncio.TimerHandle | None = None
+        self.overdue = False
+
+
+def _lose_patience(debt: _Debt, wake: Callable[[], None]) -> None:
+    debt.overdue = True
+    wake()

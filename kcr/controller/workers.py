@@ -91,19 +91,10 @@ class Worker:
         if self._parking is None:
             return False
         try:
-            seconds = self._parking.rest(key, partial(self._wake, key))
+            return self._parking.rests(key, partial(self._queue.add, key))
         except StaleStoreError as error:
             self._failed(key, error)
             return True
-        if seconds is None:
-            return False
-        self._queue.add_after(key, max(seconds, _LEAST_SECONDS))
-        return True
-
-    def _wake(self, key: Key) -> None:
-        # What was to come later comes now: a second turn would find nothing to do.
-        self._queue.cancel_after(key)
-        self._queue.add(key)
 
     async def _reconcile(self, key: Key) -> Outcome:
         deadline = asyncio.timeout(self._seconds)

@@ -16,6 +16,7 @@ from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
 from kcr.testing import CrashingTransport, VirtualClock
+from tests.harness import LateWatches
 
 pytestmark = pytest.mark.virtual
 
@@ -355,7 +356,7 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
             self.parking.wrote(key, self._store, written.metadata.resource_version)
             return kcr.Result(requeue_after=timedelta(0))
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(Client(LateWatches(cluster.transport, random.Random(0), {"namespaces": 0.3})), clock)
     marker = Marker(manager)
     controller = manager.add_controller("marker", marker, parking=marker.parking)
     async with running(manager):

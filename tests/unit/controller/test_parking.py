@@ -114,15 +114,16 @@ async def test_other_keys_are_not_held_back(clock: VirtualClock) -> None:
     assert len(writer.runs) == 2
 
 
-async def test_turn_asked_for_sooner_ends_in_the_rest_as_well(clock: VirtualClock) -> None:
+@pytest.mark.parametrize("seconds", [pytest.param(0.2, id="while-it-rests"), pytest.param(30, id="long-after")])
+async def test_turn_asked_for_stays_what_it_is(clock: VirtualClock, seconds: float) -> None:  # WQ-14
     pods = Store[Pod]()
-    writer = Writer(pods, Result(timedelta(seconds=0.2)))
-    async with running(writer):
+    writer = Writer(pods, Result(timedelta(seconds=seconds)))
+    async with running(writer) as controller:
+        controller.queue.add(KEY)
         await clock.advance(0.3)
-        assert writer.runs == [0]
         pods.advance("10")
         await clock.advance(60)
-    assert writer.runs == [0, pytest.approx(0.4)]
+    assert writer.runs == [0, pytest.approx(0.4), *([seconds] if seconds > 1 else [])]
 
 
 async def test_highest_of_several_versions_counts() -> None:
@@ -130,12 +131,12 @@ async def test_highest_of_several_versions_counts() -> None:
     for version in ("10", "30", "20", "abc"):
         parking.wrote(KEY, pods, version)
     pods.advance("29")
-    assert parking.rest(KEY, lambda: None) is not None
+    assert parking.rests(KEY, lambda: None)
     pods.advance("30")
-    assert parking.rest(KEY, lambda: None) is None
+    assert not parking.rests(KEY, lambda: None)
 
 
 async def test_version_that_is_no_number_is_not_waited_for() -> None:
     parking = Parking()
     parking.wrote(KEY, Store[Pod](), "abc")
-    assert parking.rest(KEY, lambda: None) is None
+    assert not parking.rests(KEY, lambda: None)
