@@ -16,7 +16,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Client
-from kcr.dependents import slow_start
+from kcr.dependents import Announcer, slow_start
 from kcr.errors import (
     AlreadyExistsError,
     ApiError,
@@ -35,8 +35,6 @@ PAUSES = (0.0, 0.1, 0.5)
 # As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
-EVENTS_PER_ROUND = 3
-SUMMARY_BYTES = 1024
 
 T = TypeVar("T")
 
@@ -54,7 +52,7 @@ class Actions:
         self, client: Client, recorder: EventRecorder, random: Random, expectations: Expectations[Identity]
     ) -> None:
         self._client = client
-        self._recorder = recorder
+        self._announcer = Announcer(recorder, "pod")
         self._random = random
         self._expectations = expectations
 
@@ -70,9 +68,9 @@ class Actions:
         doubtful = tuple(error.pod for error in errors if isinstance(error, InDoubtError))
         there = len(attempts.done) + len(doubtful)
         self._expectations.creation_observed(identity(job), count - there)
-        self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name for made in attempts.done])
+        self._announcer.created(job, [made.metadata.name for made in attempts.done])
         refused = [error for error in errors if isinstance(error, ApiError)]
-        error = self._failures(job, "FailedCreate", "Error creating", refused)
+        error = self._announcer.not_created(job, refused)
         return Outcome(
             created=there,
             doubtful=doubtful,
@@ -91,7 +89,7 @@ class Actions:
         except ApiError:
             self._expectations.creation_observed(identity(job))
             return Outcome()
-        self._announce(job, "SuccessfulCreate", "Created", [made.metadata.name])
+        self._announcer.created(job, [made.metadata.name])
         return Outcome(created=1, versions=_versions((made,)))
 
     async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
@@ -197,22 +195,9 @@ class Actions:
         """What is gone already counts as deleted, but nobody announces it twice."""
         pairs = list(zip(pods, errors, strict=True))
         gone = [pod for pod, error in pairs if error is None or isinstance(error, NotFoundError)]
-        self._announce(job, "SuccessfulDelete", "Deleted", [pod.metadata.name for pod, error in pairs if error is None])
+        self._announcer.deleted(job, [pod.metadata.name for pod, error in pairs if error is None])
         failed = [error for _, error in pairs if error is not None and not isinstance(error, NotFoundError)]
-        return Outcome(deleted=tuple(gone), error=self._failures(job, "FailedDelete", "Error deleting", failed))
-
-    def _announce(self, job: Job, reason: str, verb: str, names: Sequence[str]) -> None:
-        for name in names[:EVENTS_PER_ROUND]:
-            self._recorder.event(job, "Normal", reason, f"{verb} pod: {name}")
-        if len(names) > EVENTS_PER_ROUND:
-            self._recorder.event(job, "Normal", reason, summary(verb, names[EVENTS_PER_ROUND:]))
-
-    def _failures(self, job: Job, reason: str, words: str, errors: Iterable[KcrError]) -> KcrError | None:
-        """Write one event per failure and return the first; a namespace that goes away is none."""
-        told = [error for error in errors if not _is_namespace_ending(error)]
-        for error in told:
-            self._recorder.event(job, "Warning", reason, f"{words}: {error}")
-        return told[0] if told else None
+        return Outcome(deleted=tuple(gone), error=self._announcer.not_deleted(job, failed))
 
 
 class InDoubtError(TransportError):
@@ -221,27 +206,6 @@ class InDoubtError(TransportError):
     def __init__(self, pod: PodToCreate, cause: str) -> None:
         super().__init__(f"pod {pod.key}: no answer to its creation: {cause}")
         self.pod = pod
-
-
-def summary(verb: str, names: Sequence[str]) -> str:
-    """Return one message about many pods: as many names as fit in 1,024 bytes, and the number of the others.
-
-    Args:
-        verb: `Created` or `Deleted`.
-        names: At least one.
-    """
-    head = f"{verb} {len(names)} more pod{'s' if len(names) > 1 else ''}: "
-    if len(head) + len(", ".join(names)) <= SUMMARY_BYTES:
-        return head + ", ".join(names)
-    room, shown = SUMMARY_BYTES - len(head) - len(f" and {len(names)} others") - len("…") * 3, 0
-    while room > len(names[shown]) + 2:
-        room -= len(names[shown]) + 2
-        shown += 1
-    return f"{head}{', '.join(names[:shown])}… and {len(names) - shown} others"
-
-
-def _is_namespace_ending(error: Exception) -> bool:
-    return isinstance(error, ApiError) and error.has_cause("NamespaceTerminating")
 
 
 def _versions(pods: Iterable[Pod]) -> tuple[str, ...]:
