@@ -1,6 +1,6 @@
 """Writes made and not yet seen: pods once created must not be created again before the store shows them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -32,10 +32,17 @@ class Expectations(Generic[K]):
     reports it as observed when it failed or was never sent; when nobody knows whether it happened, it stays.
     Keys carry the uid, so that an object of the same name inherits nothing.
 
+    While they are not met, do everything but create and delete. Nothing else needs to bring the key back: the
+    events that are waited for do, and `time_left` says when it has to come back without them.
+
+    Attributes:
+        expired: How often nobody saw in time what was expected.
+
     Source: kubernetes/pkg/controller/controller_utils.go, ControllerExpectations; there without uid.
     """
 
     def __init__(self, clock: Clock, ttl: timedelta = TTL) -> None:
+        self.expired = 0
         self._clock = clock
         self._ttl = ttl
         self._records: dict[K, _Record] = {}
@@ -47,6 +54,14 @@ class Expectations(Generic[K]):
     def expect_deletions(self, key: K, count: int) -> None:
         """Expect so many deletions, and nothing of what was expected before."""
         self._records[key] = _Record(0, count, self._clock.now())
+
+    def expect_more(self, key: K, *, creations: int = 0, deletions: int = 0) -> None:
+        """Expect so many in addition to what is expected; the time to live is that of the first."""
+        record = self._records.get(key)
+        if record is None or _is_empty(record):
+            record = self._records[key] = _Record(0, 0, self._clock.now())
+        record.creations += creations
+        record.deletions += deletions
 
     def creation_observed(self, key: K, count: int = 1) -> None:
         """Note creations that were seen, or that will not happen. More than expected does no harm."""
@@ -70,7 +85,9 @@ class Expectations(Generic[K]):
             return True
         if self._clock.now() - record.since < self._ttl:
             return False
+        self.expired += 1
         _log.warning("expectations expired", key=key, creations=record.creations, deletions=record.deletions)
+        self.forget(key)
         return True
 
     def time_left(self, key: K) -> timedelta | None:
@@ -79,6 +96,67 @@ class Expectations(Generic[K]):
         if record is None or _is_empty(record):
             return None
         return max(record.since + self._ttl - self._clock.now(), timedelta(0))
+
+    def forget(self, key: K) -> None:
+        """Drop what is expected for a key, because its object is gone."""
+        self._records.pop(key, None)
+
+
+class UidExpectations(Generic[K]):
+    """Keeps, for each key, the uids of objects whose end, or whose loss of a finalizer, is yet to be seen.
+
+    Tells one object's deletion from another's, and so counts it once, though a finalizer may show it twice: as
+    an update with a deletionTimestamp first. Otherwise as `Expectations`.
+
+    Attributes:
+        expired: How many objects nobody saw go in time.
+
+    Source: kubernetes/pkg/controller/controller_utils.go, UIDTrackingControllerExpectations, which has names for
+    uids; and pkg/controller/job/tracking_utils.go, uidTrackingExpectations.
+    """
+
+    def __init__(self, clock: Clock, ttl: timedelta = TTL) -> None:
+        self.expired = 0
+        self._clock = clock
+        self._ttl = ttl
+        # Since when each object is expected to go. A key without any is not there.
+        self._records: dict[K, dict[str, datetime]] = {}
+
+    def expect(self, key: K, uids: Iterable[str]) -> None:
+        """Expect these objects to go, beside those that are expected to already."""
+        record = self._records.setdefault(key, {})
+        now = self._clock.now()
+        for uid in uids:
+            record.setdefault(uid, now)
+        if not record:
+            self.forget(key)
+
+    def observed(self, key: K, uid: str) -> bool:
+        """Note that an object was seen to go, or will not; return whether it was expected to."""
+        record = self._records.get(key, {})
+        was_expected = record.pop(uid, None) is not None
+        if not record:
+            self.forget(key)
+        return was_expected
+
+    def waiting(self, key: K) -> frozenset[str]:
+        """Return the objects yet to be seen going: stores that show them are behind. What is too old is left out."""
+        record = self._records.get(key, {})
+        limit = self._clock.now() - self._ttl
+        for uid in [uid for uid, since in record.items() if since <= limit]:
+            self.expired += 1
+            _log.warning("expectation expired", key=key, uid=uid)
+            self.observed(key, uid)
+        return frozenset(record)
+
+    def expectations_met(self, key: K) -> bool:
+        """Return whether all objects were seen going."""
+        return not self.waiting(key)
+
+    def time_left(self, key: K) -> timedelta | None:
+        """Return when the last of the objects will be too old, never negative; None when none is expected to go."""
+        record = self._records.get(key)
+        return max(max(record.values()) + self._ttl - self._clock.now(), timedelta(0)) if record else None
 
     def forget(self, key: K) -> None:
         """Drop what is expected for a key, because its object is gone."""

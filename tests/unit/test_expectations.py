@@ -3,15 +3,17 @@ from datetime import timedelta
 
 import pytest
 
-from kcr.expectations import Expectations
+from kcr.expectations import Expectations, UidExpectations
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.virtual
 
 A, NAMESAKE = ("default", "pi", "1"), ("default", "pi", "2")
 Expected = Expectations[tuple[str, str, str]]
+Vanishing = UidExpectations[tuple[str, str, str]]
 
 
+# EX-1, EX-4
 async def test_nothing_expected_is_met(clock: VirtualClock) -> None:
     expected = Expected(clock)
     assert expected.expectations_met(A)
@@ -20,6 +22,7 @@ async def test_nothing_expected_is_met(clock: VirtualClock) -> None:
     assert expected.expectations_met(A)
 
 
+# EX-3, EX-5
 @pytest.mark.parametrize(
     ("expect", "observe"),
     [
@@ -45,6 +48,7 @@ async def test_deletions_do_not_stand_for_creations(clock: VirtualClock) -> None
     assert not expected.expectations_met(A)
 
 
+# EX-2
 async def test_new_expectations_replace_the_old(clock: VirtualClock) -> None:
     expected = Expected(clock)
     expected.expect_creations(A, 5)
@@ -53,6 +57,7 @@ async def test_new_expectations_replace_the_old(clock: VirtualClock) -> None:
     assert expected.expectations_met(A)
 
 
+# EX-2
 async def test_observations_may_outnumber_expectations(clock: VirtualClock) -> None:
     expected = Expected(clock)
     expected.expect_creations(A, 1)
@@ -62,12 +67,14 @@ async def test_observations_may_outnumber_expectations(clock: VirtualClock) -> N
     assert not expected.expectations_met(A)
 
 
+# EX-11
 async def test_namesake_with_another_uid_inherits_nothing(clock: VirtualClock) -> None:
     expected = Expected(clock)
     expected.expect_creations(A, 1)
     assert expected.expectations_met(NAMESAKE)
 
 
+# EX-4, EX-6
 async def test_expectations_expire_after_five_minutes(clock: VirtualClock) -> None:
     expected = Expected(clock)
     expected.expect_creations(A, 1)
@@ -75,12 +82,79 @@ async def test_expectations_expire_after_five_minutes(clock: VirtualClock) -> No
     assert not expected.expectations_met(A)
     assert expected.time_left(A) == timedelta(seconds=1)
     await clock.advance(1)
-    assert expected.expectations_met(A)
     assert expected.time_left(A) == timedelta(0)
+    assert expected.expectations_met(A)
+    assert expected.expired == 1
+    assert expected.time_left(A) is None
 
 
+# EX-7
 async def test_forgotten_key_is_met(clock: VirtualClock) -> None:
     expected = Expected(clock)
     expected.expect_creations(A, 1)
     expected.forget(A)
     assert expected.expectations_met(A)
+
+
+# EX-2
+async def test_more_may_be_expected_beside_what_is(clock: VirtualClock) -> None:
+    expected = Expected(clock)
+    expected.expect_creations(A, 1)
+    await clock.advance(100)
+    expected.expect_more(A, creations=1, deletions=1)
+    assert expected.time_left(A) == timedelta(seconds=200)
+    expected.creation_observed(A, 2)
+    assert not expected.expectations_met(A)
+    expected.deletion_observed(A)
+    assert expected.expectations_met(A)
+    expected.expect_more(A, deletions=1)
+    assert expected.time_left(A) == timedelta(minutes=5)
+
+
+# EX-8
+async def test_each_object_is_seen_going_once(clock: VirtualClock) -> None:
+    expected = Vanishing(clock)
+    expected.expect(A, ["p", "q"])
+    assert expected.observed(A, "p")
+    assert not expected.observed(A, "p")
+    assert not expected.observed(A, "stranger")
+    assert expected.waiting(A) == {"q"}
+    assert not expected.expectations_met(A)
+    assert expected.observed(A, "q")
+    assert expected.expectations_met(A)
+
+
+# EX-9
+async def test_deletion_that_shows_twice_counts_once(clock: VirtualClock) -> None:
+    expected = Vanishing(clock)
+    expected.expect(A, ["p", "q"])
+    for event in ("update with a deletionTimestamp", "delete"):
+        expected.observed(A, "p")
+        assert expected.waiting(A) == {"q"}, event
+
+
+# EX-10
+async def test_objects_expected_to_go_add_up(clock: VirtualClock) -> None:
+    expected = Vanishing(clock)
+    expected.expect(A, ["p"])
+    await clock.advance(200)
+    expected.expect(A, ["p", "q"])
+    assert expected.waiting(A) == {"p", "q"}
+    assert expected.time_left(A) == timedelta(minutes=5)
+    await clock.advance(100)
+    assert expected.waiting(A) == {"q"}
+    assert expected.expired == 1
+    await clock.advance(200)
+    assert expected.time_left(A) == timedelta(0)
+    assert expected.expectations_met(A)
+
+
+# EX-7, EX-11
+async def test_forgotten_or_unknown_key_waits_for_no_object(clock: VirtualClock) -> None:
+    expected = Vanishing(clock)
+    expected.expect(A, ["p"])
+    assert expected.expectations_met(NAMESAKE)
+    expected.forget(A)
+    assert expected.expectations_met(A)
+    expected.expect(A, [])
+    assert expected.time_left(A) is None
