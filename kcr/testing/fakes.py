@@ -27,13 +27,12 @@ from kcr.embedded import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.manager import Manager
 from kcr.testing.recorder import FakeRecorder
+from kcr.testing.source import FakeSource
 
 R = TypeVar("R", bound=Resource)
 
 # Versions as a server's that has been in use for a while.
 FIRST_VERSION = 1000
-# A fake informer asks nobody.
-_NOBODY = cast("Client", None)
 
 
 class FakeInformer(Informer[R], Generic[R]):
@@ -45,7 +44,8 @@ class FakeInformer(Informer[R], Generic[R]):
 
     def __init__(self, kind: type[R], *objects: R) -> None:
         """Make an informer that knows some objects."""
-        super().__init__(_NOBODY, kind, random=random.Random(0))
+        # Nobody asks the source, for `run` does not.
+        super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
         self._newest = FIRST_VERSION
         self._uids: dict[Key, str] = {}
         self.replace([self._stamped(obj) for obj in objects], {}, str(FIRST_VERSION))
