@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -18,7 +18,7 @@ from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
 from kcr.errors import ApiError, TransportError
 from kcr.testing import CrashingTransport, VirtualClock, VirtualLoop, eventually
-from tests.harness import conditions, create, finished, job_controller, manifest, pods_of, read
+from tests.harness import LateWatches, conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.storm import Chronicle, Storm, chronicle, refusal
 
 KEY = Key("default", "pi")
@@ -257,6 +257,32 @@ async def test_crash_with_full_lists_leaves_nothing_listed(cluster: EmbeddedClus
     async with job_controller(cluster, clock, max_uncounted_pods=1):
         job = await finished(cluster.client, seconds=60)
     assert job.status.succeeded == 2
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("late", [{}, {"jobs": 3.0}, {"pods": 3.0}, {"jobs": 2.0, "pods": 2.0}], ids=str)
+async def test_namesake_inherits_nothing(
+    cluster: EmbeddedCluster, clock: VirtualClock, late: Mapping[str, float]
+) -> None:
+    # Rows 151 to 154: three Jobs of one name, each deleted while its pods fail, go, or have not been seen.
+    transport = LateWatches(cluster.transport, Random(5), late)
+    fails = {"sim.kcr.dev/exit-code": "1", "sim.kcr.dev/run-for": "1s"}
+    async with job_controller(cluster, clock, transport=transport):
+        for pause in (0.0, 1.5, 4.0):
+            await create(cluster.client, manifest(parallelism=5, backoffLimit=20, annotations=fails))
+            await clock.advance(pause)
+            await cluster.client.delete(Job, KEY, propagation="Background")
+        last = await create(
+            cluster.client,
+            manifest(parallelism=5, podReplacementPolicy="Failed", annotations={"sim.kcr.dev/run-for": "forever"}),
+        )
+        await clock.advance(9)
+        job = await read(cluster.client)
+        assert (job.status.active, job.status.failed, job.status.succeeded) == (5, 0, 0)
+        mine = [
+            pod for pod in await pods_of(cluster.client) if pod.metadata.owner_references[0].uid == last.metadata.uid
+        ]
+        assert len(mine) == 5
 
 
 @asynccontextmanager
