@@ -19,6 +19,7 @@ from controllers.job.reconciler import JobReconciler, Services
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
+from kcr.controller import Parking
 from kcr.expectations import Expectations
 from kcr.informer import Handler, Store
 from kcr.manager import Manager
@@ -61,13 +62,20 @@ def setup(manager: Manager, options: Options) -> None:
     jobs, pods = manager.store(Job), manager.store(Pod)
     pods.add_index(indexes.UNSETTLED, indexes.unsettled)
     expectations: Expectations[Identity] = Expectations(manager.clock)
-    memory = Memory(options.sync_job_batch_period, expectations.forget)
+    parking = Parking()
+
+    def forgotten(gone: Identity) -> None:
+        expectations.forget(gone)
+        parking.forget(gone.key)
+
+    memory = Memory(options.sync_job_batch_period, forgotten)
     recorder = manager.recorder(COMPONENT)
     services = Services(
         client=manager.client,
         jobs=jobs,
         pods=pods,
         memory=memory,
+        parking=parking,
         expectations=expectations,
         actions=Actions(manager.client, recorder, manager.random, expectations),
         recorder=recorder,
@@ -84,6 +92,7 @@ def setup(manager: Manager, options: Options) -> None:
     controller = manager.add_controller(
         "job",
         JobReconciler(services),
+        parking=parking,
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
     )

@@ -54,26 +54,15 @@ class Remembered:
         self.untracked: set[str] = set()
         # Creations sent without an answer: the pod may exist. Each still counts as expected.
         self.doubtful: list[PodToCreate] = []
-        # The highest versions this process wrote. Below them the store does not show our own work.
-        self.job_version = 0
-        self.pod_version = 0
         # Versions we wrote and have not seen come back; their events tell us nothing new.
         self.echoes: set[str] = set()
-        # Until when this Job waits for the store in patience, on the loop's clock; None while it does not.
-        self.parked_until: float | None = None
         # Whether a reconcile was held back by open expectations.
         self.held_back = False
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
 
-    def wrote_job(self, version: str) -> None:
-        """Note that the Job was written."""
-        self.job_version = max(self.job_version, _number(version))
-        self.echoes.add(version)
-
     def absorb(self, outcome: Outcome) -> None:
         """Note what was written to the Job's pods."""
-        self.pod_version = max((self.pod_version, *map(_number, outcome.versions)))
         self.echoes.update(outcome.versions)
         self.doubtful.extend(outcome.doubtful)
 
@@ -112,8 +101,3 @@ class Memory:
         mine = self._jobs.pop(key, None)
         if mine is not None:
             self._forgotten(Identity(key, mine.uid))
-
-
-def _number(version: str) -> int:
-    # A version that is no number cannot be compared; 0 makes the check pass, as upstream does.
-    return int(version) if version.isdecimal() else 0

@@ -32,18 +32,10 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.controller import Result
-from kcr.errors import KcrError
+from kcr.controller import Parking, Result
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 from kcr.informer import Store
-
-# How long a Job waits for the store to show what this process wrote, before that becomes an error.
-PATIENCE_SECONDS = 0.5
-
-
-class StaleStoreError(KcrError):
-    """The store still lags behind our own writes; the reconcile is tried again, later each time."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +46,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         jobs: The store of Jobs.
         pods: The store of pods, with the index `UNSETTLED`.
         memory: What is remembered of each Job.
+        parking: Holds Jobs back until the stores show what was written for them.
         expectations: Creations and deletions not yet seen.
         actions: The writes to pods.
         recorder: Events about Jobs.
@@ -67,6 +60,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Store[Job]
     pods: Store[Pod]
     memory: Memory
+    parking: Parking
     expectations: Expectations[Identity]
     actions: Actions
     recorder: EventRecorder
@@ -93,10 +87,10 @@ class JobReconciler:
         mine = self._use.memory.of(job)
         if mine.finished or (reason := _unsupported(job)):
             return self._leave_alone(job, mine, reason if not mine.finished else "")
-        if (parked := self._catch_up(job, mine)) is not None:
-            return parked
+        # The stores show all that we wrote, or this Job would be parked.
+        mine.echoes.clear()
         if mine.doubtful:
-            mine.absorb(await self._use.actions.resolve(job, mine.doubtful[0]))
+            self._absorb(job, mine, await self._use.actions.resolve(job, mine.doubtful[0]))
             mine.doubtful.pop(0)
             # That took time: what was read before it is no longer the present.
             return Result(requeue_after=timedelta())
@@ -108,14 +102,14 @@ class JobReconciler:
         # Before the first write: one that fails must not cost the Job its deadline.
         self._wake_after(job, plan.requeue_after)
         outcome = await self._act(job, plan.work)
-        mine.absorb(outcome)
+        self._absorb(job, mine, outcome)
         # What is expected may come and go unseen; then only time can tell.
         self._wake_after(job, self._use.expectations.time_left(identity(job)))
         ledger = settle(seen, plan, outcome)
         recorded = await self._record(job, ledger.status, mine)
         mine.backoff = plan.backoff
         self._announce(recorded, ledger)
-        released = await self._untrack(ledger.untrack, mine)
+        released = await self._untrack(job, ledger.untrack, mine)
         final = close(ledger, recorded, released.untracked, self._use.clock.now())
         closed = await self._record(recorded, final, mine)
         self._spend(mine, wrote=closed is not job or bool(ledger.untrack) or not isinstance(plan.work, Hold))
@@ -159,43 +153,33 @@ class JobReconciler:
             case Hold():
                 return Outcome()
 
-    async def _untrack(self, pods: tuple[Pod, ...], mine: Remembered) -> Outcome:
+    async def _untrack(self, job: Job, pods: tuple[Pod, ...], mine: Remembered) -> Outcome:
         """Let pods go that are on record. From now on their finalizer does not count, whatever the store shows."""
         asked = {pod.metadata.uid for pod in pods}
         mine.untracked |= asked
         outcome = await self._use.actions.untrack(pods)
         mine.untracked -= asked - outcome.untracked
-        mine.absorb(outcome)
+        self._absorb(job, mine, outcome)
         return outcome
 
     async def _record(self, job: Job, status: JobStatus, mine: Remembered) -> Job:
-        """Write the status if it differs; the Job that comes back carries the version to go on with."""
+        """Write the status if it differs; the Job that comes back carries the version to go on with.
+
+        Nobody waits for one whose reply was lost: what it counted is still listed in the version before it, and
+        counted from there.
+        """
         written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
         if written is not job:
-            mine.wrote_job(written.metadata.resource_version)
+            version = written.metadata.resource_version
+            mine.echoes.add(version)
+            self._use.parking.wrote(job.key, self._use.jobs, version)
         return written
 
-    def _catch_up(self, job: Job, mine: Remembered) -> Result | None:
-        """Return what to do while the store lags behind our own writes, or None when it does not.
-
-        No worker waits: the key comes back when the store has got there. A status write whose reply was lost
-        needs no such care: what it counted is still listed in the version before it, and counted from there.
-        """
-        versions = ((self._use.jobs, mine.job_version), (self._use.pods, mine.pod_version))
-        behind = [(store, version) for store, version in versions if store.resource_version < version]
-        if not behind:
-            mine.parked_until = None
-            mine.echoes.clear()
-            return None
-        if mine.parked_until is None:
-            mine.parked_until = self._now() + PATIENCE_SECONDS
-            for store, version in behind:
-                store.call_when_at(version, lambda: self._use.wake(job.key, 0.0))
-        left = mine.parked_until - self._now()
-        if left <= 0:
-            raise StaleStoreError(f"job {job.key}: the store does not show our own write yet; its watch is late")
-        # Not less than a millisecond: a rest too small to move a clock would come round for ever.
-        return Result(requeue_after=timedelta(seconds=max(left, 0.001)))
+    def _absorb(self, job: Job, mine: Remembered, outcome: Outcome) -> None:
+        """Note what was written to the Job's pods."""
+        mine.absorb(outcome)
+        for version in outcome.versions:
+            self._use.parking.wrote(job.key, self._use.pods, version)
 
     def _announce(self, job: Job, ledger: Ledger) -> None:
         for reason, message in ledger.announcements:
@@ -204,6 +188,7 @@ class JobReconciler:
     def _finish(self, job: Job, mine: Remembered) -> None:
         """Tell how it ended, once the terminal condition is written."""
         mine.finished = True
+        self._use.parking.forget(job.key)
         failed = find(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
             self._use.recorder.event(job, "Warning", failed.reason, failed.message)

@@ -56,4 +56,3 @@ def test_own_write_is_an_echo_exactly_once() -> None:
     assert mine.is_echo("17")
     assert not mine.is_echo("17")
     assert not mine.is_echo("18")
-    assert mine.pod_version == 17
