@@ -6,6 +6,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from kcr.api.meta import Resource
+from kcr.api.unstructured import Unstructured
 from kcr.client import Client
 from kcr.errors import NotFoundError
 
@@ -72,6 +73,10 @@ def _mutated(obj: R, mutate: Callable[[R], R]) -> R:
 
 
 def _with_status_of(obj: R, other: R) -> R:
+    if isinstance(obj, Unstructured) and isinstance(other, Unstructured):
+        rest = {name: raw for name, raw in obj.fields.items() if name != "status"}
+        said = {name: raw for name, raw in other.fields.items() if name == "status"}
+        return replace(obj, fields=rest | said)
     if not hasattr(obj, "status"):
         return obj
     return replace(obj, status=other.status)  # type: ignore[attr-defined]  # both are of one type

@@ -1,9 +1,11 @@
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap, Pod
+from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client
 from kcr.dependents import create_or_patch
 from kcr.embedded import EmbeddedCluster
@@ -80,3 +82,23 @@ async def test_creation_in_between_is_told(cluster: EmbeddedCluster) -> None:  #
     faults.on("get").fail(NotFoundError)
     with pytest.raises(AlreadyExistsError):
         await ensure(Client(faults), a="2")
+
+
+async def test_unstructured_objects_are_ensured_as_well(cluster: EmbeddedCluster) -> None:  # EX-39
+    kind = unstructured("v1", "Pod", plural="pods")
+    await cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    seed = kind.of({"metadata": {"name": "p", "namespace": "default"}})
+
+    async def ensure_pod(phase: str, **labels: str) -> str:
+        def mutate(found: Unstructured) -> Unstructured:
+            metadata = replace(found.metadata, labels={**found.metadata.labels, **labels})
+            status = msgspec.json.decode(found.fields["status"]) | {"phase": phase}
+            fields = {**found.fields, "status": msgspec.json.encode(status)}
+            return replace(found, metadata=metadata, fields=fields)
+
+        return (await create_or_patch(cluster.client, seed, mutate)).deed
+
+    assert await ensure_pod("Running") == "updatedStatusOnly"
+    assert await ensure_pod("Running", a="b") == "updated"
+    assert (await cluster.client.get(Pod, "p", "default")).status.phase == "Running"
+    assert await ensure_pod("Running", a="b") == "unchanged"

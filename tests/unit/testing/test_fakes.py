@@ -1,9 +1,12 @@
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
+import kcr
 from kcr.api.core import ConfigMap, Namespace
 from kcr.informer import Handler
-from kcr.testing import FakeInformer, FakeManager, build
+from kcr.testing import FakeInformer, FakeManager, VirtualClock, build
 
 A, B = build.config_map("a", {"x": "1"}), build.config_map("b")
 
@@ -82,3 +85,34 @@ async def test_writes_of_a_fake_manager_reach_a_server() -> None:
     client = FakeManager().client
     await client.create(replace(A, metadata=replace(A.metadata, uid="", resource_version="")))
     assert (await client.get(ConfigMap, "a", "default")).data == {"x": "1"}
+
+
+class Noting:
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        self.keys.append(str(key))
+        return kcr.Result()
+
+
+@pytest.mark.virtual
+async def test_controller_runs_on_fake_informers(clock: VirtualClock) -> None:  # TK-5
+    manager, reconciler = FakeManager(clock=clock), Noting()
+    manager.informer(ConfigMap).add(A)
+    manager.add_controller("noting", reconciler, watches=[kcr.watch(ConfigMap)])
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(manager.run())
+        await manager.wait_ready()
+        manager.informer(ConfigMap).add(B)
+        await clock.settle()
+        assert reconciler.keys == ["default/a", "default/b"]
+        running.cancel()
+
+
+@pytest.mark.virtual
+async def test_reader_of_an_unsynced_fake_is_told() -> None:  # TK-5
+    manager = FakeManager()
+    manager.informer(ConfigMap).synced = False
+    with pytest.raises(kcr.NotSyncedError, match="configmaps"):
+        manager.store(ConfigMap).list()
