@@ -8,6 +8,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, Resource, controller_of, controller_reference
 from kcr.client import Client
+from kcr.dependents.ownership import set_controller
 from kcr.errors import InvalidError, KcrError, NotFoundError
 
 R = TypeVar("R", bound=Resource)
@@ -151,13 +152,13 @@ async def _write(client: Client, obj: R, patch: Patch) -> R:
 
 def adoption(owner: Resource, obj: Resource, finalizer: str = "") -> Patch:
     """Return the patch that makes `owner` the controller of an object: strategic, or JSON for custom kinds."""
-    reference = controller_reference(owner)
     if _knows_strategic(obj):
-        change: dict[str, object] = {"uid": obj.metadata.uid, "ownerReferences": [reference]}
+        # The server merges references by uid.
+        change: dict[str, object] = {"uid": obj.metadata.uid, "ownerReferences": [controller_reference(owner)]}
         return {"metadata": change | ({"finalizers": [finalizer]} if finalizer else {})}
     finalizers = obj.metadata.finalizers
     added = (*finalizers, finalizer) if finalizer and finalizer not in finalizers else finalizers
-    return _json(obj, (*obj.metadata.owner_references, reference), added)
+    return _json(obj, set_controller(obj, owner).metadata.owner_references, added)
 
 
 def release(owner: Resource, obj: Resource, finalizer: str = "") -> Patch:

@@ -32,7 +32,7 @@ def set_controller(obj: R, owner: Resource) -> R:
 
     Raises:
         AlreadyOwnedError: Another controller has it.
-        ValueError: The owner cannot own it: a reference never leads into another namespace.
+        ValueError: The owner is not stored yet, or in another namespace: no reference leads from one to another.
     """
     present = controller_of(obj.metadata)
     wanted = controller_reference(owner)
@@ -45,7 +45,7 @@ def set_owner(obj: R, owner: Resource) -> R:
     """Return the object with `owner` among those it belongs to; it goes when the last of them is gone.
 
     Raises:
-        ValueError: The owner cannot own it: a reference never leads into another namespace.
+        ValueError: The owner is not stored yet, or in another namespace: no reference leads from one to another.
     """
     return _with_reference(obj, owner, _reference(owner))
 
@@ -90,6 +90,10 @@ def _identity(reference: OwnerReference) -> tuple[str, str, str]:
 
 
 def _check_reach(obj: Resource, owner: Resource) -> None:
+    if not owner.metadata.uid:
+        raise ValueError(
+            f"{owner.resource.display} {owner.key} cannot own anything yet: it has no uid, so create it first"
+        )
     place = owner.metadata.namespace
     if place and place != obj.metadata.namespace:
         where = f"namespace {obj.metadata.namespace}" if obj.metadata.namespace else "no namespace"

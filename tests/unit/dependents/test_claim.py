@@ -82,6 +82,12 @@ def test_custom_kinds_are_adopted_and_released_by_json_patches(finalizer: str) -
     assert patched(adopted, release(owner, adopted, finalizer)) == page
 
 
+def test_plain_owner_becomes_controller_in_place() -> None:  # EX-28
+    owner, plain = website(), (reference(controller=None),)
+    page = website("page", "uid-page", resource_version="7", owner_references=plain)
+    assert patched(page, adoption(owner, page)).metadata.owner_references == MINE
+
+
 @pytest.mark.parametrize("change", [{"uid": "another"}, {"resource_version": "8"}], ids=str)
 def test_json_patch_fails_on_an_object_that_has_changed(change: dict[str, str]) -> None:  # EX-28
     page = website("page", "uid-page", resource_version="7")

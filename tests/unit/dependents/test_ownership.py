@@ -71,3 +71,8 @@ def test_removing_an_owner_that_is_none_changes_nothing() -> None:  # EX-29
     owned = config_map()
     assert not has_owner(owned, website())
     assert remove_owner(owned, website()) is owned
+
+
+def test_owner_that_is_not_stored_cannot_own() -> None:  # EX-29, EX-30
+    with pytest.raises(ValueError, match=r"websites\.example\.dev default/shop cannot own anything yet"):
+        set_owner(config_map(), website(uid=""))
