@@ -41,7 +41,7 @@ class Unstructured(Resource):
         for name, own in zip(_TYPE_FIELDS, (cls.resource.api_version, cls.resource.kind), strict=True):
             if manifest.get(name, own) != own:
                 raise ValueError(f"{cls.__name__}: the manifest has {name} {manifest[name]!r}, not {own!r}")
-        return cls.from_fields(msgspec.json.decode(msgspec.json.encode(manifest), type=RawFields))
+        return cls.from_fields(msgspec.json.decode(msgspec.json.encode(manifest, enc_hook=to_wire), type=RawFields))
 
     @classmethod
     def from_fields(cls, found: RawFields) -> Self:

@@ -82,19 +82,6 @@ def read_object(kind: type[R], body: bytes) -> R:
         raise misfit(kind, error) from error
 
 
-def key_of(manifest: Mapping[str, object]) -> Key:
-    """Return the namespace and name that a manifest states.
-
-    Raises:
-        ValueError: It states no name.
-    """
-    metadata = manifest.get("metadata")
-    found = metadata if isinstance(metadata, Mapping) else {}
-    if not found.get("name"):
-        raise ValueError("the manifest has no metadata.name")
-    return Key(str(found.get("namespace") or ""), str(found["name"]))
-
-
 def misfit(kind: type[Resource], error: msgspec.DecodeError) -> ApiError:
     """Return the error that says that an answer does not fit the type it was asked as."""
     return ApiError(200, "", f"{kind.resource.display}: the server's answer does not fit {kind.__name__}: {error}")

@@ -75,8 +75,8 @@ class HttpTransport:
         self._tls = tls.context(config)
         # The pool that new requests use; None before the first. Pools with outdated certificates stay
         # open for what still runs on them.
-        self._session: aiohttp.ClientSession | None = None
-        self._outdated: list[aiohttp.ClientSession] = []
+        self._pool: _Pool | None = None
+        self._outdated: set[_Pool] = set()
 
     async def __aenter__(self) -> Self:
         """Return the transport itself."""
@@ -90,10 +90,10 @@ class HttpTransport:
 
     async def aclose(self) -> None:
         """Close all connections; what still runs on them fails."""
-        sessions = [*self._outdated, *([self._session] if self._session else [])]
-        self._outdated, self._session = [], None
-        for session in sessions:
-            await session.close()
+        pools = [*self._outdated, *([self._pool] if self._pool else [])]
+        self._outdated, self._pool = set(), None
+        for pool in pools:
+            await pool.session.close()
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator["HttpResponse"]:
@@ -105,34 +105,32 @@ class HttpTransport:
         async with AsyncExitStack() as stack:
             if request.timeout_seconds is not None:
                 await stack.enter_async_context(self._calls)
-            answer = await self._send(request)
-            stack.callback(answer.release)
-            yield HttpResponse(answer, request)
+            yield HttpResponse(await self._send(request, stack), request)
 
-    async def _send(self, request: Request) -> aiohttp.ClientResponse:
+    async def _send(self, request: Request, stack: AsyncExitStack) -> aiohttp.ClientResponse:
         credential = await self._config.credentials.current()
-        answer = await self._attempt(request, credential)
+        answer = await self._attempt(request, credential, stack)
         if answer.status != 401 or not self._config.credentials.refuse(credential):
             return answer
         answer.release()
-        return await self._attempt(request, await self._config.credentials.current())
+        return await self._attempt(request, await self._config.credentials.current(), stack)
 
-    async def _attempt(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
+    async def _attempt(self, request: Request, credential: Credential, stack: AsyncExitStack) -> aiohttp.ClientResponse:
         try:
-            session = self._session_for(credential)
+            pool = self._pool_for(credential)
             try:
-                return await self._request(session, request, credential)
+                return await self._request(pool, request, credential, stack)
             except aiohttp.ClientSSLError:
                 # Nothing was sent. Perhaps the authority was replaced: what its file holds now gets one try.
                 self._refresh(credential)
-                if self._session is session:
+                if self._pool is pool:
                     raise
-            return await self._request(self._session_for(credential), request, credential)
+            return await self._request(self._pool_for(credential), request, credential, stack)
         except _FAILURES as error:
             raise _failure(request, error, self._config.server) from error
 
     async def _request(
-        self, session: aiohttp.ClientSession, request: Request, credential: Credential
+        self, pool: "_Pool", request: Request, credential: Credential, stack: AsyncExitStack
     ) -> aiohttp.ClientResponse:
         headers = {**request.headers}
         if credential.authorization:
@@ -142,7 +140,9 @@ class HttpTransport:
         timeout = aiohttp.ClientTimeout(
             total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
         )
-        return await session.request(
+        pool.users += 1
+        stack.push_async_callback(self._leave, pool)
+        answer = await pool.session.request(
             request.method,
             URL(self._config.server + request.target, encoded=True),
             headers=headers,
@@ -152,24 +152,33 @@ class HttpTransport:
             proxy=self._config.proxy or None,
             server_hostname=self._config.server_name or None,
         )
+        stack.callback(answer.release)
+        return answer
 
-    def _session_for(self, credential: Credential) -> aiohttp.ClientSession:
+    async def _leave(self, pool: "_Pool") -> None:
+        pool.users -= 1
+        for unused in [outdated for outdated in self._outdated if not outdated.users]:
+            self._outdated.discard(unused)
+            await unused.session.close()
+
+    def _pool_for(self, credential: Credential) -> "_Pool":
         now = asyncio.get_running_loop().time()
         if now - self._looked_at >= _CERTIFICATE_SECONDS or credential.certificate != self._made_from[1]:
             self._looked_at = now
             self._refresh(credential)
-        if self._session is None:
+        if self._pool is None:
             connector = aiohttp.TCPConnector(
                 limit=0, ssl=self._tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=_socket
             )
-            self._session = aiohttp.ClientSession(
+            session = aiohttp.ClientSession(
                 connector=connector,
                 headers=self._headers,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=True,
             )
-        return self._session
+            self._pool = _Pool(session)
+        return self._pool
 
     def _refresh(self, credential: Credential) -> None:
         made_from = (tls.modified(self._config), credential.certificate)
@@ -182,9 +191,17 @@ class HttpTransport:
             _log.warning("certificates not reloaded", server=self._config.server, error=str(error))
             return
         self._made_from = made_from
-        if self._session is not None:
-            self._outdated.append(self._session)
-            self._session = None
+        if self._pool is not None:
+            self._outdated.add(self._pool)
+            self._pool = None
+
+
+class _Pool:
+    """Connections made with one set of certificates, and how many requests run on them."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.session = session
+        self.users = 0
 
 
 class HttpResponse:

@@ -70,7 +70,7 @@ class Writes(Calls):
 
     async def update_manifest(self, kind: type[R], manifest: Mapping[str, object], *, subresource: str = "") -> R:
         """Replace an object by a plain mapping, which must be whole; see `update`."""
-        return await self._update(kind, decoding.key_of(manifest), _whole(kind, manifest), subresource)
+        return await self._update(kind, _key_of(manifest), _whole(kind, manifest), subresource)
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
         path = kind.resource.path(key.namespace, key.name, subresource)
@@ -101,7 +101,7 @@ class Writes(Calls):
         """Apply a plain mapping, which says no more than it holds; see `apply`."""
         query = self._options.query(field_manager=field_owner, force=force)
         body = _whole(kind, manifest)
-        return await self._patch(kind, decoding.key_of(manifest), body, ("", APPLY_PATCH), query)
+        return await self._patch(kind, _key_of(manifest), body, ("", APPLY_PATCH), query)
 
     async def patch(self, old: R, new: R, *, subresource: str = "") -> R:
         """Write what differs between two versions, as a merge patch; nothing when they are equal.
@@ -187,3 +187,16 @@ class Writes(Calls):
 
 def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:
     return codec.encode({"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **manifest})
+
+
+def _key_of(manifest: Mapping[str, object]) -> Key:
+    """Return the namespace and name that a manifest states.
+
+    Raises:
+        ValueError: It states no name.
+    """
+    metadata = manifest.get("metadata")
+    found = metadata if isinstance(metadata, Mapping) else {}
+    if not found.get("name"):
+        raise ValueError("the manifest has no metadata.name")
+    return Key(str(found.get("namespace") or ""), str(found["name"]))

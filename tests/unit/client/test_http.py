@@ -14,6 +14,7 @@ from kcr.api.core import Pod
 from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, Pem, Request
 from kcr.client.credentials import PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError, UnauthorizedError
+from kcr.testing import eventually
 from tests.unit.client.servers import proxying, serving
 
 pytestmark = pytest.mark.asyncio
@@ -27,6 +28,23 @@ def authority() -> trustme.CA:
 def trusting(url: str, authority: trustme.CA, token: str = "t") -> ClusterConfig:
     ca = Pem(text=authority.cert_pem.bytes().decode(), field="certificate-authority")
     return ClusterConfig(server=url, ca=ca, credentials=FixedCredentials(Credential.bearer(token)))
+
+
+class Changing:
+    """Credentials with a certificate for whoever `name` says."""
+
+    name = "one.example"
+
+    def __init__(self, authority: trustme.CA) -> None:
+        self._issued = {name: authority.issue_cert(name) for name in ("one.example", "two.example", "three.example")}
+
+    async def current(self) -> Credential:
+        me = self._issued[self.name]
+        chain = "".join(pem.bytes().decode() for pem in me.cert_chain_pems)
+        return Credential("", chain, me.private_key_pem.bytes().decode())
+
+    def refuse(self, credential: Credential) -> bool:
+        return False
 
 
 async def echo(request: web.BaseRequest) -> web.StreamResponse:
@@ -309,19 +327,7 @@ async def test_new_certificate_of_a_plugin_is_used(authority: trustme.CA, tmp_pa
         names.append(request.transport.get_extra_info("peercert")["subjectAltName"][0][1])
         return web.Response()
 
-    class Changing:
-        name = "one.example"
-
-        async def current(self) -> Credential:
-            me = certificates[self.name]
-            chain = "".join(pem.bytes().decode() for pem in me.cert_chain_pems)
-            return Credential("", chain, me.private_key_pem.bytes().decode())
-
-        def refuse(self, credential: Credential) -> bool:
-            return False
-
-    certificates = {name: authority.issue_cert(name) for name in ("one.example", "two.example")}
-    credentials = Changing()
+    credentials = Changing(authority)
     async with (
         serving(note, authority, asks_for_certificate=True) as url,
         HttpTransport(replace(trusting(url, authority), credentials=credentials)) as transport,
@@ -330,6 +336,39 @@ async def test_new_certificate_of_a_plugin_is_used(authority: trustme.CA, tmp_pa
         credentials.name = "two.example"
         await read(transport, Request("GET", "/"))
     assert names == ["one.example", "two.example"]
+
+
+async def test_outdated_connections_end_with_what_runs_on_them(authority: trustme.CA) -> None:
+    # python-stack §6: old connections drain, and are not kept after that.
+    connections: list[asyncio.BaseTransport] = []
+    proceed = asyncio.Event()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        connections.append(request.transport)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if request.path == "/watch":
+            await response.write(b"one\n")
+            await proceed.wait()
+            await response.write(b"two\n")
+        return response
+
+    credentials = Changing(authority)
+    async with (
+        serving(answer, authority, asks_for_certificate=True) as url,
+        HttpTransport(replace(trusting(url, authority), credentials=credentials)) as transport,
+    ):
+        async with transport.send(Request("GET", "/watch", timeout_seconds=None)) as watch:
+            lines = watch.lines()
+            assert await anext(lines) == b"one"
+            for name in ("two.example", "three.example"):
+                credentials.name = name
+                await read(transport, Request("GET", "/"))
+            proceed.set()
+            assert await anext(lines) == b"two"
+        # The first ended with the watch, the second, which was idle, with the request that came after it.
+        await eventually(lambda: [connection.is_closing() for connection in connections] == [True, True, False])
 
 
 async def test_refused_token_that_stays_is_an_error(authority: trustme.CA) -> None:
