@@ -1,0 +1,61 @@
+"""The ports of `kcr run`, as a kubelet and Prometheus see them."""
+
+import json
+import re
+
+import aiohttp
+import pytest
+
+from kcr.testing import eventually
+from tests.e2e.processes import Running, Start
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60), pytest.mark.asyncio]
+
+
+async def get(run: Running, what: str, path: str) -> tuple[int, str]:
+    """Read a page from the port that the log names."""
+
+    def address() -> str:
+        assert run.process.returncode is None, run.err
+        for line in run.err.splitlines():
+            said = json.loads(line)
+            if said["event"] == "listening" and said["what"] == what:
+                return str(said["address"])
+        return ""
+
+    url = f"http://{await eventually(address)}{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_ports_are_served_while_controllers_run(kcr: Start) -> None:  # CM-25, CM-50, CM-52
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = await dev.kubeconfig()
+        async with kcr(
+            "run", "--kubeconfig", str(kubeconfig), "--metrics-bind-address", "127.0.0.1:0",
+            KCR_HEALTH_PROBE_BIND_ADDRESS="127.0.0.1:0", KCR_LOG_FORMAT="json",
+        ) as run:  # fmt: skip
+
+            async def ready() -> bool:
+                return await get(run, "probes", "/readyz") == (200, "ok")
+
+            await eventually(ready)
+            assert await get(run, "probes", "/healthz") == (200, "ok")
+            _, text = await get(run, "metrics", "/metrics")
+            assert re.search(r'rest_client_requests_total\{code="200",host="127\.0\.0\.1:\d+",method="GET"\} \d', text)
+            assert 'workqueue_depth{controller="job",name="job"} 0.0' in text
+            assert await run.stop() == 0, run.err
+            assert "Traceback" not in run.err
+
+
+async def test_taken_port_is_one_line_and_one(kcr: Start) -> None:
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = await dev.kubeconfig()
+        server = re.search(r"https://(\S+)", kubeconfig.read_text(encoding="utf-8"))
+        assert server
+        async with kcr(
+            "run", "--kubeconfig", str(kubeconfig), "--metrics-bind-address", server[1], "--log-level", "error"
+        ) as run:
+            assert await run.end() == 1
+            assert run.err.count("\n") == 1
+            assert f"metrics: cannot listen on {server[1]}: Address already in use: name another" in run.err
