@@ -20,6 +20,7 @@ from kcr.errors import NotSyncedError
 from kcr.events import EventRecorder
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
+from kcr.informer.selection import disjoint
 from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter
 
@@ -79,6 +80,8 @@ class Manager:
         self.health = Health()
         self.embedded = False
         self._informers: dict[type[Resource], Informer[Any]] = {}
+        # What is followed of some kinds; of the others, all in the manager's namespace.
+        self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
         self._controllers: dict[str, Controller] = {}
         self._recorders: dict[str, EventRecorder] = {}
         # What runs, in the order of starting. Each stage ends before the one before it does.
@@ -90,11 +93,27 @@ class Manager:
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
 
+    def select(self, *selections: Selection[Any]) -> None:
+        """Follow these objects of a kind only, and keep what their transforms leave: the store holds nothing else.
+
+        Args:
+            *selections: One, or one for each of some namespaces.
+
+        Raises:
+            ValueError: The kind is followed already, or the selections overlap.
+        """
+        chosen = disjoint(selections)
+        kind = chosen[0].kind
+        if kind in self._informers or kind in self._selected:
+            raise ValueError(f"{kind.resource.display}: select before the kind is used, and once")
+        self._selected[kind] = chosen
+
     def informer(self, kind: type[R]) -> Informer[R]:
         """Return the informer of a kind; it is made on first use."""
         informer = self._informers.get(kind)
         if informer is None:
-            informer = Informer(self.client, Selection(kind, self.namespace), random=self.random)
+            selected = self._selected.get(kind) or (Selection(kind, self.namespace),)
+            informer = Informer(self.client, selected, random=self.random)
             self._informers[kind] = informer
             self._watching.add(informer, kind.resource.display)
             self._measure(kind, informer)

@@ -1,7 +1,8 @@
 """A store that is kept right, and those who hear of its changes."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Generic, TypeVar
 
@@ -11,9 +12,10 @@ from kcr.client import Client
 from kcr.informer.buffers import SIZE, Policy
 from kcr.informer.handlers import AsyncHandler, Filtered, Handler
 from kcr.informer.listener import Listener, buffer_for
+from kcr.informer.parts import Part
 from kcr.informer.reflector import Reflector
 from kcr.informer.registration import Registration, Resync
-from kcr.informer.selection import Selection
+from kcr.informer.selection import Selection, disjoint
 from kcr.informer.store import Store, reading_early
 
 R = TypeVar("R", bound=Resource)
@@ -23,24 +25,41 @@ class Informer(Generic[R]):
     """Follows one kind: its store, and the handlers who hear of changes.
 
     Attributes:
-        selection: What it follows.
         store: What is known, readable at any time once it is synced.
     """
 
-    def __init__(self, client: Client, selection: Selection[R] | type[R], *, random: Random | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        selection: Selection[R] | type[R] | Sequence[Selection[R]],
+        *,
+        random: Random | None = None,
+    ) -> None:
         """Make an informer; it does nothing before it runs.
 
         Args:
             client: Where to read.
-            selection: What to follow; a kind alone means all of its objects.
+            selection: What to follow; a kind alone means all of its objects, and several selections a namespace
+                each, or in one of them all other namespaces.
             random: Spreads watches and retries.
+
+        Raises:
+            ValueError: The selections overlap, or are of different kinds.
         """
-        chosen: Selection[R] = selection if isinstance(selection, Selection) else Selection(selection)
-        self.selection = chosen.normal()
+        selections = disjoint(_listed(selection))
         self.store: Store[R] = Store(lambda: self.why_not_synced)
+        self._kind = selections[0].kind
         self._random = random or Random()
         self._synced = asyncio.Event()
-        self._reflector = Reflector(client, self.selection, self, self._random)
+        self._counts: Counter[str] = Counter()
+        parts: list[Part[R]] = []
+        self._reflectors = tuple(
+            # Alone, the informer is the sink itself.
+            Reflector(
+                client, chosen, self if len(selections) == 1 else Part(self, chosen, parts), self._random, self._counts
+            )
+            for chosen in selections
+        )
         # Replaced, never changed: whoever walks over it is not disturbed.
         self._registrations: tuple[Registration[R], ...] = ()
         self._resyncs: dict[Registration[R], Resync[R]] = {}
@@ -59,7 +78,8 @@ class Informer(Generic[R]):
                 self._group = group
                 for registration in self._registrations:
                     registration.start(group, self._resyncs.get(registration))
-                await self._reflector.run()
+                for reflector in self._reflectors:
+                    group.create_task(reflector.run(), name=f"reflector of {reflector.selection}")
         finally:
             self._group, self._has_ended = None, True
 
@@ -75,10 +95,12 @@ class Informer(Generic[R]):
         """What keeps the store from being filled, such as a missing permission; empty once it is."""
         if self.store.synced:
             return ""
-        reason = self.trouble or self._reflector.progress
-        if not reason:
-            reason = "the server has not answered yet" if self._group is not None else "its informer does not run"
-        return f"{self.selection}: {reason}"
+        silent = "the server has not answered yet" if self._group is not None else "its informer does not run"
+        return "; ".join(
+            f"{reflector.selection}: {reflector.cause or reflector.progress or silent}"
+            for reflector in self._reflectors
+            if not reflector.is_filled
+        )
 
     @property
     def trouble(self) -> str:
@@ -86,22 +108,24 @@ class Informer(Generic[R]):
 
         What is stored stays readable and grows old meanwhile.
         """
-        return self._reflector.cause
+        return "; ".join(
+            f"{reflector.selection}: {reflector.cause}" for reflector in self._reflectors if reflector.cause
+        )
 
     @property
     def counts(self) -> Mapping[str, int]:
         """What happened how often, now and later: see `Reflector`, and `handler_errors`."""
-        return self._reflector.counts
+        return self._counts
 
     @property
     def fill_seconds(self) -> float:
         """How long it took to read the whole state the last time; 0 before the first."""
-        return self._reflector.fill_seconds
+        return max(reflector.fill_seconds for reflector in self._reflectors)
 
     @property
     def heard_at(self) -> float:
-        """The loop's time when a watch brought something the last time, `-inf` when none did."""
-        return self._reflector.heard_at
+        """The loop's time when each watch had brought something, `-inf` when one has not yet."""
+        return min(reflector.heard_at for reflector in self._reflectors)
 
     def add_handler(
         self, handler: Handler[R], *, only: Callable[[R], bool] | None = None, resync_seconds: float = 0.0
@@ -157,7 +181,7 @@ class Informer(Generic[R]):
         resync_seconds: float,
     ) -> Registration[R]:
         if self._has_ended:
-            raise RuntimeError(f"{self.selection}: the informer has ended, a handler would hear nothing")
+            raise RuntimeError(f"{self._kind.resource.display}: the informer has ended, a handler would hear nothing")
         heard = handler if only is None else Filtered(handler, only)
         registration = Registration(heard, listener, self._count_failure, self._forget)
         if resync_seconds:
@@ -181,7 +205,7 @@ class Informer(Generic[R]):
         self._resyncs.pop(registration, None)
 
     def _count_failure(self) -> None:
-        self._reflector.counts["handler_errors"] += 1
+        self._counts["handler_errors"] += 1
 
     # What follows is the reflector's: an informer is its `Sink`.
 
@@ -199,8 +223,8 @@ class Informer(Generic[R]):
         """Return an object that is about to be stored, made of known parts."""
         return self.store.share(obj)
 
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> None:
-        """Take the whole present state."""
+    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str, *, is_whole: bool = True) -> None:
+        """Take the whole present state, or all that is known of it yet."""
         initial = not self.store.synced
         changes = self.store.replace(objects, stale)
         for registration in self._registrations:
@@ -211,21 +235,26 @@ class Informer(Generic[R]):
                 registration.tell(handler.on_add, new, initial)
             for old, new in changes.updated:
                 registration.tell(handler.on_update, old, new)
-        self.store.synced = True
-        if initial:
+        self.store.synced = is_whole
+        if initial and is_whole:
             # Also those who came while the others were told.
             for registration in self._registrations:
                 registration.told_initial()
         self.store.advance(version)
-        self._synced.set()
+        if is_whole:
+            self._synced.set()
 
     def apply(self, event: WatchEvent[R]) -> None:
         """Take one ADDED, MODIFIED or DELETED event."""
+        self.absorb(event)
+        self.store.advance(event.object.metadata.resource_version)
+
+    def absorb(self, event: WatchEvent[R]) -> None:
+        """Take what an event shows, and nothing of what its version says."""
         if event.type == "DELETED":
             self._let_go(event.object)
         else:
             self._take_in(self.store.share(event.object))
-        self.store.advance(event.object.metadata.resource_version)
 
     def advance(self, version: str) -> None:
         """Hear that nothing else happened up to a version."""
@@ -256,6 +285,12 @@ class Informer(Generic[R]):
         known = self.store.remove(obj.key)
         if known is None:
             return
-        last = obj if isinstance(obj, self.selection.kind) else known
+        last = obj if isinstance(obj, self._kind) else known
         for registration in self._registrations:
             registration.tell(registration.handler.on_delete, last)
+
+
+def _listed(selection: Selection[R] | type[R] | Sequence[Selection[R]]) -> Sequence[Selection[R]]:
+    if isinstance(selection, Selection):
+        return (selection,)
+    return (Selection(selection),) if isinstance(selection, type) else selection

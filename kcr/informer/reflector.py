@@ -60,15 +60,20 @@ class Reflector(Generic[R]):
         counts: What happened how often: `lists`, `streams` and `watches` begun; how these ended, `timeout` (as they
             should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or `error`; `relists`;
             objects that were `undecodable`.
+        selection: What is read.
+        is_filled: Whether the sink has been given a whole state.
         fill_seconds: How long it took to read the present state the last time.
     """
 
-    def __init__(self, client: Client, selection: Selection[R], sink: Sink[R], random: Random) -> None:
+    def __init__(
+        self, client: Client, selection: Selection[R], sink: Sink[R], random: Random, counts: Counter[str]
+    ) -> None:
         self.cause = ""
-        self.counts: Counter[str] = Counter()
+        self.counts = counts
+        self.selection = selection
+        self.is_filled = False
         self.fill_seconds = 0.0
         self._client = client
-        self._selection = selection
         self._sink = sink
         self._random = random
         self._backoff = Backoff(random)
@@ -98,7 +103,7 @@ class Reflector(Generic[R]):
     async def run(self) -> None:
         """Read and follow until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watchdog.run(), name=f"watchdog of {self._selection}")
+            group.create_task(self._watchdog.run(), name=f"watchdog of {self.selection}")
             while True:
                 await self._advance()
 
@@ -145,9 +150,9 @@ class Reflector(Generic[R]):
             self._timing = Timing(asyncio.get_running_loop().time())
         query = {"limit": phase.limit or "", "continue": phase.continue_}
         with self._timing.of("request"):
-            body = await self._client.request("GET", self._selection.target(query))
+            body = await self._client.request("GET", self.selection.target(query))
         with self._timing.of("decode"):
-            page = read_page(self._selection.kind, body)
+            page = read_page(self.selection.kind, body)
         for obj in page.objects:
             self._intake.keep(obj)
         for refused in page.refused:
@@ -178,7 +183,7 @@ class Reflector(Generic[R]):
 
     async def _follow(self, version: str, *, initial_events: bool) -> Next:
         seconds = _WATCH_SECONDS * (1.0 + self._random.random())
-        path = self._selection.target(watch_query(version, seconds, initial_events=initial_events))
+        path = self.selection.target(watch_query(version, seconds, initial_events=initial_events))
         loop = asyncio.get_running_loop()
         async with self._client.lines(path, idle_seconds=seconds + _GRACE_SECONDS) as lines:
             if isinstance(self._phase, Listed):
@@ -187,7 +192,7 @@ class Reflector(Generic[R]):
             async with self._watchdog.over_stream():
                 read = 0
                 async for line in lines:
-                    self._take(read_event(self._selection.kind, line))
+                    self._take(read_event(self.selection.kind, line))
                     read += 1
                     if read % _SLICE == 0:
                         # What a connection has in its buffer comes without a pause.
@@ -227,8 +232,8 @@ class Reflector(Generic[R]):
     def _hand_over(self, version: str) -> None:
         with self._timing.of("apply"):
             self._intake.hand_over(version)
-        self.cause = ""
-        self.fill_seconds = self._timing.finish(str(self._selection))
+        self.cause, self.is_filled = "", True
+        self.fill_seconds = self._timing.finish(str(self.selection))
 
     async def _is_behind(self) -> bool:
         """Ask the server whether it is ahead of a silent watch; one that does not answer is as good as dead."""
@@ -236,8 +241,8 @@ class Reflector(Generic[R]):
         if not isinstance(phase, Watching):
             return True
         try:
-            body = await self._client.request("GET", self._selection.target({"limit": 1, "resourceVersion": "0"}))
-            present = read_page(self._selection.kind, body).metadata.resource_version
+            body = await self._client.request("GET", self.selection.target({"limit": 1, "resourceVersion": "0"}))
+            present = read_page(self.selection.kind, body).metadata.resource_version
         except TransportError:
             return True
         except ApiError:
@@ -246,7 +251,7 @@ class Reflector(Generic[R]):
         return version_of(present) > version_of(phase.version)
 
     def _note(self, error: KcrError, then: Next, now: float) -> None:
-        kind = str(self._selection)
+        kind = str(self.selection)
         is_open = isinstance(self._phase, Watching | Streaming)
         if isinstance(then.phase, Listing):
             # Only the way changes: a server without WatchList, or pages that expired.
@@ -273,7 +278,7 @@ class Reflector(Generic[R]):
     def _warn(self) -> None:
         if isinstance(self._phase, Streaming):
             seconds = asyncio.get_running_loop().time() - self._phase.began
-            kind, events = str(self._selection), self._phase.events
+            kind, events = str(self.selection), self._phase.events
             _log.warning("initial events take long", kind=kind, events=events, seconds=round(seconds))
             self._warn_later()
 

@@ -1,6 +1,6 @@
 """Which objects of a kind are followed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kcr.api.meta import Resource
@@ -58,3 +58,26 @@ class Selection(NamedTuple, Generic[R]):
         selectors = ", ".join(filter(None, (self.labels, self.fields)))
         place = f" in {self.namespace}" if self.namespace else ""
         return self.kind.resource.display + place + (f" ({selectors})" if selectors else "")
+
+
+def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
+    """Return selections of one kind that can fill one store together, spelled so that none overlaps another.
+
+    Each has a namespace of its own; one may have none, and then has all others (IN-37).
+
+    Raises:
+        ValueError: There is none, or they overlap or are of different kinds.
+    """
+    normal = [selection.normal() for selection in selections]
+    named = [selection.namespace for selection in normal]
+    if len({selection.kind for selection in normal}) != 1:
+        raise ValueError("an informer follows one kind")
+    if len(set(named)) != len(named):
+        raise ValueError(f"{normal[0].kind.resource.display}: two selections of one namespace")
+    excluded = [f"{_NAMESPACE}!={namespace}" for namespace in named if namespace]
+    return tuple(
+        selection
+        if selection.namespace
+        else selection._replace(fields=",".join(filter(None, (selection.fields, *excluded))))
+        for selection in normal
+    )

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Iterable
 from random import Random
 
 import pytest
@@ -22,7 +23,14 @@ pytestmark = pytest.mark.virtual
 
 SEEDS = 200
 AT_ONCE = 25
-NAMES = "abcdef"
+# Namespaces that every server has.
+KEYS = [Key(namespace, name) for namespace in ("default", "kube-public", "kube-system") for name in "abc"]
+# All in one watch, one namespace, or a watch for each of some namespaces and one for the others (IN-37).
+SELECTIONS: tuple[tuple[Selection[ConfigMap], ...], ...] = (
+    (Selection(ConfigMap),),
+    (Selection(ConfigMap, "default"),),
+    (Selection(ConfigMap, "default"), Selection(ConfigMap, "kube-public"), Selection(ConfigMap)),
+)
 CHANGES = 40
 
 
@@ -76,9 +84,10 @@ class Run:
         transport = InProcessTransport(Server(self.storage, clock=clock, random=Random(seed)))
         self.client = Client(transport)
         self.trouble = Trouble(transport, Random(seed))
-        self.informer = Informer(Client(self.trouble), Selection(ConfigMap, "default"), random=Random(seed))
+        self.selections = SELECTIONS[seed % len(SELECTIONS)]
+        self.informer = Informer(Client(self.trouble), self.selections, random=Random(seed))
         # What is on the server.
-        self.there: dict[str, ConfigMap] = {}
+        self.there: dict[Key, ConfigMap] = {}
         self.worlds = [World()]
         self.informer.add_handler(self.worlds[0])
         policies: tuple[Policy, ...] = ("block", "coalesce", "resnapshot")
@@ -106,8 +115,8 @@ class Run:
 
     async def change(self) -> None:
         """Change one object, or let the server forget what has changed, or add a handler."""
-        name = self.random.choice(NAMES)
-        there = self.there.get(name)
+        key = self.random.choice(KEYS)
+        there = self.there.get(key)
         match self.random.randrange(20):
             case 0:
                 self.storage.compact()
@@ -115,28 +124,33 @@ class Run:
                 self.worlds.append(World())
                 self.informer.add_handler(self.worlds[-1])
             case _ if there is None:
-                await self.create(name)
+                await self.create(key)
             case number if number < 8:
-                await self.client.delete(ConfigMap, there.key)
-                del self.there[name]
+                await self.client.delete(ConfigMap, key)
+                del self.there[key]
                 if number % 2:
-                    await self.create(name)
+                    await self.create(key)
             case _:
                 data = {"value": str(self.random.random())}
-                self.there[name] = await self.client.patch(there, replace(there, data=data))
+                self.there[key] = await self.client.patch(there, replace(there, data=data))
 
-    async def create(self, name: str) -> None:
-        self.there[name] = await self.client.create(ConfigMap(metadata=ObjectMeta(namespace="default", name=name)))
+    async def create(self, key: Key) -> None:
+        metadata = ObjectMeta(namespace=key.namespace, name=key.name)
+        self.there[key] = await self.client.create(ConfigMap(metadata=metadata))
+
+    def covered(self, objects: Iterable[ConfigMap]) -> dict[Key, ConfigMap]:
+        namespaces = {selection.namespace for selection in self.selections}
+        return {found.key: found for found in objects if "" in namespaces or found.key.namespace in namespaces}
 
     def is_right(self) -> bool:
         if not self.informer.store.synced:
             return False
-        truth = {found.key: found for found in self.there.values()}
+        truth = self.covered(self.there.values())
         known = {found.key: found for found in self.informer.store.list()}
         return known == truth and all(world.known == truth for world in self.worlds)
 
     async def check(self) -> None:
-        truth = {found.key: found for found in await self.client.list(ConfigMap, "default")}
+        truth = self.covered(await self.client.list(ConfigMap))
         assert self.informer.store.synced, self.informer.why_not_synced
         assert {found.key: found for found in self.informer.store.list()} == truth
         for world in self.worlds:
