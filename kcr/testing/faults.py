@@ -15,7 +15,7 @@ the network and the server, that one for the process that dies.
 
 import asyncio
 import random as randomness
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
@@ -54,6 +54,10 @@ class _Delay(NamedTuple):
     seconds: float
 
 
+class _Then(NamedTuple):
+    act: Callable[[], Awaitable[object]]
+
+
 class _LoseRequest(NamedTuple):
     pass
 
@@ -79,7 +83,7 @@ class _Lag(NamedTuple):
 
 
 _Disturbance = _Freeze | _Cut | _Repeat | _Lag
-_Fault = _Fail | _Delay | _LoseRequest | _LoseReply | _Disturbance
+_Fault = _Fail | _Delay | _Then | _LoseRequest | _LoseReply | _Disturbance
 
 
 class Rule:
@@ -106,6 +110,10 @@ class Rule:
     def delay(self, seconds: float) -> None:
         """Let the request wait before it reaches the server."""
         self.fault = _Delay(seconds)
+
+    def then(self, act: Callable[[], Awaitable[object]]) -> None:
+        """Let something else happen first: what another client does just before the request arrives."""
+        self.fault = _Then(act)
 
     def lose_request(self) -> None:
         """Let the request be lost before it reaches the server: a TransportError, and nothing has happened."""
@@ -201,6 +209,8 @@ class FaultyTransport:
             match fault:
                 case _Delay(seconds):
                     await asyncio.sleep(seconds)
+                case _Then(act):
+                    await act()
                 case _LoseRequest():
                     raise TransportError(f"{request.method} {request.target}: the request was lost")
                 case _Fail(error):

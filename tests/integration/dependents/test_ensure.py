@@ -9,7 +9,7 @@ from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client
 from kcr.dependents import create_or_patch
 from kcr.embedded import EmbeddedCluster
-from kcr.errors import AlreadyExistsError, ConflictError, NotFoundError
+from kcr.errors import AlreadyExistsError, ConflictError
 from kcr.testing import FaultyTransport, build
 
 pytestmark = pytest.mark.virtual
@@ -71,15 +71,14 @@ async def test_object_keeps_its_name(cluster: EmbeddedCluster) -> None:  # EX-39
 async def test_change_in_between_is_a_conflict(cluster: EmbeddedCluster) -> None:  # EX-39
     await ensure(cluster.client, a="1")
     faults = FaultyTransport(cluster.transport)
-    faults.on("patch").fail(ConflictError)
+    faults.on("patch").then(lambda: cluster.client.merge_patch(ConfigMap, SEED.key, {"data": {"b": "3"}}))
     with pytest.raises(ConflictError):
         await ensure(Client(faults), a="2")
 
 
 async def test_creation_in_between_is_told(cluster: EmbeddedCluster) -> None:  # EX-39
-    await ensure(cluster.client, a="1")
     faults = FaultyTransport(cluster.transport)
-    faults.on("get").fail(NotFoundError)
+    faults.on("create", ConfigMap).then(lambda: cluster.client.create(SEED))
     with pytest.raises(AlreadyExistsError):
         await ensure(Client(faults), a="2")
 

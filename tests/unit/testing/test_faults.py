@@ -6,7 +6,7 @@ from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Request
 from kcr.embedded import EmbeddedCluster
-from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
+from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing import FaultyTransport, VirtualClock, build
 from kcr.testing.faults import Call, call_of
 
@@ -184,3 +184,10 @@ async def test_healed_wire_has_no_faults(cluster: EmbeddedCluster) -> None:  # T
     faults.heal()
     await client.get(Namespace, "default")
     assert faults.calls == [Call("get", ("", "v1", "namespaces"), "default")] * 2
+
+
+async def test_something_else_may_happen_first(cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(cluster)
+    faults.on("create", ConfigMap, nth=1).then(lambda: cluster.client.create(plain("a")))
+    with pytest.raises(AlreadyExistsError):
+        await client.create(plain("a"))
