@@ -38,7 +38,9 @@ class Copier:
         for copy in self._store.by_index("from", str(key)):
             if copy.key not in wanted:
                 await self._delete(copy)
-        put = [await self._put(source, copy) for copy in wanted.values() if source is not None]
+        if source is None:
+            return kcr.Result()
+        put = [await self._put(source, copy) for copy in wanted.values()]
         return kcr.Result(requeue_after=None if all(put) else PATIENCE)
 
     async def _put(self, source: ConfigMap, copy: ConfigMap) -> bool:
