@@ -14,7 +14,7 @@ KcrError
 The class of an `ApiError` is chosen by the Status `reason`, then by the code: `error_for`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -166,3 +166,12 @@ def error_for(
     """Build the error that a Status stands for: by its reason, else by its code."""
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
     return kind(code, reason, message, causes=causes, retry_after_seconds=retry_after_seconds)
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors themselves, out of whatever groups they come in."""
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from leaves(part)
+    else:
+        yield error

@@ -3,9 +3,9 @@
 import asyncio
 import gc
 import random as randomness
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import structlog
 
@@ -16,12 +16,13 @@ from kcr.controller import Channel, Controller, Parking, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import Enqueue, Feed
 from kcr.endpoint import Asked, Endpoint, Page, parse_address
-from kcr.errors import NotSyncedError
+from kcr.errors import NotSyncedError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
 from kcr.informer.selection import disjoint
 from kcr.metrics import Metrics
+from kcr.stage import Runnable, Stage
 from kcr.workqueue import RateLimiter
 
 R = TypeVar("R", bound=Resource)
@@ -33,14 +34,6 @@ _SYSTEM_CLOCK = SystemClock()
 SYNC_SECONDS = 120.0
 # With fewer objects a full collection is quick enough to be left alone.
 FREEZE_FROM = 1000
-
-
-class Runnable(Protocol):
-    """A long-lived part of the process."""
-
-    async def run(self) -> None:
-        """Do its work until cancelled."""
-        ...
 
 
 class Manager:
@@ -85,11 +78,11 @@ class Manager:
         self._controllers: dict[str, Controller] = {}
         self._recorders: dict[str, EventRecorder] = {}
         # What runs, in the order of starting. Each stage ends before the one before it does.
-        self._writing = _Stage("events")
+        self._writing = Stage("events")
         self._endpoints: list[Endpoint] = []
-        self._monitoring = _Stage("monitors")
-        self._watching = _Stage("informers")
-        self._working = _Stage("controllers")
+        self._monitoring = Stage("monitors")
+        self._watching = Stage("informers")
+        self._working = Stage("controllers")
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
 
@@ -232,7 +225,7 @@ class Manager:
                 async with self._working:
                     await self._work()
         except BaseExceptionGroup as group:
-            failure, *others = _leaves(group)
+            failure, *others = leaves(group)
             for other in others:
                 _log.error("failed as well", error=str(other), exc_info=other)
         if failure is not None:
@@ -292,39 +285,3 @@ class _OnceSynced:
     async def run(self) -> None:
         await self._wait_synced()
         await self._component.run()
-
-
-class _Stage:
-    """Components that are started and stopped together; later ones start at once."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._waiting: list[tuple[Runnable, str]] = []
-        self._group: asyncio.TaskGroup | None = None
-        self._over = False
-
-    def add(self, component: Runnable, name: str) -> None:
-        if self._over:
-            raise RuntimeError(f"{self._name} {name}: the manager is stopping")
-        if self._group is None:
-            self._waiting.append((component, name))
-        else:
-            self._group.create_task(component.run(), name=f"{self._name} {name}")
-
-    async def __aenter__(self) -> None:
-        self._group = await asyncio.TaskGroup().__aenter__()
-        for component, name in self._waiting:
-            self.add(component, name)
-
-    async def __aexit__(self, *raised: Any) -> None:
-        self._over = True
-        if self._group is not None:
-            await self._group.__aexit__(*raised)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in error.exceptions:
-            yield from _leaves(part)
-    else:
-        yield error

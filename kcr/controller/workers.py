@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
 from functools import partial
 
 import structlog
@@ -11,7 +10,7 @@ from structlog.contextvars import bound_contextvars
 from kcr.api.meta import Key
 from kcr.controller.parking import Parking, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result
-from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError
+from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError, leaves
 from kcr.metrics import ControllerMetrics, Outcome
 from kcr.workqueue import WorkQueue
 
@@ -125,7 +124,7 @@ class Worker:
 
     def _failed(self, key: Key, error: BaseException) -> Outcome:
         self._metrics.errors.inc()
-        causes = tuple(_leaves(error))
+        causes = tuple(leaves(error))
         if all(isinstance(cause, TerminalError) for cause in causes):
             self._metrics.terminal.inc()
             _log.error("reconcile failed for good", error=_text(causes))
@@ -147,15 +146,6 @@ class Worker:
 def _is_stopping() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors themselves, out of whatever groups they come in."""
-    if isinstance(error, BaseExceptionGroup):
-        for part in error.exceptions:
-            yield from _leaves(part)
-    else:
-        yield error
 
 
 def _text(causes: tuple[BaseException, ...]) -> str:

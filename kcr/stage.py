@@ -1,0 +1,52 @@
+"""Long-lived components that are started and stopped together."""
+
+import asyncio
+from typing import Any, Protocol
+
+
+class Runnable(Protocol):
+    """A long-lived part of the process."""
+
+    async def run(self) -> None:
+        """Do its work until cancelled."""
+        ...
+
+
+class Stage:
+    """Runs components for as long as the context lives; those added meanwhile start at once."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        # Components that wait for the context to begin.
+        self._waiting: list[tuple[Runnable, str]] = []
+        self._group: asyncio.TaskGroup | None = None
+        self._over = False
+
+    def add(self, component: Runnable, name: str) -> None:
+        """Run a component.
+
+        Args:
+            component: The component.
+            name: Names its task.
+
+        Raises:
+            RuntimeError: The context has ended.
+        """
+        if self._over:
+            raise RuntimeError(f"{self._name} {name}: the manager is stopping")
+        if self._group is None:
+            self._waiting.append((component, name))
+        else:
+            self._group.create_task(component.run(), name=f"{self._name} {name}")
+
+    async def __aenter__(self) -> None:
+        """Start what was added."""
+        self._group = await asyncio.TaskGroup().__aenter__()
+        for component, name in self._waiting:
+            self.add(component, name)
+
+    async def __aexit__(self, *raised: Any) -> None:
+        """Stop everything if the body failed or was cancelled; else wait until all has ended."""
+        self._over = True
+        if self._group is not None:
+            await self._group.__aexit__(*raised)
