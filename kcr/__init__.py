@@ -53,9 +53,12 @@ pairs of hands, one that changed five times comes once, and one that failed come
 - A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
   other fields as bytes, decoded when read.
 - `Client` always talks to the server; cached reads are `Manager.store`.
-- `Manager` owns what runs: informers first, then controllers, and all of it backwards at the end.
+- `Manager` owns what runs: informers first, then controllers, and all of it backwards at the end. Its `expose`
+  serves metrics and probes; `metrics` and `health` take your own.
 - Failures are one tree, `KcrError`: `ApiError` when the server said no, `TransportError` when nobody knows
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
+- What an owner of other objects needs is in `kcr.dependents`: careful creation with events (`DependentControl`),
+  adoption (`claim`), references, finalizers (`finalized`), and one object brought about (`create_or_patch`).
 - `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
 """
 
@@ -188,12 +191,14 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'kcr' has no attribute {name!r}")
-    home = next((home for home, names in _HOMES.items() if name in names), "kcr.errors")
-    value = globals()[name] = getattr(importlib.import_module(home), name)
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse all other names
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'kcr' has no attribute {name!r}")
+        home = next((home for home, names in _HOMES.items() if name in names), "kcr.errors")
+        value = globals()[name] = getattr(importlib.import_module(home), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -157,7 +157,7 @@ class LoopMonitor:
         if late > LATE_SECONDS and now >= self._quiet_until:
             self._quiet_until = now + QUIET_SECONDS
             _log.warning(
-                "event loop was held up", seconds=round(late, 3), where=self._place or "the process was not scheduled"
+                "event loop was held up", seconds=round(late, 3), where=self._place or "in C code, or without a CPU"
             )
         self._place = ""
 

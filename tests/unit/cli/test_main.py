@@ -32,6 +32,7 @@ def logs_as_before() -> Iterator[None]:
             ["run", "--controllers", "jop"], "no controller is named 'jop': known are", id="unknown-controller"
         ),
         pytest.param(["run", "--controllers", ","], "--controllers names none", id="no-controller"),
+        pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is no address to listen on", id="no-address"),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
     ],
 )

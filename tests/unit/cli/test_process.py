@@ -17,7 +17,7 @@ def test_exit_code_of_the_command_is_returned() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_lets_the_command_end_in_order(number: signal.Signals) -> None:
+def test_signal_lets_the_command_end_in_order(number: signal.Signals) -> None:  # CM-25
     ended: list[str] = []
 
     async def main() -> int:
