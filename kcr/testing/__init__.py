@@ -66,10 +66,12 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name == "build":
-        return importlib.import_module("kcr.testing.build")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
-    return value
+if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse all other names
+
+    def __getattr__(name: str) -> object:
+        if name == "build":
+            return importlib.import_module("kcr.testing.build")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
+        return value

@@ -1,0 +1,23 @@
+import subprocess
+import sys
+
+import pytest
+
+from kcr import testing
+
+
+def test_every_public_name_is_there() -> None:
+    assert testing.__all__ == sorted(testing.__all__)
+    for name in testing.__all__:
+        assert getattr(testing, name).__name__.rpartition(".")[2] == name
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"module 'kcr\.testing' has no attribute 'Mock'"):
+        _ = testing.Mock  # type: ignore[attr-defined]  # what the test is about
+
+
+def test_waiting_and_virtual_time_load_neither_client_nor_server() -> None:  # TK-1
+    code = "import sys; from kcr.testing import VirtualClock, eventually; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"aiohttp", "msgspec", "kcr.client", "kcr.embedded", "cryptography"} & set(loaded)
