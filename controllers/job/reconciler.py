@@ -115,10 +115,11 @@ class JobReconciler:
         self._spend(mine, wrote=closed is not job or bool(ledger.untrack) or not isinstance(plan.work, Hold))
         if is_finished(closed):
             self._finish(closed, mine)
-        elif ledger.again:
-            self._use.wake(job.key, mine.bucket.delay(self._now()))
         if (first := outcome.error or released.error) is not None:
+            # What failed comes again with the rest, and later each time.
             raise first
+        if ledger.again and not is_finished(closed):
+            self._use.wake(job.key, mine.bucket.delay(self._now()))
         return Result()
 
     def _wake_after(self, job: Job, left: timedelta | None) -> None:

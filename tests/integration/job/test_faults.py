@@ -244,6 +244,23 @@ async def test_pod_that_ended_unseen_is_counted_though_it_is_too_many(
 
 
 @pytest.mark.virtual
+async def test_failed_removal_waits_for_its_retry(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # Without batching, work put off comes again at once; work that failed must not, or it would never stop.
+    script = Script(cluster.transport)
+    async with job_controller(cluster, clock, transport=script, sync_job_batch_period=0.0):
+        await create(cluster.client, manifest(parallelism=2, annotations={"sim.kcr.dev/run-for": "forever"}))
+        await clock.advance(5)
+        script.watching.clear()
+        for pod in await pods_of(cluster.client):
+            await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"seen": "no"}}})
+        await cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 1}})
+        await clock.advance(5)
+        script.watching.set()
+        await clock.advance(120)
+        assert (await read(cluster.client)).status.active == 1
+
+
+@pytest.mark.virtual
 async def test_crash_with_full_lists_leaves_nothing_listed(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # The lists are full of pods that still have their finalizer.
     transport = CrashingTransport(cluster.transport)
