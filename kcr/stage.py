@@ -1,4 +1,4 @@
-"""Long-lived components that are started and stopped together."""
+"""Long-lived components that are started and stopped together, and where a task stands that does not stop."""
 
 import asyncio
 from typing import Any, Protocol
@@ -50,3 +50,17 @@ class Stage:
         self._over = True
         if self._group is not None:
             await self._group.__aexit__(*raised)
+
+
+def place_of(task: asyncio.Task[Any]) -> str:
+    """Name the innermost lines at which a task waits, the innermost last."""
+    frames = []
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is None:
+            frame = getattr(awaited, "ag_frame", None)
+        if frame is not None:
+            frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return " > ".join(frames[-3:]) or "not started"

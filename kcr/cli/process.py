@@ -6,6 +6,12 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import structlog
+
+from kcr.stage import place_of
+
+_log = structlog.get_logger()
+
 # A process is given five seconds to end; what hangs then is left behind by force.
 GRACE_SECONDS = 4.5
 
@@ -43,7 +49,7 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], hasty: boo
                 os._exit(128 + number)
             return
         received.append(number)
-        loop.call_later(GRACE_SECONDS, os._exit, 128 + number)
+        loop.call_later(GRACE_SECONDS, _give_up, 128 + number)
         task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -55,6 +61,13 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], hasty: boo
             raise
         task.uncancel()
         return None
+
+
+def _give_up(code: int) -> None:
+    """End by force, and tell what did not end by itself."""
+    for task in asyncio.all_tasks():
+        _log.error("task does not end", task=task.get_name(), where=place_of(task))
+    os._exit(code)
 
 
 def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, TypeVar, TypeVarTuple
 
+from kcr.stage import place_of
+
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -104,7 +106,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return scheduled[0].when()
 
     def _describe_stall(self) -> str:
-        lines = sorted(f"  {task.get_name()}: {_place(task)}" for task in asyncio.all_tasks(self))
+        lines = sorted(f"  {task.get_name()}: {place_of(task)}" for task in asyncio.all_tasks(self))
         return "every task waits and no timer is set:\n" + "\n".join(lines)
 
 
@@ -113,17 +115,3 @@ def _wake(waiting: list[asyncio.Future[None]]) -> None:
         if not future.done():
             future.set_result(None)
     waiting.clear()
-
-
-def _place(task: asyncio.Task[Any]) -> str:
-    """Name the innermost line of the project's own code at which a task waits."""
-    frames = []
-    awaited: Any = task.get_coro()
-    while awaited is not None:
-        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
-        if frame is None:
-            frame = getattr(awaited, "ag_frame", None)
-        if frame is not None:
-            frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
-        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
-    return " > ".join(frames[-3:]) or "not started"

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +54,30 @@ def test_cancellation_without_a_signal_is_an_error() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         run_to_end(main)
+
+
+STUBBORN = """
+import asyncio, os, signal
+from kcr.cli import process
+process.GRACE_SECONDS = 0.1
+
+async def hang():
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+async def main():
+    os.kill(os.getpid(), signal.SIGTERM)
+    await hang()
+
+process.run_to_end(main)
+"""
+
+
+def test_what_does_not_end_is_named_and_left_behind() -> None:  # CM-23
+    ended = subprocess.run([sys.executable, "-c", STUBBORN], capture_output=True, text=True, check=False)
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert "task does not end" in ended.stdout
+    assert "hang > tasks.py" in ended.stdout

@@ -114,7 +114,8 @@ async def test_key_changed_meanwhile_waits_for_its_own_end(clock: VirtualClock) 
         pytest.param(ExceptionGroup("two", [TransportError("cut"), TerminalError("no")]), id="mixed-group"),
     ],
 )
-async def test_failed_key_comes_back_later_each_time(clock: VirtualClock, error: Exception) -> None:  # WQ-19, CM-2, PY-6
+async def test_failed_key_comes_back_later_each_time(clock: VirtualClock, error: Exception) -> None:
+    # WQ-19, CM-2, PY-6
     script = Script(fail(error), fail(error), fail(error))
     async with running(script) as controller:
         controller.queue.add(A)

@@ -338,6 +338,11 @@ class Model(RuleBasedStateMachine):
         self.delayed.setdefault(key, self.now + seconds)
         self.delayed[key] = min(self.delayed[key], self.now + seconds)
 
+    @rule(key=st.integers(0, 4))
+    def cancel_after(self, key: int) -> None:
+        self.do(lambda: self.queue.cancel_after(key))
+        self.delayed.pop(key, None)
+
     @rule(seconds=st.integers(1, 10))
     def pass_time(self, seconds: int) -> None:
         self.now += seconds
