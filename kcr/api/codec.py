@@ -116,7 +116,8 @@ def difference(old: object, new: object) -> Any:
     if old == new:
         return None
     if isinstance(old, Unstructured) and isinstance(new, Unstructured):
-        return difference(old.tree(unlike=new.fields), new.tree(unlike=old.fields))
+        metadata = difference(old.metadata, new.metadata)
+        return {**({"metadata": metadata} if metadata else {}), **new.fields_unlike(old)} or None
     if isinstance(old, Object) and isinstance(new, Object):
         pairs = ((f.encode_name, _said(f, old), _said(f, new)) for f in _wire_fields(type(new)))
     elif isinstance(old, Mapping) and isinstance(new, Mapping):

@@ -18,6 +18,7 @@ RawFields = dict[str, msgspec.Raw]
 # Told by the type, not by the object.
 _TYPE_FIELDS = ("apiVersion", "kind")
 _metadata_decoder = msgspec.json.Decoder(ObjectMeta)
+_encode = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic").encode
 
 
 class Unstructured(Resource):
@@ -41,7 +42,7 @@ class Unstructured(Resource):
         for name, own in zip(_TYPE_FIELDS, (cls.resource.api_version, cls.resource.kind), strict=True):
             if manifest.get(name, own) != own:
                 raise ValueError(f"{cls.__name__}: the manifest has {name} {manifest[name]!r}, not {own!r}")
-        return cls.from_fields(msgspec.json.decode(msgspec.json.encode(manifest, enc_hook=to_wire), type=RawFields))
+        return cls.from_fields(msgspec.json.decode(_encode(manifest), type=RawFields))
 
     @classmethod
     def from_fields(cls, found: RawFields) -> Self:
@@ -80,15 +81,27 @@ class Unstructured(Resource):
     def changed(self, **fields: object) -> Self:
         """Return a copy with other values in some top-level fields; None removes one."""
         kept = {name: raw for name, raw in self.fields.items() if name not in fields}
-        written = {
-            name: msgspec.json.encode(value, enc_hook=to_wire) for name, value in fields.items() if value is not None
-        }
+        written = {name: _encode(value) for name, value in fields.items() if value is not None}
         return replace(self, fields={**kept, **written})
 
-    def tree(self, *, unlike: Mapping[str, bytes] = {}) -> Mapping[str, object]:
-        """Return metadata and plain values of all fields whose JSON is not that of another object's."""
-        differing = (name for name, raw in self.fields.items() if unlike.get(name) != raw)
-        return {"metadata": self.metadata, **{name: self.get(name) for name in differing}}
+    def fields_unlike(self, old: "Unstructured") -> dict[str, Any]:
+        """Return the JSON merge patch that turns the fields of `old` into these; empty when they say the same."""
+        names = [name for name in {**old.fields, **self.fields} if old.fields.get(name) != self.fields.get(name)]
+        return _difference({name: old.get(name) for name in names}, {name: self.get(name) for name in names})
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = {}
+    for name in {**old, **new}:
+        before, after = old.get(name), new.get(name)
+        if isinstance(before, dict) and isinstance(after, dict):
+            inner = _difference(before, after)
+            if inner:
+                patch[name] = inner
+        # As JSON, because to Python true is equal to 1.
+        elif _encode(before) != _encode(after):
+            patch[name] = after
+    return patch
 
 
 def unstructured(api_version: str, kind: str, *, plural: str, namespaced: bool = True) -> type[Unstructured]:

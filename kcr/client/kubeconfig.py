@@ -149,9 +149,11 @@ def _server(cluster: _Section) -> str:
 
 
 def _proxy(cluster: _Section, server: str, environ: Mapping[str, str]) -> str:
-    proxy = cluster.text("proxy-url") or proxy_for(server, environ)
+    said = cluster.text("proxy-url")
+    proxy = said or proxy_for(server, environ)
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-        cluster.fail("proxy-url", f"{proxy!r} is not supported; use an HTTP proxy")
+        where = "proxy-url" if said else "the environment's proxy"
+        cluster.fail(where, f"{proxy!r} is not supported; use an HTTP proxy")
     return proxy
 
 

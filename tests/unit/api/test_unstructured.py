@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.meta import Key, MicroTime, Object, ObjectMeta
 from kcr.api.unstructured import unstructured
+from kcr.embedded.patch import merge_patch
 
 Widget = unstructured("example.dev/v1", "Widget", plural="widgets")
 
@@ -125,14 +126,27 @@ def test_difference_reaches_into_the_fields() -> None:
     )
 
 
+def test_true_is_not_taken_for_one() -> None:
+    old = decoded(spec={"on": True, "all": [False]})
+    assert codec.difference(old, old.changed(spec={"on": 1, "all": [0]})) == {"spec": {"on": 1, "all": [0]}}
+
+
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(0, 3) | st.text(max_size=2),
+    st.booleans() | st.integers(0, 3) | st.text(max_size=2),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
     max_leaves=5,
 )
+contents = st.dictionaries(st.sampled_from(["spec", "status", "data"]), values)
 
 
-@given(st.dictionaries(st.sampled_from(["spec", "status", "data"]), values))
+@given(contents)
 def test_spelling_of_a_field_is_no_difference(fields: dict[str, Any]) -> None:
     spaced = {name: b" " + msgspec.json.format(msgspec.json.encode(value)) for name, value in fields.items()}
     assert not codec.difference(decoded(**fields), replace(decoded(), fields=spaced))
+
+
+@given(contents, contents)
+def test_difference_leads_from_the_old_object_to_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
+    patch = codec.difference(decoded(**old), decoded(**new))
+    wire = merge_patch(widget(**old), msgspec.json.decode(codec.encode(patch or {})))
+    assert codec.decode(Widget, msgspec.json.encode(wire)) == decoded(**new)

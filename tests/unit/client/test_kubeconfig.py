@@ -79,6 +79,19 @@ def test_token_file_and_plugin_are_asked_when_needed() -> None:
     assert isinstance(resolve(merged(user={"exec": plugin}), None, {}).credentials, PluginCredentials)
 
 
+def test_proxy_of_the_environment_is_named_as_such() -> None:
+    with pytest.raises(ConfigError, match="the environment's proxy 'socks5://x' is not supported"):
+        resolve(merged(), None, {"HTTPS_PROXY": "socks5://x"})
+
+
+def test_proxy_of_the_kubeconfig_goes_before_the_environment() -> None:
+    # ST-19: resolved once, at the start.
+    environ = {"HTTPS_PROXY": "http://environment", "NO_PROXY": "10.0.0.0/8"}
+    assert resolve(merged(cluster={"proxy-url": "http://own"}), None, environ).proxy == "http://own"
+    assert resolve(merged(), None, environ).proxy == "http://environment"
+    assert resolve(merged(cluster={"server": "https://10.1.2.3"}), None, environ).proxy == ""
+
+
 def test_impersonation_becomes_headers() -> None:
     user = {"as": "me", "as-groups": ["a", "b"], "as-user-extra": {"k/x": ["v"]}}
     assert resolve(merged(user=user), None, {}).headers == (
