@@ -85,8 +85,12 @@ class JobReconciler:
         if not self._use.is_ours(job):
             return Result()
         mine = self._use.memory.of(job)
-        if mine.finished or (reason := _unsupported(job)):
-            return self._leave_alone(job, mine, reason if not mine.finished else "")
+        if mine.finished:
+            # The store does not show it yet.
+            return Result()
+        if reason := _unsupported(job):
+            self._use.recorder.event(job, "Warning", "NotSupported", f"Skipped Job sync: {reason}")
+            return Result()
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
         if mine.doubtful:
@@ -112,7 +116,9 @@ class JobReconciler:
         released = await self._untrack(job, ledger.untrack, mine)
         final = close(ledger, recorded, released.untracked, self._use.clock.now())
         closed = await self._record(recorded, final, mine)
-        self._spend(mine, wrote=closed is not job or bool(ledger.untrack) or not isinstance(plan.work, Hold))
+        if closed is not job or ledger.untrack or not isinstance(plan.work, Hold):
+            # Only a pass that wrote something costs a token.
+            mine.bucket.spend(self._now())
         if is_finished(closed):
             self._finish(closed, mine)
         if (first := outcome.error or released.error) is not None:
@@ -199,15 +205,6 @@ class JobReconciler:
             message = "Too many succeeded pods running after completion count reached"
             self._use.recorder.event(job, "Warning", "TooManySucceededPods", message)
         self._use.recorder.event(job, "Normal", "Completed", "Job completed")
-
-    def _spend(self, mine: Remembered, *, wrote: bool) -> None:
-        if wrote:
-            mine.bucket.spend(self._now())
-
-    def _leave_alone(self, job: Job, mine: Remembered, reason: str) -> Result:
-        if reason:
-            self._use.recorder.event(job, "Warning", "NotSupported", f"Skipped Job sync: {reason}")
-        return Result()
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
