@@ -80,6 +80,8 @@ class Manager:
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = Stage("events")
         self._endpoints: list[Endpoint] = []
+        # Whether ports can no longer be added.
+        self._exposed = False
         self._monitoring = Stage("monitors")
         self._watching = Stage("informers")
         self._working = Stage("controllers")
@@ -193,7 +195,11 @@ class Manager:
 
         Raises:
             ConfigError: An address makes no sense.
+            RuntimeError: It is too late, or the second time.
         """
+        if self._exposed:
+            raise RuntimeError("expose a manager once, and before it runs")
+        self._exposed = True
         for what, text, page in (("metrics", metrics, self._metrics_page), ("probes", probes, self._probe_page)):
             address = parse_address(text)
             if address is not None:
@@ -234,6 +240,7 @@ class Manager:
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
+        self._exposed = True
         async with AsyncExitStack() as stack:
             for endpoint in self._endpoints:
                 await stack.enter_async_context(endpoint)

@@ -144,3 +144,16 @@ async def test_taken_port_ends_the_manager_with_one_error(cluster: EmbeddedClust
 async def test_address_that_makes_no_sense_is_refused(cluster: EmbeddedCluster) -> None:
     with pytest.raises(kcr.ConfigError, match="'8080' is no address to listen on"):
         kcr.Manager(kcr.Client(cluster.transport)).expose(probes="8080")
+
+
+async def test_ports_are_named_once_and_before_the_start(cluster: EmbeddedCluster) -> None:
+    manager = manager_on(cluster.transport)
+    with pytest.raises(RuntimeError, match="expose a manager once, and before it runs"):
+        manager.expose()
+    late = kcr.Manager(kcr.Client(cluster.transport))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(late.run())
+        await late.wait_ready()
+        with pytest.raises(RuntimeError, match="before it runs"):
+            late.expose(metrics="127.0.0.1:0")
+        task.cancel()
