@@ -48,7 +48,10 @@ class FakeInformer(Informer[R], Generic[R]):
         super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
         self._newest = FIRST_VERSION
         self._uids: dict[Key, str] = {}
-        self.replace([self._stamped(obj) for obj in objects], {}, str(FIRST_VERSION))
+        self._says_synced = asyncio.Event()
+        for obj in objects:
+            self.add(obj)
+        self.synced = True
 
     @property
     def synced(self) -> bool:
@@ -58,6 +61,11 @@ class FakeInformer(Informer[R], Generic[R]):
     @synced.setter
     def synced(self, synced: bool) -> None:
         self.store.synced = synced
+        (self._says_synced.set if synced else self._says_synced.clear)()
+
+    async def wait_synced(self) -> None:
+        """Return once the test says so."""
+        await self._says_synced.wait()
 
     async def run(self) -> None:
         """Do nothing until cancelled."""

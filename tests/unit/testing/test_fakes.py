@@ -111,6 +111,18 @@ async def test_controller_runs_on_fake_informers(clock: VirtualClock) -> None:  
 
 
 @pytest.mark.virtual
+async def test_who_waits_for_a_fake_informer_waits_for_the_test(clock: VirtualClock) -> None:  # TK-5
+    informer = FakeInformer(ConfigMap)
+    await informer.wait_synced()
+    informer.synced = False
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(informer.wait_synced())
+        await clock.settle()
+        assert not waiting.done()
+        informer.synced = True
+
+
+@pytest.mark.virtual
 async def test_reader_of_an_unsynced_fake_is_told() -> None:  # TK-5
     manager = FakeManager()
     manager.informer(ConfigMap).synced = False
