@@ -8,9 +8,9 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
-from kcr.api.meta import ListMeta, Resource
+from kcr.api.meta import Key, ListMeta, Resource
 from kcr.client import decoding
-from kcr.client.requests import PAGE_SIZE, target, watch_query
+from kcr.client.requests import PAGE_SIZE, object_path, target, watch_query
 from kcr.client.subresources import Subresources
 from kcr.client.writes import Writes
 from kcr.errors import ApiError
@@ -36,7 +36,7 @@ class Client(Writes, Subresources):
         Raises:
             NotFoundError: There is none of this name.
         """
-        body = await self.request("GET", kind.resource.path(namespace, name))
+        body = await self.request("GET", object_path(kind, Key(namespace, name)))
         return decoding.read_object(kind, body)
 
     async def list(self, kind: type[R], namespace: str = "", *, labels: str = "", fields: str = "") -> tuple[R, ...]:

@@ -202,7 +202,7 @@ def error_from(code: int, headers: Mapping[str, str], body: bytes, target: str =
         status = Status(
             reason=status.reason,
             message=f"HTTP 404: the server does not know {path}; is the kind installed there, and are its "
-            "api_version and plural right?",
+            "api_version, plural and namespace right?",
         )
     if not (status.message or status.reason):
         said = body[:256].decode(errors="replace").strip()

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
+from kcr.api.meta import Key, Resource
+
 PAGE_SIZE = 500
 # A server that sends bookmarks does so about once a minute; a watch that is silent for longer than this
 # may hang on a connection that is gone (RF-19).
@@ -13,6 +15,19 @@ def target(path: str, query: Mapping[str, object]) -> str:
     """Return a path with a query, percent-encoded; parameters whose value is `""` are left out."""
     parameters = urlencode([(name, value) for name, value in query.items() if value != ""])
     return f"{path}?{parameters}" if parameters else path
+
+
+def object_path(kind: type[Resource], key: Key, subresource: str = "") -> str:
+    """Return the path of an object or its subresource.
+
+    Raises:
+        ValueError: The name is no name. An empty one would mean all objects, and a DELETE of it everything.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/rest/request.go, Request.Name.
+    """
+    if key.name in ("", ".", ".."):
+        raise ValueError(f"{kind.resource.display}: {key.name!r} is no name of an object")
+    return kind.resource.path(key.namespace, key.name, subresource)
 
 
 def watch_query(resource_version: str, timeout_seconds: float, *, initial_events: bool) -> dict[str, object]:

@@ -10,7 +10,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
 from kcr.client import decoding
 from kcr.client.calls import Calls
-from kcr.client.requests import delete_options, target
+from kcr.client.requests import delete_options, object_path, target
 from kcr.client.writes import MERGE_PATCH
 
 
@@ -44,12 +44,12 @@ class Subresources(Calls):
         Raises:
             NotFoundError: There is no such object, or its kind cannot be scaled.
         """
-        path = kind.resource.path(key.namespace, key.name, "scale")
+        path = object_path(kind, key, "scale")
         return decoding.read_object(Scale, await self.request("GET", path))
 
     async def set_scale(self, kind: type[Resource], key: Key, replicas: int) -> Scale:
         """Say how many replicas an object is to have, and return its scale as it is then."""
-        path = kind.resource.path(key.namespace, key.name, "scale")
+        path = object_path(kind, key, "scale")
         body = codec.encode({"spec": {"replicas": replicas}})
         return decoding.read_object(Scale, await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH))
 
@@ -70,7 +70,7 @@ class Subresources(Calls):
         eviction = {
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options,
         }  # fmt: skip
-        path = Pod.resource.path(key.namespace, key.name, "eviction")
+        path = object_path(Pod, key, "eviction")
         await self._write("POST", path, self._options.query(), codec.encode(eviction))
 
     async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:
@@ -97,4 +97,4 @@ def _log_target(key: Key, options: LogOptions, *, follow: bool) -> str:
         "tailLines": "" if options.tail_lines is None else options.tail_lines,
         "sinceSeconds": "" if options.since_seconds is None else options.since_seconds,
     }
-    return target(Pod.resource.path(key.namespace, key.name, "log"), query)
+    return target(object_path(Pod, key, "log"), query)

@@ -8,7 +8,7 @@ from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
 from kcr.client import decoding
 from kcr.client.calls import Calls
-from kcr.client.requests import delete_options
+from kcr.client.requests import delete_options, object_path
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=Unstructured)
@@ -73,7 +73,7 @@ class Writes(Calls):
         return await self._update(kind, _key_of(manifest), _whole(kind, manifest), subresource)
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
-        path = kind.resource.path(key.namespace, key.name, subresource)
+        path = object_path(kind, key, subresource)
         return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body))
 
     async def apply(self, obj: R, *, field_owner: str = "", force: bool = False, subresource: str = "") -> R:
@@ -148,7 +148,7 @@ class Writes(Calls):
 
     async def _patch(self, kind: type[R], key: Key, body: bytes, form: tuple[str, str], query: dict[str, object]) -> R:
         subresource, content_type = form
-        path = kind.resource.path(key.namespace, key.name, subresource)
+        path = object_path(kind, key, subresource)
         return decoding.read_object(kind, await self._write("PATCH", path, query, body, content_type))
 
     async def delete(
@@ -182,7 +182,7 @@ class Writes(Calls):
             grace_period_seconds=grace_period_seconds,
             dry_run=self._options.dry_run,
         )
-        await self.request("DELETE", kind.resource.path(key.namespace, key.name), codec.encode(options))
+        await self.request("DELETE", object_path(kind, key), codec.encode(options))
 
 
 def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:

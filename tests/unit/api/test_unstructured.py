@@ -126,6 +126,10 @@ def test_difference_reaches_into_the_fields() -> None:
     )
 
 
+def in_order(value: object) -> bytes:
+    return msgspec.json.encode(value, order="deterministic")
+
+
 def test_true_is_not_taken_for_one() -> None:
     old = decoded(spec={"on": True, "all": [False]})
     assert codec.difference(old, old.changed(spec={"on": 1, "all": [0]})) == {"spec": {"on": 1, "all": [0]}}
@@ -149,4 +153,4 @@ def test_spelling_of_a_field_is_no_difference(fields: dict[str, Any]) -> None:
 def test_difference_leads_from_the_old_object_to_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
     patch = codec.difference(decoded(**old), decoded(**new))
     wire = merge_patch(widget(**old), msgspec.json.decode(codec.encode(patch or {})))
-    assert codec.decode(Widget, msgspec.json.encode(wire)) == decoded(**new)
+    assert in_order(wire) == in_order(widget(**new))

@@ -7,6 +7,7 @@ from kcr.api.batch import Job
 from kcr.api.codec import WatchEvent
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.api.unstructured import unstructured
 from kcr.client.decoding import Refused, error_from, read_event, read_page, retry_after
 from kcr.errors import ApiError, GoneError
 from tests.unit.client.scripted import events
@@ -75,3 +76,13 @@ def test_status_seconds_stand_in_for_the_header() -> None:
 
 def test_retry_after_with_a_date_says_nothing() -> None:
     assert retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}) == 0
+
+
+def test_bad_metadata_of_an_untyped_object_is_set_apart() -> None:
+    # ST-6, ST-10.
+    kind = unstructured("example.dev/v1", "Widget", plural="widgets")
+    page = read_page(kind, b'{"items":[{"metadata":{"name":5}},{"metadata":{"name":"b"},"spec":{}}]}')
+    assert [obj.metadata.name for obj in page.objects] == ["b"]
+    assert "metadata: " in page.refused[0].why
+    event = read_event(kind, b'{"type":"ADDED","object":{"metadata":{"name":"a","labels":[]},"spec":{}}}')
+    assert isinstance(event, Refused)
