@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+import socket
 import sys
 from dataclasses import replace
 from importlib.metadata import version
@@ -151,6 +152,26 @@ async def test_impersonation_sends_each_group(authority: trustme.CA) -> None:
         config = replace(trusting(url, authority), headers=(("Impersonate-Group", "a"), ("Impersonate-Group", "b")))
         async with HttpTransport(config) as transport:
             assert await read(transport, Request("GET", "/")) == b"a,b"
+
+
+async def test_dead_connections_are_found_below_http(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    # ST-25.
+    options: set[tuple[int, int, object]] = set()
+    original = socket.socket.setsockopt
+
+    def note(made: socket.socket, level: int, name: int, value: int) -> None:
+        options.add((level, name, value))
+        original(made, level, name, value)
+
+    async with serving(echo, authority) as url, HttpTransport(trusting(url, authority)) as transport:
+        monkeypatch.setattr(socket.socket, "setsockopt", note)
+        await read(transport, Request("GET", "/"))
+        monkeypatch.undo()
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
+    if sys.platform == "linux":
+        tcp = {(socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)}
+        tcp.add((socket.TCP_USER_TIMEOUT, 30_000))
+        assert options >= {(socket.IPPROTO_TCP, name, value) for name, value in tcp}
 
 
 async def test_connection_is_kept_for_the_next_request(authority: trustme.CA) -> None:
