@@ -65,6 +65,22 @@ async def test_work_in_hand_is_computed_when_asked(clock: VirtualClock) -> None:
     assert of_queue(metrics, "longest_running_processor_seconds") == 20
 
 
+async def test_durations_fall_into_the_bucket_they_do_not_exceed(clock: VirtualClock) -> None:  # WQ-40
+    metrics = Metrics()
+    queue = WorkQueue[str](metrics=metrics.queue("test"))
+    for seconds in (0, 1, 5, 5000):
+        queue.add("a")
+        await clock.advance(seconds)
+        async with queue.item():
+            pass
+    counts = {
+        bound: value(metrics, "workqueue_queue_duration_seconds_bucket", name="test", controller="test", le=bound)
+        for bound in ("1e-08", "1.0", "10.0", "1000.0", "+Inf")
+    }
+    assert counts == {"1e-08": 1, "1.0": 2, "10.0": 3, "1000.0": 3, "+Inf": 4}
+    assert of_queue(metrics, "queue_duration_seconds_count") == 4
+
+
 def test_queue_histograms_have_twelve_buckets() -> None:  # WQ-40
     assert list(QUEUE_BUCKETS) == pytest.approx([10.0 ** (power - 8) for power in range(12)])
 
