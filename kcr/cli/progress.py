@@ -13,6 +13,8 @@ from kcr.client import Transport
 from kcr.informer import Handler
 from kcr.manager import Manager
 
+# The reason of the event by which the Job controller says that it cannot do a Job.
+NOT_SUPPORTED = "NotSupported"
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0
 
@@ -33,6 +35,8 @@ class Progress:
         # The Jobs that exist, and the last view of those deleted: who waits for one must see how it ended.
         self._views: dict[Key, JobView] = {}
         self._deleted: set[Key] = set()
+        # Jobs that the controller cannot do, as its events say; they would never end.
+        self._refused: set[Key] = set()
         self._changed = asyncio.Event()
         # Runs whose log is followed or was, and those whose failure was told; forgotten with their pod.
         self._followed: set[ContainerRun] = set()
@@ -40,7 +44,7 @@ class Progress:
         self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
         self._open = 0
         manager.informer(Job).add_handler(_Jobs(self))
-        manager.informer(Event).add_handler(_Events(display))
+        manager.informer(Event).add_handler(_Events(self, display))
         manager.informer(Pod).add_handler(_Pods(self))
         manager.add(self)
 
@@ -51,9 +55,9 @@ class Progress:
                 group.create_task(self._follow(await self._waiting.get()))
 
     async def ended(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
-        """Wait until these Jobs have ended or are deleted, and their logs are shown; return their last views."""
+        """Wait until nothing more is to come of these Jobs, and their logs are shown; return their last views."""
         wanted = tuple(keys)
-        while not all(key in self._deleted or (key in self._views and self._views[key].has_ended) for key in wanted):
+        while not all(map(self._is_over, wanted)):
             await self._next_change()
         try:
             async with asyncio.timeout(_LAST_LINES_SECONDS):
@@ -62,6 +66,10 @@ class Progress:
         except TimeoutError:
             self._display.say("some logs have not ended with their Jobs, and are left")
         return tuple(self._views[key] for key in wanted if key in self._views)
+
+    def _is_over(self, key: Key) -> bool:
+        view = self._views.get(key)
+        return key in self._deleted or key in self._refused or (view is not None and view.has_ended)
 
     async def _next_change(self) -> None:
         self._changed.clear()
@@ -79,6 +87,11 @@ class Progress:
         """Take a Job from the display."""
         self._deleted.add(key)
         self._display.gone(key)
+        self._changed.set()
+
+    def job_refused(self, key: Key) -> None:
+        """Note that the controller leaves a Job alone."""
+        self._refused.add(key)
         self._changed.set()
 
     def pod_changed(self, pod: Pod) -> None:
@@ -143,10 +156,14 @@ class _Pods(Handler[Pod]):
 
 
 class _Events(Handler[Event]):
-    def __init__(self, display: Display) -> None:
+    def __init__(self, progress: Progress, display: Display) -> None:
+        self._progress = progress
         self._display = display
 
     def on_add(self, obj: Event, initial: bool) -> None:
+        about = obj.involved_object
+        if obj.reason == NOT_SUPPORTED and about.kind == Job.resource.kind:
+            self._progress.job_refused(Key(about.namespace, about.name))
         view = event_view(obj)
         if view is not None:
             self._display.event(view)

@@ -32,6 +32,12 @@ def manifest(tmp_path: Path, name: str, script: str, policy: str = "Never") -> s
     return str(path)
 
 
+def indexed(tmp_path: Path) -> str:
+    path = Path(manifest(tmp_path, "indexed", "echo never"))
+    path.write_text(path.read_text().replace("spec:\n", "spec:\n  completionMode: Indexed\n  completions: 2\n", 1))
+    return str(path)
+
+
 def is_alive(pid: int) -> bool:
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
@@ -69,6 +75,12 @@ async def test_invalid_job_is_refused_by_file_object_and_field(kcr: Start, tmp_p
         assert await dev.end() == 1
         line = dev.err.splitlines()[-1]
         assert line.startswith(f"kcr: {path}: Job bad: spec.template.spec.restartPolicy: ")
+
+
+async def test_wait_ends_for_a_job_that_cannot_be_done(kcr: Start, tmp_path: Path) -> None:
+    async with kcr("dev", "-f", indexed(tmp_path), "--wait") as dev:
+        assert await dev.end() == 1, dev.err
+        assert "completionMode Indexed is not supported yet" in dev.err
 
 
 async def test_port_in_use_is_one_line(kcr: Start) -> None:
