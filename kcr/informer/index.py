@@ -56,7 +56,8 @@ class Index(Generic[R]):
 
     def _values_of(self, obj: R) -> tuple[str, ...]:
         try:
-            return tuple(self._values(obj))
+            values = self._values(obj)
+            return values if type(values) is tuple else tuple(values)
         except Exception:
             # One object that an index cannot take must not stop the others.
             self.errors += 1
@@ -82,13 +83,13 @@ def built_in(name: str) -> Values[Any]:
     raise KeyError(f"there is no index {name!r}")
 
 
-def _namespace(obj: Resource) -> Iterator[str]:
-    yield obj.metadata.namespace
+def _namespace(obj: Resource) -> tuple[str, ...]:
+    return (obj.metadata.namespace,)
 
 
-def _owner(obj: Resource) -> Iterator[str]:
+def _owner(obj: Resource) -> tuple[str, ...]:
     controller = controller_of(obj.metadata)
-    yield f"{obj.metadata.namespace}/" if controller is None else controller.uid
+    return (f"{obj.metadata.namespace}/" if controller is None else controller.uid,)
 
 
 def _texts_at(value: Any, path: tuple[str, ...]) -> Iterator[str]:

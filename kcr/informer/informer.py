@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Generic, TypeVar
 
@@ -16,9 +16,12 @@ from kcr.informer.parts import Part
 from kcr.informer.reflector import Reflector
 from kcr.informer.registration import Registration, Resync
 from kcr.informer.selection import Selection, disjoint
-from kcr.informer.store import Store, reading_early
+from kcr.informer.store import Changes, Store, reading_early
 
 R = TypeVar("R", bound=Resource)
+
+# After so many calls of handlers without a pause others get their turn.
+_SLICE = 200
 
 
 class Informer(Generic[R]):
@@ -65,6 +68,10 @@ class Informer(Generic[R]):
         self._resyncs: dict[Registration[R], Resync[R]] = {}
         # Those whose buffers may fill up.
         self._listeners: tuple[Listener[R], ...] = ()
+        # How many lists handlers are hearing of just now; not to be mixed with a resync.
+        self._telling = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         # The tasks of the informer while it runs.
         self._group: asyncio.TaskGroup | None = None
         self._has_ended = False
@@ -185,7 +192,7 @@ class Informer(Generic[R]):
         heard = handler if only is None else Filtered(handler, only)
         registration = Registration(heard, listener, self._count_failure, self._forget)
         if resync_seconds:
-            self._resyncs[registration] = Resync(resync_seconds, self.store, self._random)
+            self._resyncs[registration] = Resync(resync_seconds, self.store, self._idle, self._random)
         token = reading_early.set(True)
         # Nothing can happen in between, so it misses nothing and hears nothing twice.
         for obj in self.store.known():
@@ -223,26 +230,53 @@ class Informer(Generic[R]):
         """Return an object that is about to be stored, made of known parts."""
         return self.store.share(obj)
 
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str, *, is_whole: bool = True) -> None:
-        """Take the whole present state, or all that is known of it yet."""
+    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> Iterator[None]:
+        """Take the whole present state. The store has it at once, and handlers hear of it little by little."""
+        yield from self.tell_replaced(objects, stale)
+        self.declare_synced()
+        self.store.advance(version)
+
+    def tell_replaced(self, objects: Iterable[R], stale: Mapping[Key, str]) -> Iterator[None]:
+        """Do the same, but say nothing yet of being synced."""
         initial = not self.store.synced
         changes = self.store.replace(objects, stale)
-        for registration in self._registrations:
+        told = self._tell_changes(changes, initial=initial, registrations=self._registrations)
+        self._begin_telling(1)
+        try:
+            for number, _ in enumerate(told, 1):
+                if number % _SLICE == 0:
+                    yield
+        finally:
+            self._begin_telling(-1)
+
+    def _tell_changes(
+        self, changes: Changes[R], *, initial: bool, registrations: tuple[Registration[R], ...]
+    ) -> Iterator[None]:
+        for registration in registrations:
             handler = registration.handler
             for gone in changes.deleted:
                 registration.tell(handler.on_vanish, gone)
+                yield
             for new in changes.added:
                 registration.tell(handler.on_add, new, initial)
+                yield
             for old, new in changes.updated:
                 registration.tell(handler.on_update, old, new)
-        self.store.synced = is_whole
-        if initial and is_whole:
-            # Also those who came while the others were told.
-            for registration in self._registrations:
-                registration.told_initial()
-        self.store.advance(version)
-        if is_whole:
-            self._synced.set()
+                yield
+
+    def _begin_telling(self, step: int) -> None:
+        self._telling += step
+        (self._idle.clear if self._telling else self._idle.set)()
+
+    def declare_synced(self) -> None:
+        """Say that the store has the whole state, and the handlers have heard of it."""
+        if self.store.synced:
+            return
+        self.store.synced = True
+        # Also those who came while the others were told.
+        for registration in self._registrations:
+            registration.told_initial()
+        self._synced.set()
 
     def apply(self, event: WatchEvent[R]) -> None:
         """Take one ADDED, MODIFIED or DELETED event."""

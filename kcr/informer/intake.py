@@ -1,7 +1,7 @@
 """What a reflector has read, on its way to the sink."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -17,14 +17,14 @@ _log = structlog.get_logger("kcr.informer")
 
 
 class Sink(Protocol[R]):
-    """Where a reflector puts what it reads. All calls but `room` are synchronous."""
+    """Where a reflector puts what it reads."""
 
     def share(self, obj: R) -> R:
         """Return an object that is about to be handed over, made of known parts."""
         ...
 
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> None:
-        """Take the whole present state."""
+    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> Iterator[None]:
+        """Take the whole present state. It is much, so the iterator stops whenever others may have their turn."""
         ...
 
     def apply(self, event: WatchEvent[R]) -> None:
@@ -85,11 +85,11 @@ class Intake(Generic[R]):
         self._found.pop(key, None)
         self._stale.pop(key, None)
 
-    def hand_over(self, version: str) -> None:
-        """Give the sink what was collected: the present state as of a version."""
+    def hand_over(self, version: str) -> Iterator[None]:
+        """Give the sink what was collected, the present state as of a version; stops when others may have a turn."""
         found, stale = self._found, self._stale
         self.begin()
-        self._sink.replace(found.values(), stale, version)
+        yield from self._sink.replace(found.values(), stale, version)
 
     def apply(self, event: WatchEvent[R] | Refused) -> ObjectMeta:
         """Give the sink one watch event, and return the metadata of its object."""

@@ -1,6 +1,6 @@
 """Several selections that fill one store: a namespace each, or all the others."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kcr.api.codec import WatchEvent
@@ -49,15 +49,16 @@ class Part(Generic[R]):
         """Return an object that is about to be handed over, made of known parts."""
         return self._whole.share(obj)
 
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> None:
+    def replace(self, objects: Iterable[R], stale: Mapping[Key, str], version: str) -> Iterator[None]:
         """Take the whole present state of this part."""
-        self._is_filled = True
         covers, store = self._covers(), self._whole.store
         kept = (obj for obj in store.known() if not covers(obj.metadata.namespace))
         kept_stale = {key: why for key, why in store.stale.items() if not covers(key.namespace)}
-        everything = (*objects, *kept)
-        is_whole = all(part._is_filled for part in self._parts)
-        self._whole.replace(everything, {**stale, **kept_stale}, self._common(version), is_whole=is_whole)
+        yield from self._whole.tell_replaced((*objects, *kept), {**stale, **kept_stale})
+        self._is_filled = True
+        if all(part._is_filled for part in self._parts):
+            self._whole.declare_synced()
+        self.advance(version)
 
     def apply(self, event: WatchEvent[R]) -> None:
         """Take one ADDED, MODIFIED or DELETED event."""

@@ -160,7 +160,7 @@ class Reflector(Generic[R]):
         metadata = page.metadata
         if metadata.continue_:
             return Next(Listing(continue_=metadata.continue_, limit=phase.limit, pages=phase.pages + 1), pause=False)
-        self._hand_over(metadata.resource_version)
+        await self._hand_over(metadata.resource_version)
         return Next(Listed(version=metadata.resource_version), pause=False)
 
     async def _stream(self) -> Next:
@@ -192,7 +192,7 @@ class Reflector(Generic[R]):
             async with self._watchdog.over_stream():
                 read = 0
                 async for line in lines:
-                    self._take(read_event(self.selection.kind, line))
+                    await self._take(read_event(self.selection.kind, line))
                     read += 1
                     if read % _SLICE == 0:
                         # What a connection has in its buffer comes without a pause.
@@ -205,23 +205,23 @@ class Reflector(Generic[R]):
         self.counts["short" if then.pause else "timeout"] += 1
         return then
 
-    def _take(self, event: WatchEvent[R] | Refused) -> None:
+    async def _take(self, event: WatchEvent[R] | Refused) -> None:
         is_bookmark = isinstance(event, WatchEvent) and event.type == "BOOKMARK"
         self._watchdog.hear(is_bookmark=is_bookmark)
         match self._phase:
             case Streaming() as phase:
-                self._phase = self._collect(phase, event)
+                self._phase = await self._collect(phase, event)
             case Watching() as phase:
                 version = self._intake.apply(event).resource_version or phase.version
                 self._phase = Watching(version=version, began=phase.began, events=phase.events + 1)
 
-    def _collect(self, phase: Streaming, event: WatchEvent[R] | Refused) -> Phase:
+    async def _collect(self, phase: Streaming, event: WatchEvent[R] | Refused) -> Phase:
         if isinstance(event, Refused):
             self._intake.keep(event)
         elif event.type == "BOOKMARK":
             metadata = event.object.metadata
             if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
-                self._hand_over(metadata.resource_version)
+                await self._hand_over(metadata.resource_version)
                 return Watching(version=metadata.resource_version, began=phase.began, events=phase.events + 1)
         elif event.type == "DELETED":
             self._intake.drop(event.object.key)
@@ -229,9 +229,10 @@ class Reflector(Generic[R]):
             self._intake.keep(event.object)
         return Streaming(began=phase.began, events=phase.events + 1)
 
-    def _hand_over(self, version: str) -> None:
+    async def _hand_over(self, version: str) -> None:
         with self._timing.of("apply"):
-            self._intake.hand_over(version)
+            for _ in self._intake.hand_over(version):
+                await asyncio.sleep(0)
         self.cause, self.is_filled = "", True
         self.fill_seconds = self._timing.finish(str(self.selection))
 

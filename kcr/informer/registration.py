@@ -114,12 +114,13 @@ class Resync(Generic[R]):
     handler hears of all objects at once.
     """
 
-    def __init__(self, seconds: float, store: Store[R], random: Random) -> None:
+    def __init__(self, seconds: float, store: Store[R], idle: asyncio.Event, random: Random) -> None:
         """Make a resync.
 
         Args:
             seconds: The period; each is lengthened or shortened by chance, up to a tenth.
             store: What is told.
+            idle: Set while handlers are not hearing of a list; before that one is told, objects may be news.
             random: Spreads the periods.
 
         Raises:
@@ -129,6 +130,7 @@ class Resync(Generic[R]):
             raise ValueError(f"a resync every {seconds} s: the shortest period is {_SHORTEST_RESYNC_SECONDS:.0f} s")
         self._seconds = seconds
         self._store = store
+        self._idle = idle
         self._random = random
 
     async def run(self, registration: Registration[R]) -> None:
@@ -143,6 +145,7 @@ class Resync(Generic[R]):
         keys = tuple(obj.key for obj in self._store.known())
         slices = range(0, len(keys), _SLICE)
         for first in slices:
+            await self._idle.wait()
             for key in keys[first : first + _SLICE]:
                 obj = self._store.get(key)
                 if obj is not None:

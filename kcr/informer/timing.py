@@ -8,14 +8,12 @@ from typing import Literal
 import structlog
 
 _SLOW_SECONDS = 10.0
-# Nothing else runs while the sink takes what was read.
-_SLOW_APPLY_SECONDS = 0.1
 
 _log = structlog.get_logger("kcr.informer")
 
 
 class Timing:
-    """Measures one reading of the present state, and logs where the time went when it took long (RF-10, RF-34)."""
+    """Measures one reading of the present state, and logs where the time went when it took long (RF-10)."""
 
     def __init__(self, began: float) -> None:
         """Begin to measure.
@@ -37,7 +35,7 @@ class Timing:
     def finish(self, kind: str) -> float:
         """Return how long it took in all, in seconds."""
         seconds = asyncio.get_running_loop().time() - self._began
-        if seconds > _SLOW_SECONDS or self._parts["apply"] > _SLOW_APPLY_SECONDS:
+        if seconds > _SLOW_SECONDS:
             parts = {part: round(spent, 3) for part, spent in self._parts.items()}
             _log.warning("list took long", kind=kind, seconds=round(seconds, 3), **parts)
         return seconds

@@ -13,7 +13,7 @@ from kcr.informer import Handler, Informer
 from kcr.informer.store import reading_early
 from kcr.testing import VirtualClock
 from tests.unit.client.scripted import Say, Script, events
-from tests.unit.informer.pods import AsyncTold, Told, pod
+from tests.unit.informer.pods import AsyncTold, Told, pod, replaced
 
 END = {"metadata": {"resourceVersion": "10", "annotations": {"k8s.io/initial-events-end": "true"}}}
 
@@ -64,7 +64,7 @@ def apply(informer: Informer[Pod], *found: tuple[str, Pod]) -> None:
 
 
 def replace(informer: Informer[Pod], pods: Iterable[Pod], version: str) -> None:
-    informer.replace([informer.share(found) for found in pods], {}, version)
+    replaced(informer.replace([informer.share(found) for found in pods], {}, version))
 
 
 # IN-3, RF-35
@@ -310,3 +310,28 @@ async def test_handlers_may_read_a_store_that_is_not_synced(clock: VirtualClock)
         informer.add_handler(Reads())
         task.cancel()
     assert found == [0, 0]
+
+
+# RF-31, RF-34
+def test_long_list_is_told_little_by_little() -> None:
+    informer, _ = made()
+    told = Told()
+    informer.add_handler(told)
+    steps = informer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
+    seen = [len(told.heard) for _ in steps]
+    # Two handlers hear of a thousand pods each, two hundred at a time.
+    assert seen == [0, 0, 0, 0, 0, 200, 400, 600, 800, 1000]
+    assert informer.store.resource_version == 2000
+
+
+# IN-6, IN-7
+def test_handler_that_comes_in_the_middle_of_a_list_hears_it_once() -> None:
+    informer, _ = made()
+    steps = informer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
+    next(steps)
+    late = Told()
+    registration = informer.add_handler(late)
+    assert not registration.synced
+    replaced(steps)
+    assert registration.synced
+    assert len(late.heard) == 1000

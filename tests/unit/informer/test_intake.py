@@ -1,5 +1,5 @@
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from kcr.api.meta import Key
 from kcr.client.decoding import Refused
 from kcr.informer import Selection
 from kcr.informer.intake import Intake
-from tests.unit.informer.pods import Pod, pod
+from tests.unit.informer.pods import Pod, pod, replaced
 
 
 class Taken:
@@ -24,8 +24,9 @@ class Taken:
     def share(self, obj: Pod) -> Pod:
         return obj
 
-    def replace(self, objects: Iterable[Pod], stale: Mapping[Key, str], version: str) -> None:
+    def replace(self, objects: Iterable[Pod], stale: Mapping[Key, str], version: str) -> Iterator[None]:
         self.given.append((tuple(objects), dict(stale), version))
+        yield
 
     def apply(self, event: WatchEvent[Pod]) -> None:
         self.given.append((event.type, event.object))
@@ -53,7 +54,7 @@ def test_object_that_does_not_fit_stops_no_other() -> None:
     intake, taken, counts = made()
     for found in (pod("a", 1), pod("b", 2), bad("b"), bad("c")):
         intake.keep(found)
-    intake.hand_over("9")
+    replaced(intake.hand_over("9"))
     assert taken.given == [((pod("a", 1),), {Key("d", "b"): "no phase", Key("d", "c"): "no phase"}, "9")]
     assert counts["undecodable"] == 2
 
@@ -65,7 +66,7 @@ def test_dropped_object_is_not_handed_over() -> None:
     intake.keep(bad("b"))
     intake.drop(Key("d", "a"))
     intake.drop(Key("d", "b"))
-    intake.hand_over("9")
+    replaced(intake.hand_over("9"))
     assert taken.given == [((), {}, "9")]
 
 
@@ -98,7 +99,7 @@ def test_transform_sees_each_object_once_on_its_way_in() -> None:
     intake, taken, _ = made(transform)
     full = replace(pod("a"), spec=PodSpec(node_name="n"))
     intake.keep(full)
-    intake.hand_over("1")
+    replaced(intake.hand_over("1"))
     intake.apply(WatchEvent(type="MODIFIED", object=full))
     assert seen == ["a", "a"]
     assert taken.given == [((pod("a"),), {}, "1"), ("MODIFIED", pod("a"))]
@@ -125,7 +126,7 @@ def test_object_that_the_transform_spoils_keeps_its_last_good_version(
 ) -> None:
     intake, taken, counts = made(transform)
     intake.keep(pod("a"))
-    intake.hand_over("1")
+    replaced(intake.hand_over("1"))
     intake.apply(WatchEvent(type="MODIFIED", object=pod("a", 2)))
     assert taken.given == [((), {Key("d", "a"): why}, "1"), (Key("d", "a"), why, "2")]
     assert counts["undecodable"] == 2

@@ -9,6 +9,7 @@ from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
 from kcr.informer.parts import Part
 from tests.unit.client.scripted import Script
+from tests.unit.informer.pods import replaced
 
 SELECTIONS = (Selection(ConfigMap, "a"), Selection(ConfigMap, "b"), Selection(ConfigMap))
 
@@ -38,7 +39,7 @@ def made() -> tuple[Informer[ConfigMap], list[Part[ConfigMap]], Heard]:
 
 
 def fill(part: Part[ConfigMap], version: int, *objects: ConfigMap, stale: Mapping[Key, str] = {}) -> None:
-    part.replace(objects, stale, str(version))
+    replaced(part.replace(objects, stale, str(version)))
 
 
 # IN-37

@@ -263,7 +263,7 @@ async def test_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
         assert informer.counts["relists"] == 0
 
 
-# RF-10, RF-34
+# RF-10
 async def test_list_that_takes_long_says_where_the_time_went() -> None:
     class Slow(Say):
         async def read(self) -> bytes:

@@ -11,7 +11,7 @@ from kcr.informer.registration import Resync
 from kcr.informer.store import Store
 from kcr.testing import VirtualClock
 from tests.unit.client.scripted import Script
-from tests.unit.informer.pods import AsyncTold, Pod, Told, pod
+from tests.unit.informer.pods import AsyncTold, Pod, Told, pod, replaced
 
 pytestmark = pytest.mark.virtual
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.virtual
 async def running(*pods: Pod) -> AsyncIterator[Informer[Pod]]:
     """An informer that runs, on a server that never answers; the pods are there."""
     informer = Informer(Client(Script()), Pod, random=Random(1))
-    informer.replace(pods, {}, "5")
+    replaced(informer.replace(pods, {}, "5"))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
         await asyncio.sleep(0)
@@ -33,7 +33,7 @@ async def test_handler_is_synced_when_it_has_heard_the_first_list(clock: Virtual
     informer = Informer(Client(Script()), Pod)
     registration = informer.add_handler(Told())
     assert not registration.synced
-    informer.replace([pod("a")], {}, "5")
+    replaced(informer.replace([pod("a")], {}, "5"))
     assert registration.synced
     await registration.wait_synced()
 
@@ -55,7 +55,7 @@ async def test_removed_handler_hears_nothing_more(clock: VirtualClock) -> None:
         told = Told()
         registration = informer.add_handler(told)
         registration.remove()
-        informer.replace([], {}, "6")
+        replaced(informer.replace([], {}, "6"))
         assert registration.is_removed
         assert told.heard == ["add a 1 initial"]
         await registration.remove_and_wait()
@@ -74,7 +74,7 @@ async def test_removal_can_wait_for_the_last_call(clock: VirtualClock) -> None:
         assert handler.heard == ["add a 1 initial"]
 
 
-# IN-16, IN-18
+# IN-16, IN-18, IN-19
 async def test_resync_tells_all_objects_again_about_once_in_its_period(clock: VirtualClock) -> None:
     async with running(*(pod(f"p{number}") for number in range(250))) as informer:
         told, other = Told(), Told()
@@ -105,7 +105,7 @@ async def test_resync_tells_what_is_there_by_then(clock: VirtualClock) -> None:
         told = Told()
         informer.add_handler(told, resync_seconds=1000)
         await clock.run_until(lambda: len(told.heard) > 101)
-        informer.replace([pod("p0")], {}, "6")
+        replaced(informer.replace([pod("p0")], {}, "6"))
         told.heard.clear()
         await clock.advance(100)
         assert told.heard == []
@@ -115,7 +115,7 @@ async def test_resync_tells_what_is_there_by_then(clock: VirtualClock) -> None:
 @pytest.mark.parametrize("seconds", [0.5, -1])
 async def test_resync_more_often_than_once_a_second_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="the shortest period is 1 s"):
-        Resync(seconds, Store[Pod](), Random(1))
+        Resync(seconds, Store[Pod](), asyncio.Event(), Random(1))
 
 
 # IN-17
