@@ -245,6 +245,7 @@ async def test_connection_cut_inside_the_body_is_a_transport_error(authority: tr
             await read(transport, Request("GET", "/"))
 
 
+# RF-20
 async def test_watches_take_no_place_of_calls(authority: trustme.CA) -> None:
     # CL-18, ST-20.
     async def streams_or_answers(request: web.BaseRequest) -> web.StreamResponse:
