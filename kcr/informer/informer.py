@@ -241,13 +241,16 @@ class Informer(Generic[R]):
         initial = not self.store.synced
         changes = self.store.replace(objects, stale)
         told = self._tell_changes(changes, initial=initial, registrations=self._registrations)
-        self._begin_telling(1)
+        self._telling += 1
+        self._idle.clear()
         try:
             for number, _ in enumerate(told, 1):
                 if number % _SLICE == 0:
                     yield
         finally:
-            self._begin_telling(-1)
+            self._telling -= 1
+            if not self._telling:
+                self._idle.set()
 
     def _tell_changes(
         self, changes: Changes[R], *, initial: bool, registrations: tuple[Registration[R], ...]
@@ -263,10 +266,6 @@ class Informer(Generic[R]):
             for old, new in changes.updated:
                 registration.tell(handler.on_update, old, new)
                 yield
-
-    def _begin_telling(self, step: int) -> None:
-        self._telling += step
-        (self._idle.clear if self._telling else self._idle.set)()
 
     def declare_synced(self) -> None:
         """Say that the store has the whole state, and the handlers have heard of it."""
