@@ -46,6 +46,9 @@ class World(Handler[ConfigMap]):
 
     def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
         assert self.known[new.key] == old
+        if old is new:
+            # A resync: what is known, again (IN-16).
+            return
         assert old.metadata.uid == new.metadata.uid
         assert int(old.metadata.resource_version) < int(new.metadata.resource_version)
         self.known[new.key] = new
@@ -88,8 +91,9 @@ class Run:
         self.informer = Informer(Client(self.trouble), self.selections, random=Random(seed))
         # What is on the server.
         self.there: dict[Key, ConfigMap] = {}
-        self.worlds = [World()]
+        self.worlds = [World(), World()]
         self.informer.add_handler(self.worlds[0])
+        self.informer.add_handler(self.worlds[1], resync_seconds=20)
         policies: tuple[Policy, ...] = ("block", "coalesce", "resnapshot")
         for policy in policies:
             self.listen(policy)
@@ -120,7 +124,7 @@ class Run:
         match self.random.randrange(20):
             case 0:
                 self.storage.compact()
-            case 1 if len(self.worlds) < 8:
+            case 1 if len(self.worlds) < 9:
                 self.worlds.append(World())
                 self.informer.add_handler(self.worlds[-1])
             case _ if there is None:
