@@ -13,11 +13,12 @@ from typing import Any
 
 import psutil
 
+import kcr
 from bench.pods import end_of_initial_events, events, objects
 from bench.wire import Canned
 from kcr.api import codec
 from kcr.api.core import Pod
-from kcr.api.meta import Key
+from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.informer import Handler, Informer
 from kcr.workqueue import WorkQueue
@@ -25,7 +26,10 @@ from kcr.workqueue import WorkQueue
 Figures = dict[str, float]
 
 
-class Counting(Handler[Pod]):
+UNTYPED = kcr.unstructured("v1", "Pod", plural="pods")
+
+
+class Counting(Handler[Any]):
     """Puts the owner's key into a queue, as controllers do, and says when it has seen enough."""
 
     def __init__(self, wanted: int) -> None:
@@ -33,22 +37,24 @@ class Counting(Handler[Pod]):
         self.enough = asyncio.Event()
         self._left = wanted
 
-    def on_add(self, obj: Pod, initial: bool) -> None:
+    def on_add(self, obj: Resource, initial: bool) -> None:
         self._count(obj)
 
-    def on_update(self, old: Pod, new: Pod) -> None:
+    def on_update(self, old: Resource, new: Resource) -> None:
         self._count(new)
 
-    def _count(self, pod: Pod) -> None:
+    def _count(self, pod: Resource) -> None:
         self.queue.add(Key(pod.metadata.namespace, pod.metadata.owner_references[0].name))
         self._left -= 1
         if not self._left:
             self.enough.set()
 
 
-async def _load(transport: Canned, wanted: int, beside: Callable[[], Any] | None = None) -> tuple[float, Informer[Pod]]:
+async def _load(
+    transport: Canned, wanted: int, beside: Callable[[], Any] | None = None, *, kind: type[Any] = Pod
+) -> tuple[float, Informer[Any]]:
     """Run an informer until its handler has seen enough; return the CPU seconds that took."""
-    informer = Informer(Client(transport), Pod, random=Random(0))
+    informer = Informer(Client(transport), kind, random=Random(0))
     handler = Counting(wanted)
     informer.add_handler(handler)
     began = time.process_time()
@@ -94,7 +100,12 @@ def _models_per_second(lines: list[bytes]) -> float:
 
 def memory(size: int) -> Figures:
     """Resident bytes per cached pod: growth of a process of its own."""
-    sizes = {"kcr, typed": size, "plain dict (json)": min(size, 5000), "kubernetes-asyncio models": min(size, 2000)}
+    sizes = {
+        "kcr, typed": size,
+        "kcr, unstructured": size,
+        "plain dict (json)": min(size, 5000),
+        "kubernetes-asyncio models": min(size, 2000),
+    }
     # A new process each, so that nobody's garbage is another's room.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         return {name: pool.submit(_grown, name, count).result() for name, count in sizes.items()}
@@ -119,6 +130,12 @@ def as_store(bodies: list[bytes]) -> Any:
     return asyncio.run(_load(Canned([], iter(lines)), len(bodies)))[1]
 
 
+def as_unstructured(bodies: list[bytes]) -> Any:
+    """Load pods into an informer's store, as a kind without a class."""
+    lines = (*events("ADDED", bodies), end_of_initial_events(len(bodies)))
+    return asyncio.run(_load(Canned([], iter(lines)), len(bodies), kind=UNTYPED))[1]
+
+
 def as_dicts(bodies: list[bytes]) -> Any:
     """Load pods as the standard library does."""
     return [json.loads(body) for body in bodies]
@@ -136,6 +153,7 @@ def as_models(bodies: list[bytes]) -> Any:
 
 KEEPERS: dict[str, Callable[[list[bytes]], Any]] = {
     "kcr, typed": as_store,
+    "kcr, unstructured": as_unstructured,
     "plain dict (json)": as_dicts,
     "kubernetes-asyncio models": as_models,
 }
@@ -209,11 +227,18 @@ def _collection(lines: list[bytes], size: int) -> float:
     return took * 1000
 
 
+_DECODERS: tuple[tuple[str, Callable[[bytes], Any]], ...] = (
+    ("kcr, typed", lambda body: codec.decode(Pod, body)),
+    ("kcr, unstructured", lambda body: codec.decode(UNTYPED, body)),
+    ("json.loads", json.loads),
+)
+
+
 def decode(size: int) -> Figures:
     """Microseconds to decode one pod."""
     bodies = objects(size)
     results = {}
-    for name, load in (("kcr, typed", lambda body: codec.decode(Pod, body)), ("json.loads", json.loads)):
+    for name, load in _DECODERS:
         began = time.process_time()
         for body in bodies:
             load(body)
