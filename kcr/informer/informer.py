@@ -239,7 +239,7 @@ class Informer(Generic[R]):
     def tell_replaced(self, objects: Iterable[R], stale: Mapping[Key, str]) -> Iterator[None]:
         """Do the same, but say nothing yet of being synced."""
         initial = not self.store.synced
-        changes = self.store.replace(objects, stale)
+        changes = yield from self.store.replace(objects, stale)
         told = self._tell_changes(changes, initial=initial, registrations=self._registrations)
         self._telling += 1
         self._idle.clear()

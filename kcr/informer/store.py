@@ -1,7 +1,7 @@
 """The local copy of a kind: objects by key, and indexes over them."""
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextvars import ContextVar
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
@@ -19,6 +19,9 @@ Pair = tuple[str, str]
 
 # Whether the running task may read stores that are not synced: handlers may, since they will hear of the rest.
 reading_early: ContextVar[bool] = ContextVar("reading_early", default=False)
+
+# How many objects of a first list are stored before others have their turn: less than a millisecond.
+_SLICE = 100
 
 _log = structlog.get_logger("kcr.informer")
 
@@ -191,19 +194,22 @@ class Store(Generic[R]):
         self.stale.pop(key, None)
         return old
 
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str]) -> Changes[R]:
+    def replace(self, objects: Iterable[R], stale: Mapping[Key, str]) -> Generator[None, None, Changes[R]]:
         """Replace everything by a list, and return what that changed.
 
         An object with the uid and version of the stored one is no change. One with another uid is deleted
-        and added. Keys in `stale` keep what is stored.
+        and added. Keys in `stale` keep what is stored. A synced store changes in one step; before that nobody
+        reads it, and filling it stops now and then, so that a large first list does not hold up the loop.
 
         Args:
             objects: The list; each has passed `share`.
             stale: Objects of the list that could not be decoded, and why.
         """
-        added, deleted, updated = [], [], []
+        added: list[R] = []
+        deleted: list[R] = []
+        updated: list[tuple[R, R]] = []
         listed: set[Pair] = set(stale)
-        for obj in objects:
+        for number, obj in enumerate(objects, 1):
             pair = (obj.metadata.namespace, obj.metadata.name)
             listed.add(pair)
             old = self._objects.get(pair)
@@ -214,13 +220,15 @@ class Store(Generic[R]):
                 added.append(obj)
             elif not is_same(old, obj):
                 updated.append((old, obj))
+            if not self.synced and number % _SLICE == 0:
+                yield
         deleted += [obj for pair, obj in self._objects.items() if pair not in listed]
         for obj in deleted:
             self.remove(obj.key)
-        for obj in added:
+        for number, obj in enumerate((*added, *(new for _, new in updated)), 1):
             self.put(obj)
-        for _, obj in updated:
-            self.put(obj)
+            if not self.synced and number % _SLICE == 0:
+                yield
         self.stale = dict(stale)
         return Changes(tuple(deleted), tuple(added), tuple(updated))
 

@@ -1,4 +1,5 @@
 import gc
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import Key, ObjectMeta, OwnerReference
 from kcr.informer import Store
-from kcr.informer.store import version_of
+from kcr.informer.store import Changes, version_of
 
 
 def pod(name: str, version: int = 1, *, uid: str = "", owner: str = "", namespace: str = "default") -> Pod:
@@ -23,6 +24,27 @@ def pod(name: str, version: int = 1, *, uid: str = "", owner: str = "", namespac
 
 def names(pods: tuple[Pod, ...]) -> list[str]:
     return [found.metadata.name for found in pods]
+
+
+def replaced(store: Store[Pod], pods: list[Pod], stale: Mapping[Key, str]) -> Changes[Pod]:
+    """Take all the steps of a replace, and return what it changed."""
+    steps = store.replace(pods, stale)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        changes: Changes[Pod] = end.value
+        return changes
+
+
+@pytest.mark.parametrize(("synced", "stops"), [(False, True), (True, False)])
+def test_first_list_is_stored_little_by_little_and_later_ones_at_once(synced: bool, stops: bool) -> None:
+    # RF-12, RF-29: readers never see half of a list, and nobody reads the first one early.
+    store = Store[Pod]()
+    store.synced = synced
+    steps = list(store.replace([pod(f"p{number}") for number in range(1000)], {}))
+    assert bool(steps) is stops
+    assert len(store) == 1000
 
 
 def test_put_returns_the_version_it_replaces() -> None:
@@ -106,7 +128,7 @@ def test_replace_tells_what_changed_and_no_more() -> None:
     store = Store[Pod]()
     for name in ("gone", "same", "changed", "remade"):
         store.put(pod(name))
-    changes = store.replace([pod("same"), pod("changed", 2), pod("remade", 3, uid="other"), pod("new", 4)], {})
+    changes = replaced(store, [pod("same"), pod("changed", 2), pod("remade", 3, uid="other"), pod("new", 4)], {})
     assert names(changes.deleted) == ["remade", "gone"]
     assert names(changes.added) == ["remade", "new"]
     assert [(old.metadata.resource_version, new.metadata.resource_version) for old, new in changes.updated] == [
@@ -119,7 +141,7 @@ def test_replace_tells_what_changed_and_no_more() -> None:
 def test_replace_keeps_the_last_good_version_of_the_undecodable() -> None:
     store = Store[Pod]()
     store.put(pod("a"))
-    assert store.replace([], {Key("default", "a"): "why"}).deleted == ()
+    assert replaced(store, [], {Key("default", "a"): "why"}).deleted == ()
     assert store.get(Key("default", "a")) is not None
     assert store.stale == {Key("default", "a"): "why"}
     store.put(pod("a", 2))
@@ -289,7 +311,7 @@ def test_objects_an_index_could_not_take_are_counted() -> None:
 def test_many_changes_wake_those_who_wait_once() -> None:
     store, seen = Store[Pod](), list[int]()
     store.call_when_at(3, lambda: seen.append(len(store)))
-    store.replace([pod("a", 1), pod("b", 2), pod("c", 3)], {})
+    replaced(store, [pod("a", 1), pod("b", 2), pod("c", 3)], {})
     assert seen == []
     store.advance("9")
     assert seen == [3]
