@@ -50,7 +50,7 @@ async def running(writer: Writer) -> AsyncIterator[Controller]:
 
 
 # CL-21, as design changes it: no worker waits, the key does.
-async def test_key_rests_until_the_store_shows_our_write(clock: VirtualClock) -> None:
+async def test_key_rests_until_the_store_shows_our_write(clock: VirtualClock) -> None:  # EX-13, EX-17
     pods = Store[Pod]()
     writer = Writer(pods)
     async with running(writer) as controller:
@@ -136,7 +136,7 @@ async def test_highest_of_several_versions_counts() -> None:
     assert not parking.rests(KEY, lambda: None)
 
 
-async def test_version_that_is_no_number_is_not_waited_for() -> None:
+async def test_version_that_is_no_number_is_not_waited_for() -> None:  # EX-15
     parking = Parking()
     parking.wrote(KEY, Store[Pod](), "abc")
     assert not parking.rests(KEY, lambda: None)
