@@ -42,6 +42,8 @@ class WorkQueue(Generic[K]):
         # Who waits in `drain`.
         self._drains: list[asyncio.Future[None]] = []
         self._closed = False
+        # Whether it was shut down twice: nobody waits any longer for what is still held.
+        self._abandoned = False
         self._limiter: RateLimiter[K] = limiter or default_limiter()
         self._delays: Delays[K] = Delays(self.add)
         self._metrics = metrics
@@ -132,9 +134,12 @@ class WorkQueue(Generic[K]):
     def shut_down(self, *, discard: bool = False) -> int:
         """Accept no more keys, and drop the delayed ones. What waits is still handed out, unless discarded.
 
+        A second call lets those go who wait in `drain`.
+
         Returns:
             How many delayed keys were dropped.
         """
+        self._abandoned = self._closed
         self._closed = True
         dropped = len(self._delays)
         self._delays.clear()
@@ -148,8 +153,8 @@ class WorkQueue(Generic[K]):
         return dropped
 
     async def drain(self) -> None:
-        """Wait until the queue is shut down, nothing waits and nobody holds a key."""
-        while not self._closed or self._waiting or self._held:
+        """Wait until the queue is shut down, nothing waits and nobody holds a key; or it is shut down once more."""
+        while not self._abandoned and (not self._closed or self._waiting or self._held):
             waiter = asyncio.get_running_loop().create_future()
             self._drains.append(waiter)
             await waiter
@@ -188,7 +193,7 @@ class WorkQueue(Generic[K]):
                 return
 
     def _wake_drains(self) -> None:
-        if self._closed and not self._waiting and not self._held:
+        if self._abandoned or (self._closed and not self._waiting and not self._held):
             for waiter in self._drains:
                 _wake(waiter)
             self._drains.clear()

@@ -159,6 +159,19 @@ async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: Virtu
         await take(queue)
 
 
+async def test_second_shut_down_lets_those_go_who_drain(clock: VirtualClock) -> None:  # WQ-7, WQ-8
+    queue = WorkQueue[str]()
+    queue.add("a")
+    held = await queue.get()
+    async with asyncio.TaskGroup() as group:
+        drained = group.create_task(queue.drain())
+        queue.shut_down()
+        await clock.settle()
+        assert not drained.done()
+        queue.shut_down()
+    queue.done(held)
+
+
 async def test_delayed_key_comes_at_its_moment(clock: VirtualClock) -> None:  # WQ-12, WQ-6
     queue = WorkQueue[str]()
     queue.add_after("a", 10)
