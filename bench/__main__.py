@@ -17,7 +17,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "memory": (measures.memory, "bytes per cached pod", 20_000, 500),
     "queue": (measures.queue, "operations per CPU second", 500_000, 5_000),
     "stalls": (measures.stalls, "ms, the longest", 50_000, 500),
-    "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 2_000, 50),
+    "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 
 

@@ -15,7 +15,7 @@ from bench.pods import pod
 from kcr.api.core import Pod
 from kcr.embedded import EmbeddedCluster
 
-PEER_SECONDS = 300
+PEER_SECONDS = 600
 
 
 async def peers(size: int) -> dict[str, float]:
