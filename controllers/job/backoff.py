@@ -12,27 +12,37 @@ DEFAULT_LIMIT = 6
 
 
 class Backoff(NamedTuple):
-    """The failures since the last success, and when the latest of them ended. Lives in memory only."""
+    """The failures since the last success, and when the latest of them ended. Lives in memory only.
+
+    `counted` has the UIDs of the pods that were counted last: they come again until they are on record.
+    """
 
     failures: int = 0
     last: datetime | None = None
+    counted: frozenset[str] = frozenset()
 
 
 def advanced(record: Backoff, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> Backoff:
-    """Return the record after these pods have ended.
+    """Return the record after these pods have ended, each counted once however often it comes.
 
     A success wipes out all failures that did not end after it.
 
     Source: kubernetes/pkg/controller/job/backoff_utils.go, newBackoffRecord.
     """
-    successes = [end for pod in succeeded if (end := finish_time(pod)) is not None]
-    failures = [end for pod in failed if (end := finish_time(pod)) is not None]
+    succeeded, failed = tuple(succeeded), tuple(failed)
+    counted = frozenset(pod.metadata.uid for pod in (*succeeded, *failed))
+    successes = _ends(pod for pod in succeeded if pod.metadata.uid not in record.counted)
+    failures = _ends(pod for pod in failed if pod.metadata.uid not in record.counted)
     if not successes and not failures:
-        return record
+        return record if counted == record.counted else record._replace(counted=counted)
     if successes:
         later = [end for end in failures if end > max(successes)]
-        return Backoff(len(later), max(later)) if later else Backoff()
-    return Backoff(record.failures + len(failures), max(failures))
+        return Backoff(len(later), max(later, default=None), counted)
+    return Backoff(record.failures + len(failures), max(failures), counted)
+
+
+def _ends(pods: Iterable[Pod]) -> list[datetime]:
+    return [end for pod in pods if (end := finish_time(pod)) is not None]
 
 
 def time_left(record: Backoff, now: datetime, base_seconds: float, max_seconds: float) -> timedelta:

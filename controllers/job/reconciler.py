@@ -103,6 +103,8 @@ class JobReconciler:
     async def _pass_over(self, job: Job, mine: Remembered) -> Result:
         seen = self._observe(job, mine)
         plan = decide(seen)
+        # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
+        mine.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.
         self._wake_after(job, plan.requeue_after)
         outcome = await self._act(job, plan.work)
@@ -111,7 +113,6 @@ class JobReconciler:
         self._wake_after(job, self._use.expectations.time_left(identity(job)))
         ledger = settle(seen, plan, outcome)
         recorded = await self._record(job, ledger.status, mine)
-        mine.backoff = plan.backoff
         self._announce(recorded, ledger)
         released = await self._untrack(job, ledger.untrack, mine)
         final = close(ledger, recorded, released.untracked, self._use.clock.now())

@@ -114,6 +114,26 @@ def test_lost_reply_of_any_write_of_a_small_job_loses_nothing() -> None:
         in_virtual_time(live_through, Trouble(lost_reply=write), **SMALL)
 
 
+async def gap_before_replacement(lost_reply: int) -> int:
+    """Run a Job whose pods fail at once, with one reply lost; return the seconds between its two pods."""
+    clock = VirtualClock()
+    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(exit_code=1)) as cluster:
+        transport = CrashingTransport(cluster.transport)
+        transport.lose_reply(lost_reply)
+        async with job_controller(cluster, clock, transport=transport):
+            await create(cluster.client, manifest(backoffLimit=1))
+            await finished(cluster.client)
+            made = [pod.metadata.creation_timestamp for pod in await pods_of(cluster.client)]
+    first, second = sorted(moment for moment in made if moment is not None)
+    return int((second - first).total_seconds())
+
+
+def test_lost_reply_of_any_write_costs_no_backoff() -> None:
+    # job-controller §18: the first replacement comes 10 s after the failure at the earliest.
+    gaps = [in_virtual_time(gap_before_replacement, write) for write in range(1, 12)]
+    assert all(10 <= gap < 20 for gap in gaps), gaps
+
+
 @pytest.mark.parametrize(
     "late", [{"jobs": 3.0}, {"pods": 3.0}, {"jobs": 0.4, "pods": 0.4}, {"jobs": 20.0, "pods": 2.0}], ids=str
 )

@@ -23,17 +23,26 @@ def test_delay_is_counted_from_the_end_of_the_pod() -> None:
 def test_failures_add_up_until_a_success_wipes_them_out() -> None:
     failed, succeeded = pod("a", "Failed", finished=ago(20)), pod("b", "Succeeded", finished=ago(10))
     record = advanced(Backoff(2, ago(90)), (), (failed,))
-    assert record == Backoff(3, ago(20))
-    assert advanced(record, (succeeded,), ()) == Backoff()
-    assert advanced(record, (), ()) is record
+    assert record == Backoff(3, ago(20), frozenset({"uid-a"}))
+    assert advanced(record, (succeeded,), ()) == Backoff(counted=frozenset({"uid-b"}))
+    assert advanced(Backoff(2, ago(90)), (), ()) == Backoff(2, ago(90))
+
+
+def test_pod_that_comes_again_is_counted_once() -> None:
+    # Its status write failed, or its reply was lost, or the lists were full.
+    first, second = pod("a", "Failed", finished=ago(20)), pod("b", "Failed", finished=ago(5))
+    record = advanced(Backoff(), (), (first,))
+    assert advanced(record, (), (first,)) is record
+    assert advanced(record, (), (first, second))[:2] == (2, ago(5))
+    assert advanced(advanced(record, (), ()), (), (second,))[:2] == (2, ago(5))
 
 
 def test_only_failures_after_the_latest_success_count() -> None:
     # job-controller §18; row 30: at the same instant the success wins.
     success = pod("s", "Succeeded", finished=ago(10))
     before, same, after = (pod(f"f{end}", "Failed", finished=ago(end)) for end in (20, 10, 5))
-    assert advanced(Backoff(4, ago(99)), (success,), (before, same, after)) == Backoff(1, ago(5))
-    assert advanced(Backoff(), (success,), (same,)) == Backoff()
+    assert advanced(Backoff(4, ago(99)), (success,), (before, same, after))[:2] == (1, ago(5))
+    assert advanced(Backoff(), (success,), (same,))[:2] == (0, None)
 
 
 @pytest.mark.parametrize(("failed", "limit", "exceeded"), [(0, 0, False), (1, 0, True), (6, 6, False), (7, 6, True)])

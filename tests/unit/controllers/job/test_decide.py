@@ -41,7 +41,7 @@ def test_replacement_waits_for_the_backoff() -> None:
     plan = decide(snapshot(job(), pod("a", "Failed", finished=ago(4))))
     assert plan.work == Hold()
     assert plan.requeue_after == timedelta(seconds=6)
-    assert plan.backoff == Backoff(1, ago(4))
+    assert plan.backoff == Backoff(1, ago(4), frozenset({"uid-a"}))
 
 
 def test_terminating_pods_hold_their_place_under_policy_failed() -> None:
