@@ -226,12 +226,12 @@ def run(
     """
     from urllib.parse import urlsplit  # noqa: PLC0415  # see _HOMES
 
-    from kcr.cli.logs import configure_logs  # noqa: PLC0415
-    from kcr.cli.process import fast_loop, run_to_end  # noqa: PLC0415
-    from kcr.client import Client, HttpTransport, load_config  # noqa: PLC0415
-    from kcr.errors import KcrError  # noqa: PLC0415
-    from kcr.manager import Manager  # noqa: PLC0415
-    from kcr.metrics import Metrics  # noqa: PLC0415
+    from kcr.cli.logs import configure_logs  # noqa: PLC0415  # see _HOMES
+    from kcr.cli.process import fast_loop, run_to_end  # noqa: PLC0415  # see _HOMES
+    from kcr.client import Client, HttpTransport, load_config  # noqa: PLC0415  # see _HOMES
+    from kcr.errors import KcrError  # noqa: PLC0415  # see _HOMES
+    from kcr.manager import Manager  # noqa: PLC0415  # see _HOMES
+    from kcr.metrics import Metrics  # noqa: PLC0415  # see _HOMES
 
     async def main() -> int:
         config = load_config(kubeconfig, context)

@@ -94,7 +94,7 @@ def command(**values: Any) -> int:
 
 async def _dev(values: dict[str, Any], plugins: dict[str, Setup], documents: Sequence[Document]) -> int:
     # Imported here: without the extra the import fails, and the user is to read one line about it.
-    from kcr.embedded import EmbeddedCluster  # noqa: PLC0415
+    from kcr.embedded import EmbeddedCluster  # noqa: PLC0415  # see above
 
     path = values["kubeconfig"] or default_path(os.environ)
     async with AsyncExitStack() as stack:

@@ -57,7 +57,7 @@ async def _again(
     request: Request, send: Callable[[Request], Awaitable[bytes]], first: KcrError, deadline: float
 ) -> bytes:
     # Imported when something fails: most processes never need it.
-    import tenacity  # noqa: PLC0415
+    import tenacity  # noqa: PLC0415  # see above
 
     now = asyncio.get_running_loop().time
 

@@ -36,7 +36,7 @@ def unchanged_stores() -> Iterator[None]:
     try:
         yield
     finally:
-        Store.put = put  # type: ignore[method-assign]
+        Store.put = put  # type: ignore[method-assign]  # put back at the end
     for store, objects in given.items():
         for key, (obj, encoded) in objects.items():
             if store.get(key) is obj and codec.encode(obj) != encoded:

@@ -159,11 +159,6 @@ def has_ended(pod: RunnablePod) -> bool:
     return pod.status.phase in {"Succeeded", "Failed"}
 
 
-def all_containers(pod: RunnablePod) -> tuple[Container, ...]:
-    """Return the containers in the order in which they start."""
-    return (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))
-
-
 def grace_seconds(pod: RunnablePod) -> int:
     """Return how long the pod's processes may take to end when asked to, by its spec."""
     grace = pod.spec.termination_grace_period_seconds
