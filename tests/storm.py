@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 
-from controllers.job.conditions import COMPLETE, FAILED, INTERIM, is_being_deleted, is_finished
+from controllers.job.conditions import COMPLETE, FAILED, INTERIM, is_finished
 from controllers.job.pods import has_ended, is_active, is_tracked
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.conditions import is_true
@@ -242,8 +242,7 @@ class Chronicle:
                 name, phase = pod.metadata.name, pod.status.phase
                 if is_active(pod):
                     self.wrongs.append(f"pod {name} outlives its Job")
-                # A Job that is going lets all its pods go, ended unseen or not (job-controller §28).
-                if has_ended(pod) and pod.metadata.uid not in known and not is_being_deleted(job):
+                if has_ended(pod) and pod.metadata.uid not in known:
                     self.wrongs.append(f"pod {name} {phase} was never counted")
                 if pod.metadata.uid in self.succeeded[uid] and phase != "Succeeded":
                     self.wrongs.append(f"pod {name} {phase} was counted as succeeded")

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from random import Random
 from typing import TypeVar
 
@@ -95,8 +95,9 @@ class Actions:
     async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first."""
         self._expectations.expect_deletions(identity(job), len(pods))
-        # Guarded, unlike upstream: a pod that has ended unseen must be counted, and is none too many.
-        untracked = await self._untracked(self._untrack_same, [pod for pod in pods if is_tracked(pod)])
+        tracked = [pod for pod in pods if is_tracked(pod)]
+        # A pod that has ended unseen is none too many: it is counted.
+        untracked = await self.untrack(tracked, as_seen={pod.metadata.uid for pod in tracked})
         free = [pod for pod in pods if not is_tracked(pod) or pod.metadata.uid in untracked.untracked]
         outcome = self._deleted(job, free, await _all(self._delete_one, free))
         self._expectations.deletion_observed(identity(job), len(pods) - len(outcome.deleted))
@@ -106,12 +107,15 @@ class Actions:
         """Delete pods because the Job ends. They keep their finalizer until they are counted."""
         return self._deleted(job, pods, await _all(self._delete_one, pods))
 
-    async def untrack(self, pods: Sequence[Pod]) -> Outcome:
-        """Remove the tracking finalizer of pods; one that is gone has none."""
-        return await self._untracked(self._untrack_one, pods)
+    async def untrack(self, pods: Sequence[Pod], *, as_seen: Set[str]) -> Outcome:
+        """Remove the tracking finalizer of pods; one that is gone has none.
 
-    async def _untracked(self, call: Callable[[Pod], Awaitable[Pod | KcrError | None]], pods: Sequence[Pod]) -> Outcome:
-        answers = await _all(call, pods)
+        Args:
+            pods: The pods.
+            as_seen: UIDs of those that keep it if they have changed since they were seen: they are to go
+                uncounted. Unlike upstream, which would lose a pod that has ended unseen.
+        """
+        answers = await _all(lambda pod: self._untrack_one(pod, as_seen=pod.metadata.uid in as_seen), pods)
         errors = [answer for answer in answers if isinstance(answer, KcrError)]
         freed = [pod for pod, answer in zip(pods, answers, strict=True) if not isinstance(answer, KcrError)]
         return Outcome(
@@ -165,17 +169,10 @@ class Actions:
                     return found
             raise
 
-    async def _untrack_one(self, pod: Pod) -> Pod | KcrError | None:
-        return await self._untrack_with(pod, UNTRACK)
-
-    async def _untrack_same(self, pod: Pod) -> Pod | KcrError | None:
-        """Remove the finalizer only while the pod is as it was seen."""
-        same = {**UNTRACK["metadata"], "resourceVersion": pod.metadata.resource_version}
-        return await self._untrack_with(pod, {"metadata": same})
-
-    async def _untrack_with(self, pod: Pod, patch: Mapping[str, object]) -> Pod | KcrError | None:
+    async def _untrack_one(self, pod: Pod, *, as_seen: bool) -> Pod | KcrError | None:
+        seen = {"resourceVersion": pod.metadata.resource_version} if as_seen else {}
         try:
-            return await self._client.strategic_patch(Pod, pod.key, patch)
+            return await self._client.strategic_patch(Pod, pod.key, {"metadata": {**UNTRACK["metadata"], **seen}})
         except NotFoundError:
             return None
         except KcrError as error:

@@ -147,6 +147,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         status: The status to write before any finalizer goes.
         untrack: The pods whose finalizer may go once that is written.
+        as_seen: UIDs of those among them that go uncounted because they have not ended: only if that still holds.
         tracked: UIDs of all pods that carry the finalizer.
         ending: How the Job ends, or None.
         capped: Whether more pods have ended than may be counted at once; another reconcile follows.
@@ -156,6 +157,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
     status: JobStatus
     untrack: tuple[Pod, ...]
+    as_seen: frozenset[str]
     tracked: frozenset[str]
     ending: Ending | None
     capped: bool

@@ -114,7 +114,7 @@ class JobReconciler:
         ledger = settle(seen, plan, outcome)
         recorded = await self._record(job, ledger.status, mine)
         self._announce(recorded, ledger)
-        released = await self._untrack(job, ledger.untrack, mine)
+        released = await self._untrack(job, ledger, mine)
         final = close(ledger, recorded, released.untracked, self._use.clock.now())
         closed = await self._record(recorded, final, mine)
         if closed is not job or ledger.untrack or not isinstance(plan.work, Hold):
@@ -161,11 +161,11 @@ class JobReconciler:
             case Hold():
                 return Outcome()
 
-    async def _untrack(self, job: Job, pods: tuple[Pod, ...], mine: Remembered) -> Outcome:
+    async def _untrack(self, job: Job, ledger: Ledger, mine: Remembered) -> Outcome:
         """Let pods go that are on record. From now on their finalizer does not count, whatever the store shows."""
-        asked = {pod.metadata.uid for pod in pods}
+        asked = {pod.metadata.uid for pod in ledger.untrack}
         mine.untracked |= asked
-        outcome = await self._use.actions.untrack(pods)
+        outcome = await self._use.actions.untrack(ledger.untrack, as_seen=ledger.as_seen)
         mine.untracked -= asked - outcome.untracked
         self._absorb(job, mine, outcome)
         return outcome

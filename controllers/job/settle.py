@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from controllers.job import suspend
 from controllers.job.completion import is_complete
 from controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, FAILED, INTERIM, SUSPENDED
-from controllers.job.plan import Ending, Ledger, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, Work
+from controllers.job.plan import Ending, Ledger, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, Terminate, Work
 from controllers.job.pods import is_ready
 from controllers.job.tracking import Listing, counted, tracked_uids
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
@@ -35,6 +35,8 @@ def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
     return Ledger(
         status=status,
         untrack=tuple(listing.untrack),
+        # Pods that were just deleted are no longer as they were seen, and everybody knows how they will end.
+        as_seen=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.uncounted_for_good),
         tracked=tracked,
         ending=ending,
         capped=listing.capped,

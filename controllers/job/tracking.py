@@ -73,6 +73,8 @@ class Listing:
         self._known = {*listed.succeeded, *listed.failed}
         self._limit = limit
         self.untrack: list[Pod] = []
+        # UIDs of those let go uncounted, because they have not ended.
+        self.uncounted_for_good: set[str] = set()
         # Whether a pod was left for another time because the lists are full.
         self.capped = False
 
@@ -93,5 +95,7 @@ class Listing:
                 return
             (self._succeeded if succeeded else self._failed).append(uid)
             self._known.add(uid)
+        if uid not in self._known:
+            self.uncounted_for_good.add(uid)
         # A listed pod is let go even when the lists are full: nothing else empties them.
         self.untrack.append(pod)

@@ -96,6 +96,7 @@ def test_running_pods_of_a_complete_job_are_let_go_uncounted() -> None:
     running = pod("b")
     ledger = settled(snapshot(job(status=status), running), deleted=(running,))
     assert ledger.untrack == (running,)
+    assert ledger.as_seen == set()
     assert ledger.status.uncounted_terminated_pods == UncountedTerminatedPods()
 
 
@@ -105,6 +106,8 @@ def test_job_being_deleted_lets_all_its_pods_go() -> None:
     ledger = settled(snapshot(job(deleted=True, completions=5), *pods))
     assert ledger.untrack == pods
     assert ledger.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=("uid-a",))
+    # One that has ended unseen keeps its finalizer, and is counted when it is seen.
+    assert ledger.as_seen == {"uid-b"}
 
 
 def test_no_more_pods_are_listed_than_the_cap_allows() -> None:
