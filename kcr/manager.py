@@ -16,7 +16,7 @@ from kcr.controller import Channel, Controller, Parking, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import Enqueue, Feed
 from kcr.endpoint import Asked, Endpoint, Page, parse_address
-from kcr.errors import NotSyncedError, leaves
+from kcr.errors import ConfigError, NotSyncedError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
@@ -181,6 +181,23 @@ class Manager:
                 self.informer(source.kind).add_handler(Enqueue(source, controller.queue.add))
         self.add(controller)
         return controller
+
+    def must_be_alone(self, name: str, *, instead_of: str, take_over: bool) -> None:
+        """Refuse a controller beside the cluster's own, when nothing says which objects are whose.
+
+        Args:
+            name: The controller.
+            instead_of: What kube-controller-manager calls its own.
+            take_over: Whether the user has said that its own does not run.
+
+        Raises:
+            ConfigError: It may run, and the server is not the embedded one, which has none.
+        """
+        if not (take_over or self.embedded):
+            raise ConfigError(
+                f"controller {name!r} cannot share a cluster with kube-controller-manager's own: "
+                f"start that with --controllers=*,-{instead_of}, and kcr with --take-over"
+            )
 
     def add(self, component: Runnable) -> None:
         """Run a component beside the controllers: once the stores are synced."""

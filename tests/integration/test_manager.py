@@ -15,7 +15,8 @@ from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
-from kcr.testing import CrashingTransport, VirtualClock
+from kcr.errors import ConfigError
+from kcr.testing import CrashingTransport, FakeSource, VirtualClock
 from tests.harness import LateWatches
 
 pytestmark = pytest.mark.virtual
@@ -365,3 +366,12 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
         namespace = await cluster.client.get(Namespace, "default")
     assert namespace.metadata.annotations["count"] == "5"
     assert marker.conflicts == 0
+
+
+def test_controller_that_must_be_alone_is_refused_beside_another() -> None:
+    manager = kcr.Manager(Client(FakeSource(Job)))
+    with pytest.raises(ConfigError, match=r"'ttl' cannot share a cluster .* --controllers=\*,-own, .* --take-over"):
+        manager.must_be_alone("ttl", instead_of="own", take_over=False)
+    manager.must_be_alone("ttl", instead_of="own", take_over=True)
+    manager.embedded = True
+    manager.must_be_alone("ttl", instead_of="own", take_over=False)
