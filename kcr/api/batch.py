@@ -1,4 +1,4 @@
-"""Jobs, as far as a controller reads them. The pod template is carried as bytes, whole."""
+"""Jobs and CronJobs, as far as a controller reads them. Templates are carried as bytes, whole."""
 
 from datetime import datetime
 from typing import Self
@@ -6,6 +6,7 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
+from kcr.api.core import ObjectReference
 from kcr.api.meta import Condition, Object, Resource
 from kcr.api.selectors import LabelSelector
 
@@ -62,3 +63,35 @@ class Job(Resource, api_version="batch/v1", plural="jobs"):
     def detached(self) -> Self:
         """Return the Job with a template of its own, so that the page it came in can be freed (ST-7)."""
         return replace(self, spec=replace(self.spec, template=self.spec.template.copy()))
+
+
+class CronJobSpec(Object):
+    """When to start Jobs, and which. None means that nobody said; the server fills in its defaults."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str | None = None
+    suspend: bool | None = None
+    job_template: msgspec.Raw = msgspec.Raw(b"{}")
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class CronJobStatus(Object):
+    """Which Jobs run, and what has been done. The times are None while there has been no such run."""
+
+    active: tuple[ObjectReference, ...] = ()
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
+
+
+class CronJob(Resource, api_version="batch/v1", plural="cronjobs"):
+    """Starts Jobs at times that a schedule names."""
+
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+    def detached(self) -> Self:
+        """Return the CronJob with a template of its own, so that the page it came in can be freed (ST-7)."""
+        return replace(self, spec=replace(self.spec, job_template=self.spec.job_template.copy()))
