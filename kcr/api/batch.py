@@ -18,8 +18,46 @@ class UncountedTerminatedPods(Object):
     failed: tuple[str, ...] = ()
 
 
+class OnExitCodes(Object):
+    """Matches a pod one of whose containers ended with one of these codes (`In`), or with another one (`NotIn`)."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class PodConditionPattern(Object):
+    """Matches a pod that has a condition of this type with this status."""
+
+    type: str = ""
+    status: str = ""
+
+
+class PodFailurePolicyRule(Object):
+    """What to do about the failures it matches: `FailJob`, `FailIndex`, `Ignore` or `Count`."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: tuple[PodConditionPattern, ...] = ()
+
+
 class PodFailurePolicy(Object):
-    """Which failures end a Job, and which do not count."""
+    """Which failures end a Job, and which do not count. The first rule that matches decides."""
+
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(Object):
+    """Is met when so many of these indexes have succeeded: all of those named, or so many of any."""
+
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(Object):
+    """When an Indexed Job has succeeded although not all of its indexes have. One rule is enough."""
+
+    rules: tuple[SuccessPolicyRule, ...] = ()
 
 
 class JobSpec(Object):
@@ -29,6 +67,8 @@ class JobSpec(Object):
     completions: int | None = None
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
     selector: LabelSelector | None = None
     manual_selector: bool | None = None
     template: msgspec.Raw = msgspec.Raw(b"{}")
@@ -37,11 +77,16 @@ class JobSpec(Object):
     suspend: bool | None = None
     pod_replacement_policy: str | None = None
     pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
     managed_by: str | None = None
 
 
 class JobStatus(Object):
-    """How far a Job is. `ready` and `terminating` are None until a controller has looked."""
+    """How far a Job is. `ready` and `terminating` are None until a controller has looked.
+
+    `completed_indexes` and `failed_indexes` are sets of completion indexes as text, such as `1,3-5,7`; the latter is
+    None unless the Job has a limit per index.
+    """
 
     conditions: tuple[Condition, ...] = ()
     start_time: datetime | None = None
@@ -51,6 +96,8 @@ class JobStatus(Object):
     failed: int = 0
     terminating: int | None = None
     ready: int | None = None
+    completed_indexes: str = ""
+    failed_indexes: str | None = None
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
 
 
