@@ -1,0 +1,143 @@
+"""Ended Jobs that go when their time is up (`spec.ttlSecondsAfterFinished`), as a controller of its own.
+
+Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
+"""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import msgspec
+import structlog
+from msgspec import Meta
+from prometheus_client import Histogram
+
+from controllers.job.conditions import COMPLETE, FAILED, is_being_deleted, is_finished
+from kcr.api.batch import Job
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.controller import Result, watch
+from kcr.errors import KcrError, NotFoundError
+from kcr.informer import Store
+from kcr.manager import Manager
+
+_log = structlog.get_logger()
+
+# Source: kubernetes/pkg/controller/ttlafterfinished/metrics/metrics.go.
+LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
+
+    Attributes:
+        workers: How many Jobs are looked at and deleted at the same time.
+        take_over: Whether the cluster's own controller does not run. A Job cannot choose between the two.
+    """
+
+    workers: Annotated[int, Meta(ge=1)] = 5
+    take_over: bool = False
+
+
+def setup(manager: Manager, options: Options) -> None:
+    """Attach the controller to a manager; `spec.managedBy` means nothing to it.
+
+    Raises:
+        ConfigError: It would run beside the cluster's own.
+    """
+    manager.must_be_alone("ttl", instead_of="ttl-after-finished-controller", take_over=options.take_over)
+    latency = Histogram(
+        "ttl_after_finished_controller_job_deletion_duration_seconds",
+        "Seconds from the end of a Job's time until it was deleted.",
+        buckets=LATENCY_BUCKETS, registry=manager.metrics.registry,
+    )  # fmt: skip
+    manager.add_controller(
+        "ttl_jobs_to_delete",
+        TtlReconciler(manager.client, manager.store(Job), manager.clock, latency),
+        watches=[watch(Job, when=lambda _, new: new is not None and needs_cleanup(new))],
+        workers=options.workers,
+    )
+
+
+def needs_cleanup(job: Job) -> bool:
+    """Return whether the Job is to go some day, has ended, and is not on its way already."""
+    return job.spec.ttl_seconds_after_finished is not None and is_finished(job) and not is_being_deleted(job)
+
+
+def time_left(job: Job, now: datetime) -> timedelta:
+    """Return how long an ended Job stays; zero or less means that its time is up.
+
+    The time runs from the first condition that says how it ended. That moment is from the clock of whoever wrote
+    it: when it lies in the future, the Job stays for longer than its TTL.
+
+    Args:
+        job: A Job that needs cleanup.
+        now: The moment to judge at, timezone-aware UTC.
+
+    Raises:
+        ValueError: The Job is not to be cleaned up at all.
+        NoFinishTimeError: Nobody wrote down when it ended.
+
+    Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, timeLeft.
+    """
+    ttl = job.spec.ttl_seconds_after_finished
+    if ttl is None or not needs_cleanup(job):
+        raise ValueError(f"job {job.key} should not be cleaned up")
+    # No sum of moment and TTL is made: that may be beyond all calendars.
+    return timedelta(seconds=ttl) - (now - _finished_at(job))
+
+
+class NoFinishTimeError(KcrError):
+    """A Job says that it has ended, and not when."""
+
+
+class TtlReconciler:
+    """Deletes the Jobs whose time is up, after a look at what they are now."""
+
+    def __init__(self, client: Client, jobs: Store[Job], clock: Clock, latency: Histogram) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._clock = clock
+        self._latency = latency
+
+    async def reconcile(self, key: Key) -> Result:
+        """Delete one Job, or come back when its time is up.
+
+        Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, processJob.
+        """
+        job = self._jobs.get(key)
+        left = None if job is None else self._left(job)
+        if left is None or left > timedelta():
+            return Result(requeue_after=left)
+        try:
+            # The TTL may have been raised since, or the Job be another one of the same name.
+            job = await self._client.get(Job, key.name, key.namespace)
+            left = self._left(job)
+            if left is None or left > timedelta():
+                return Result(requeue_after=left)
+            await self._client.delete(Job, key, uid=job.metadata.uid, propagation="Foreground")
+        except NotFoundError:
+            return Result()
+        late = -time_left(job, self._clock.now())
+        self._latency.observe(late.total_seconds())
+        _log.info("job deleted: its time was up", ttl_seconds=job.spec.ttl_seconds_after_finished)
+        return Result()
+
+    def _left(self, job: Job) -> timedelta | None:
+        """Return how long the Job stays, or None when it has no such limit."""
+        if not needs_cleanup(job):
+            return None
+        now = self._clock.now()
+        ahead = (_finished_at(job) - now).total_seconds()
+        if ahead > 0:
+            _log.warning("job ended in the future: some clock is wrong, and it stays for longer", seconds_ahead=ahead)
+        return time_left(job, now)
+
+
+def _finished_at(job: Job) -> datetime:
+    ends = (end for end in job.status.conditions if end.type in (COMPLETE, FAILED) and end.status == "True")
+    moment = next(ends).last_transition_time
+    # Year 1 is how the server's language writes that there is none.
+    if moment is None or moment.year == 1:
+        raise NoFinishTimeError(f"unable to find the time when the Job {job.key} finished")
+    return moment
