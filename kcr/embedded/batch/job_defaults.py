@@ -21,18 +21,23 @@ def default_job(job: Manifest) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
-    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
-        for pattern in rule.get("onPodConditions") or ():
-            pattern.setdefault("status", "True")
-    template = spec.setdefault("template", {})
-    template.setdefault("metadata", {})
-    default_pod_spec(template.setdefault("spec", {}))
+    default_parts(spec)
     for condition in job.setdefault("status", {}).get("conditions") or ():
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
     # A new Job has to wait: it takes the labels of its template after these were generated.
     if not is_automatic(job) or has_generated_labels(job):
         copy_labels(job)
+
+
+def default_parts(spec: Manifest) -> None:
+    """Fill in what lies within the spec of a Job: all that is filled in already where a CronJob carries it."""
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern.setdefault("status", "True")
+    template = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    default_pod_spec(template.setdefault("spec", {}))
 
 
 def copy_labels(job: Manifest) -> None:

@@ -92,9 +92,11 @@ def _check_indexed(spec: Manifest, field: str) -> list[FieldError]:
     completions, most_failed = spec.get("completions"), spec.get("maxFailedIndexes")
     if completions is None:
         faults.append(required(f"{field}.completions", "when completion mode is Indexed"))
-    if spec["parallelism"] > _MOST_INDEXES:
+    # The Job of a CronJob gets its defaults when it is made.
+    parallelism = spec.get("parallelism") or 0
+    if parallelism > _MOST_INDEXES:
         words = f"must be less than or equal to {_MOST_INDEXES} when completion mode is Indexed"
-        faults.append(invalid(f"{field}.parallelism", spec["parallelism"], words))
+        faults.append(invalid(f"{field}.parallelism", parallelism, words))
     if most_failed is not None:
         name = f"{field}.maxFailedIndexes"
         if completions is not None and most_failed > completions:

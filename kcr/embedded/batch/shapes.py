@@ -62,6 +62,28 @@ UncountedTerminatedPods
 JobCondition
   type status reason message string
   lastProbeTime lastTransitionTime time!
+
+CronJob
+  kind apiVersion string
+  metadata any
+  spec CronJobSpec
+  status CronJobStatus
+
+CronJobSpec
+  schedule timeZone *string
+  startingDeadlineSeconds *int64
+  concurrencyPolicy string
+  suspend *bool
+  jobTemplate JobTemplateSpec
+  successfulJobsHistoryLimit failedJobsHistoryLimit *int32
+
+JobTemplateSpec
+  metadata ObjectMeta
+  spec JobSpec
+
+CronJobStatus
+  active []ObjectReference
+  lastScheduleTime lastSuccessfulTime time
 """
 
 SHAPES = read_shapes(_BATCH, shapes.SHAPES)
