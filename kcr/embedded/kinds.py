@@ -1,11 +1,12 @@
 """What is served: the kinds, their names, and the traits in which they differ."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from kcr.api.resources import ResourceType
-from kcr.embedded.batch import JobStrategy
+from kcr.embedded.batch import CronJobStrategy, JobStrategy
 from kcr.embedded.core import (
     ConfigMapStrategy,
     EventStrategy,
@@ -15,7 +16,8 @@ from kcr.embedded.core import (
     PodStrategy,
     SecretStrategy,
 )
-from kcr.embedded.strategy import Strategy
+from kcr.embedded.core.shape import Shape
+from kcr.embedded.strategy import Manifest, Strategy
 
 # Fields that Go's types hold by value: absent, they compare as their zero.
 ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
@@ -28,6 +30,24 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "binding": ("create",),
     "finalize": ("update",),
 }
+
+
+class View(NamedTuple):
+    """How a kind shows the objects of another one: the same objects in another version.
+
+    Attributes:
+        of: The kind whose objects they are.
+        shape: The members of the version.
+        take: Turns a manifest of the version into one of `of`, in place.
+        show: Turns a manifest of `of` into one of the version, in place.
+        warning: What every answer says.
+    """
+
+    of: "Kind"
+    shape: Shape
+    take: Callable[[Manifest], None]
+    show: Callable[[Manifest], None]
+    warning: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +67,7 @@ class Kind:
         delete_answers_object: Whether a DELETE answers with the object, not with a Status.
         label_name: Whether names are DNS labels instead of subdomains.
         collectable: Whether the garbage collector's finalizers apply.
+        view: Set where the objects are those of another kind.
     """
 
     type: ResourceType
@@ -61,6 +82,12 @@ class Kind:
     delete_answers_object: bool = False
     label_name: bool = False
     collectable: bool = True
+    view: View | None = None
+
+    @property
+    def stored(self) -> "Kind":
+        """The kind whose objects these are: itself, but for views."""
+        return self if self.view is None else self.view.of
 
     @property
     def verbs(self) -> tuple[str, ...]:
@@ -164,11 +191,18 @@ JOBS = Kind(
     fields=_paths(status__successful="status.succeeded"),
     unknown_field='field label "{}" not supported for Job',
 )
+CRON_JOBS = Kind(
+    ResourceType("batch", "v1", "CronJob", "cronjobs"),
+    CronJobStrategy(),
+    short_names=("cj",),
+    categories=("all",),
+    subresources=("status",),
+)
 LEASES = Kind(
     ResourceType("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy(), needs_version=True, put_creates=True
 )  # fmt: skip
 
 KINDS: tuple[Kind, ...] = (
     CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
-    JOBS, LEASES,
+    JOBS, CRON_JOBS, LEASES,
 )  # fmt: skip

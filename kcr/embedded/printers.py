@@ -12,6 +12,7 @@ from kcr.api.selectors import LabelSelector, text
 from kcr.embedded.durations import age, human
 from kcr.embedded.kinds import (
     CONFIG_MAPS,
+    CRON_JOBS,
     EVENTS,
     JOBS,
     LEASES,
@@ -49,7 +50,7 @@ class Printer(NamedTuple):
 
 def printer_of(kind: Kind) -> Printer:
     """Return the printer of a kind; kinds without one show their name and when they were made."""
-    return _PRINTERS.get(kind.type.display, _OTHERS)
+    return _PRINTERS.get(kind.stored.type.display, _OTHERS)
 
 
 def _columns(names: str) -> tuple[Column, ...]:
@@ -76,12 +77,30 @@ def _holds(obj: Manifest, kind: str) -> bool:
 
 def _job(job: Manifest, now: datetime) -> Cells:
     spec, status = job.get("spec") or {}, job.get("status") or {}
+    return [
+        _name(job), _job_status(job), _completions(spec, status), _job_duration(status, now), _age(job, now),
+        *_templated(spec),
+    ]  # fmt: skip
+
+
+def _templated(spec: Manifest) -> Cells:
+    """Return the wide cells of what makes pods: containers, images, selector."""
     containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
     selector = codec.decode(LabelSelector, codec.encode(spec.get("selector") or {}))
     return [
-        _name(job), _job_status(job), _completions(spec, status), _job_duration(status, now), _age(job, now),
         ",".join(one.get("name", "") for one in containers), ",".join(one.get("image", "") for one in containers),
         text(selector) or _NONE,
+    ]  # fmt: skip
+
+
+def _cron_job(cronjob: Manifest, now: datetime) -> Cells:
+    spec, status = cronjob.get("spec") or {}, cronjob.get("status") or {}
+    last = status.get("lastScheduleTime")
+    # Of a boolean column, the cells are texts all the same.
+    return [
+        _name(cronjob), spec.get("schedule", ""), spec.get("timeZone") or _NONE, str(spec.get("suspend", "<unset>")),
+        len(status.get("active") or ()), age(last, now) if last else _NONE, _age(cronjob, now),
+        *_templated((spec.get("jobTemplate") or {}).get("spec") or {}),
     ]  # fmt: skip
 
 
@@ -168,11 +187,16 @@ def _service(service: Manifest, now: datetime) -> Cells:
 
 _EVENT_COLUMNS = "Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*"
 _NODE_COLUMNS = "Name,Status,Roles,Age,Version,Internal-IP*,External-IP*,OS-Image*,Kernel-Version*,Container-Runtime*"
+_CRON_JOB_COLUMNS = (
+    *_columns("Name,Schedule,Timezone"), Column("Suspend", "boolean"), Column("Active", "integer"),
+    *_columns("Last Schedule,Age,Containers*,Images*,Selector*"),
+)  # fmt: skip
 _PRINTERS: Mapping[str, Printer] = {
     PODS.type.display: Printer(
         _columns("Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"), pod_cells
     ),
     JOBS.type.display: Printer(_columns("Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"), _job),
+    CRON_JOBS.type.display: Printer(_CRON_JOB_COLUMNS, _cron_job),
     EVENTS.type.display: Printer(
         (*_columns(_EVENT_COLUMNS), Column("Count", "integer", wide=True), Column("Name", wide=True)), _event
     ),

@@ -41,9 +41,11 @@ async def test_aggregated_discovery_tells_all_at_once(api: Api) -> None:
     reply = await api.call("GET", "/apis", accept=AGGREGATED)
     assert reply.headers["Content-Type"] == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     batch = reply.body["items"][0]
-    (jobs,) = batch["versions"][0]["resources"]
+    jobs, cron_jobs = batch["versions"][0]["resources"]
     assert (jobs["resource"], jobs["scope"], jobs["categories"]) == ("jobs", "Namespaced", ["all"])
     assert jobs["subresources"][0]["subresource"] == "status"
+    assert (cron_jobs["shortNames"], cron_jobs["categories"]) == (["cj"], ["all"])
+    assert cron_jobs["subresources"][0]["subresource"] == "status"
     again = await api.call("GET", "/apis", accept=AGGREGATED, if_none_match=reply.headers["ETag"])
     assert (again.status, again.body) == (304, b"")
 
@@ -56,7 +58,9 @@ async def test_core_group_has_no_name(api: Api) -> None:
 async def test_openapi_offers_server_side_validation(api: Api) -> None:
     index = await api.get("/openapi/v3?timeout=32s")
     document = await api.get(index["paths"]["apis/batch/v1"]["serverRelativeURL"])
-    (path,) = document["paths"].values()
-    assert path["patch"]["x-kubernetes-group-version-kind"] == {"group": "batch", "version": "v1", "kind": "Job"}
-    assert path["patch"]["parameters"][0]["name"] == "fieldValidation"
+    paths = document["paths"]
+    for kind in ("Job", "CronJob"):
+        patch = paths[f"/apis/batch/v1/namespaces/{{namespace}}/{kind.lower()}s/{{name}}"]["patch"]
+        assert patch["x-kubernetes-group-version-kind"] == {"group": "batch", "version": "v1", "kind": kind}
+        assert patch["parameters"][0]["name"] == "fieldValidation"
     assert (await api.call("GET", "/openapi/v2")).status == 404
