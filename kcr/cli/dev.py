@@ -64,7 +64,7 @@ _EXTRA = ("cryptography", "rich")
 @click.option("--no-controllers", is_flag=True, help="Run no controllers: they run elsewhere, with `kcr run`.")
 @shared.controllers_option
 @shared.workers_option
-@click.option("--legacy-apis", is_flag=True, help="Serve old API versions too; so far there are none.")
+@click.option("--legacy-apis", is_flag=True, help="Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -110,6 +110,12 @@ def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
     return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)}
 
 
+def warned(answer: Answer, text: str) -> Answer:
+    """Return an answer that carries one more warning, before those it has."""
+    found = (warning_headers([text]).get("Warning"), answer.headers.get("Warning"))
+    return answer._replace(headers={**answer.headers, "Warning": ", ".join(filter(None, found))})
+
+
 def _details(resource: ResourceType, name: str) -> dict[str, Any]:
     """Return the details of most refusals: name, group and the plural as kind, the empty ones left out."""
     members = {"name": name, "group": resource.group, "kind": resource.plural}

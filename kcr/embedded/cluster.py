@@ -11,6 +11,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.embedded.census import Census
 from kcr.embedded.gc import GarbageCollector
 from kcr.embedded.kinds import KINDS
+from kcr.embedded.legacy import LEGACY_KINDS
 from kcr.embedded.namespaces import NamespaceController
 from kcr.embedded.node import Node
 from kcr.embedded.node.outcome import OnRun
@@ -51,13 +52,15 @@ class EmbeddedCluster:
             random: Where names and uids come from; a seed makes a whole run repeatable.
             runtime: How the node runs pods; None for no node at all.
             gc: Whether dependents of deleted objects are collected and terminating namespaces emptied.
-            legacy_apis: Whether old API versions are served as well; none are so far.
+            legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
+                of those of `batch/v1`.
             on_run: What the simulated runtime asks for the outcome of a container.
         """
         self._clock = clock or SystemClock()
         self._random = random or _unseeded()
         self.storage = Storage()
-        self.server = Server(self.storage, clock=self._clock, random=self._random)
+        kinds = (*KINDS, *LEGACY_KINDS) if legacy_apis else KINDS
+        self.server = Server(self.storage, clock=self._clock, random=self._random, kinds=kinds)
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)
         self.node = self._node(runtime, on_run)

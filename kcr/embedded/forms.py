@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from kcr.embedded.answers import RefusedError
-from kcr.embedded.kinds import Kind
+from kcr.embedded.kinds import Kind, View
 from kcr.embedded.storage import Change, Record
 
 _ANY = ("*/*", "application/*", "application/json")
@@ -151,3 +151,39 @@ def bookmark_members(revision: int, initial_end: bool) -> dict[str, Any]:
 def line_of(event: str, shown: object) -> bytes:
     """Return one line of a watch."""
     return msgspec.json.encode({"type": event, "object": shown}) + b"\n"
+
+
+class Viewed:
+    """Objects as a view shows them, in one of the other forms."""
+
+    def __init__(self, kind: Kind, view: View, form: Form) -> None:
+        self._kind = kind
+        self._view = view
+        self._form = form
+
+    def one(self, record: Record) -> bytes:
+        """Return the object."""
+        return self._form.one(self._shown(record))
+
+    def many(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
+        """Return the list."""
+        return self._form.many(self._kind, metadata, [self._shown(record) for record in records])
+
+    def event(self, event: str, record: Record, change: Change | None) -> bytes:
+        """Return the line; it is made anew for each watcher, because those of a change are in the stored version."""
+        return self._form.event(event, self._shown(record), None)
+
+    def bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
+        """Return the bookmark as an object of the version."""
+        return self._form.bookmark(self._kind, revision, initial_end=initial_end)
+
+    def _shown(self, record: Record) -> Record:
+        manifest = record.manifest()
+        self._view.show(manifest)
+        body = {name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")}
+        return Record(self._kind, msgspec.json.encode(body), record.metadata, record.revision)
+
+
+def of_version(kind: Kind, form: Form) -> Form:
+    """Return a form that shows objects in the version of a kind."""
+    return form if kind.view is None else Viewed(kind, kind.view, form)

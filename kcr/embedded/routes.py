@@ -96,9 +96,11 @@ class Routes:
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.kinds = tuple(kinds)
         self._by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
+        current = {k.type.group for k in self.kinds if k.view is None}
+        # Groups that hold nothing but views come last.
         self.groups: Mapping[str, tuple[str, ...]] = {
             group: tuple(dict.fromkeys(k.type.version for k in self.kinds if k.type.group == group))
-            for group in sorted({k.type.group for k in self.kinds})
+            for group in sorted({k.type.group for k in self.kinds}, key=lambda name: (name not in current, name))
         }
 
     def find(self, group: str, version: str, steps: list[str]) -> Route:

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from kcr.client.transport import Request
 from kcr.clock import Clock
 from kcr.embedded import discovery, listing, logs, reviews, subresources, writing
-from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer, too_late
+from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer, too_late, warned
 from kcr.embedded.discovery import Discovery
-from kcr.embedded.forms import Form, MetadataOnly, Plain, wanted
-from kcr.embedded.kinds import KINDS, NAMESPACES
+from kcr.embedded.forms import Form, MetadataOnly, Plain, of_version, wanted
+from kcr.embedded.kinds import KINDS, NAMESPACES, Kind
 from kcr.embedded.openapi import OpenApi
 from kcr.embedded.registry import Registry
 from kcr.embedded.routes import Query, Route, Routes, check_method
@@ -37,13 +37,22 @@ class Server:
         logs: Where the logs of pods come from; the node replaces it.
     """
 
-    def __init__(self, storage: Storage, *, clock: Clock, random: random.Random, most_behind: int = 20_000) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        clock: Clock,
+        random: random.Random,
+        kinds: Sequence[Kind] = KINDS,
+        most_behind: int = 20_000,
+    ) -> None:
         """Make a server; it holds no objects but the namespaces that are always there.
 
         Args:
             storage: Where the objects are.
             clock: What time it is.
             random: Where names and uids come from.
+            kinds: What is served.
             most_behind: A watcher that is more changes behind is cut: it would hold all of them in memory.
         """
         self.registry = Registry(storage, clock=clock, random=random)
@@ -51,7 +60,7 @@ class Server:
         self._storage = storage
         self._clock = clock
         self._random = random
-        self._routes = Routes(KINDS)
+        self._routes = Routes(kinds)
         self._discovery = Discovery(self._routes)
         self._openapi = OpenApi(self._routes)
         self._most_behind = most_behind
@@ -64,17 +73,7 @@ class Server:
 
     async def handle(self, request: Request) -> Answer:
         """Answer one request. What goes wrong is an answer as well, never an exception."""
-        try:
-            return await self._handle(request)
-        except RefusedError as refused:
-            return refused.answer()
-        except TimeoutError:
-            return too_late().answer()
-        except ApiError as error:
-            return refusal_of(error).answer()
-        except Exception as error:
-            _log.exception("%s %s failed", request.method, request.target)
-            return internal(f"{type(error).__name__}: {error}").answer()
+        return await _answered(request, self._handle(request))
 
     async def _handle(self, request: Request) -> Answer:
         path, _, query_text = request.target.partition("?")
@@ -87,8 +86,17 @@ class Server:
             return reviews.answer(steps, request.body, headers.get("content-type", ""))
         if route is None:
             return self._document(steps, query, headers)
+        serving = self._serve(request, route, query, headers, patience_seconds)
+        if route.kind.view is None:
+            return await serving
+        # A refusal is warned about as well.
+        return warned(await _answered(request, serving), route.kind.view.warning)
+
+    async def _serve(
+        self, request: Request, route: Route, query: Query, headers: Mapping[str, str], patience_seconds: float | None
+    ) -> Answer:
         check_method(route, request.method)
-        form = self._form(headers.get("accept", ""), query)
+        form = of_version(route.kind, self._form(headers.get("accept", ""), query))
         if request.method == "GET":
             async with asyncio.timeout(patience_seconds):
                 return await self._read(route, query, form)
@@ -160,6 +168,21 @@ class Server:
         """End all watches at once."""
         for watch in tuple(self._watches):
             watch.end()
+
+
+async def _answered(request: Request, serving: Awaitable[Answer]) -> Answer:
+    """Return the answer, or what tells the client that there is none."""
+    try:
+        return await serving
+    except RefusedError as refused:
+        return refused.answer()
+    except TimeoutError:
+        return too_late().answer()
+    except ApiError as error:
+        return refusal_of(error).answer()
+    except Exception as error:
+        _log.exception("%s %s failed", request.method, request.target)
+        return internal(f"{type(error).__name__}: {error}").answer()
 
 
 def _patience_seconds(route: Route | None, query: Query) -> float | None:

@@ -194,6 +194,7 @@ class Storage:
 
     def table(self, kind: Kind) -> Table:
         """Return the table of a kind."""
+        kind = kind.stored
         name = kind.type.display
         table = self._tables.get(name)
         if table is None:

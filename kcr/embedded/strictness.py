@@ -32,7 +32,8 @@ def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Quer
     Raises:
         UndecodableError: There are some, and the query says `fieldValidation=Strict`.
     """
-    validation, shape = query.text("fieldValidation"), SHAPES.get(kind.type.kind)
+    validation = query.text("fieldValidation")
+    shape = SHAPES.get(kind.type.kind) if kind.view is None else kind.view.shape
     if validation == "Ignore" or shape is None:
         return []
     unknown = (*SHAPES["ObjectMeta"].unknown(obj.get("metadata"), "metadata"), *shape.unknown(obj))

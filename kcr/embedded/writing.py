@@ -24,7 +24,8 @@ from kcr.embedded.core.shape import UndecodableError
 from kcr.embedded.deletion import DeleteOptions, delete
 from kcr.embedded.fields import IMMUTABLE, required
 from kcr.embedded.fields import invalid as invalid_field
-from kcr.embedded.forms import Form, Plain
+from kcr.embedded.forms import Form, Plain, of_version
+from kcr.embedded.kinds import Kind
 from kcr.embedded.patch import json_patch, merge_patch, strategic_patch
 from kcr.embedded.registry import Registry, Written
 from kcr.embedded.routes import Query, Route
@@ -63,6 +64,23 @@ class Write(NamedTuple):
         """
         return strictness.check(self.route.kind, obj, self.body, self.content_type, self.query)
 
+    def take(self, obj: Manifest) -> Manifest:
+        """Return an object of the version that the client speaks, checked, in the version that is stored.
+
+        Raises:
+            UndecodableError: It is no object of its kind.
+        """
+        if self.route.kind.view is not None:
+            self.route.kind.view.take(obj)
+        return obj
+
+    def target(self, old: Record) -> Manifest:
+        """Return a stored object in the version that the client speaks."""
+        obj = old.manifest()
+        if self.route.kind.view is not None:
+            self.route.kind.view.show(obj)
+        return obj
+
 
 def create(registry: Registry, write: Write) -> Answer:
     """Answer a POST on a collection."""
@@ -70,7 +88,8 @@ def create(registry: Registry, write: Write) -> Answer:
     manifest = bodies.manifest(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
     strays = write.check(manifest)
-    return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
+    written = registry.create(route.kind.stored, route.namespace, write.take(manifest), dry_run=dry_run)
+    return _answer(write, written, strays, 201)
 
 
 def update(registry: Registry, write: Write) -> Answer:
@@ -85,7 +104,7 @@ def update(registry: Registry, write: Write) -> Answer:
         return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
-    written = registry.update(old, manifest, status=route.subresource == "status", dry_run=dry_run)
+    written = registry.update(old, write.take(manifest), status=route.subresource == "status", dry_run=dry_run)
     return _answer(write, written, strays)
 
 
@@ -115,17 +134,17 @@ def patch(registry: Registry, write: Write) -> Answer:
     route, dry_run = write.route, write.query.dry_run("PatchOptions")
     bodies.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
-    new = _patched(write, old.manifest())
+    new = _patched(write, write.target(old))
     metadata = new.get("metadata")
     if not isinstance(metadata, dict):
         raise _unusable(new, "metadata is no object")
-    _check_patch(old, new, metadata)
+    _check_patch(route.kind, old, new, metadata)
     try:
         strays = write.check(new)
-        written = registry.update(old, new, status=route.subresource == "status", dry_run=dry_run)
+        written = registry.update(old, write.take(new), status=route.subresource == "status", dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
-        raise _unusable(_patched(write, old.manifest()), error.text) from None
+        raise _unusable(_patched(write, write.target(old)), error.text) from None
     return _answer(write, written, strays)
 
 
@@ -146,8 +165,8 @@ def _patched(write: Write, target: Manifest) -> Manifest:
     return new
 
 
-def _check_patch(old: Record, new: Manifest, metadata: Manifest) -> None:
-    kind, stored = old.kind, old.metadata
+def _check_patch(kind: Kind, old: Record, new: Manifest, metadata: Manifest) -> None:
+    stored = old.metadata
     if (new.get("apiVersion"), new.get("kind")) != (kind.type.api_version, kind.type.kind):
         words = f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"'
         raise _unusable(new, words)
@@ -196,7 +215,7 @@ def remove_collection(registry: Registry, write: Write) -> Answer:
         delete(registry, record, options)
     metadata = {"resourceVersion": str(registry.storage.revision)}
     headers = warning_headers(_warnings(route, options))
-    return json_answer(Plain().many(route.kind, metadata, found), headers=headers)
+    return json_answer(of_version(route.kind, Plain()).many(route.kind, metadata, found), headers=headers)
 
 
 def _answer(write: Write, written: Written, strays: list[str], status: int = 200) -> Answer:
