@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import importlib
 import json
 import subprocess
 import sys
@@ -19,21 +20,31 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "stalls": (measures.stalls, "ms, the longest", 50_000, 500),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
+# Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
+PROGRAMS = {"jobs": "bench.jobs"}
 
 
 def main() -> None:
     """Run the measurements that were asked for, each in a process of its own."""
+    if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
+        importlib.import_module(PROGRAMS[sys.argv[1]]).main(sys.argv[2:])
+        return
+    known = (*MEASURES, *PROGRAMS)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MEASURES)}; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}; all by default")
     parser.add_argument("--small", action="store_true", help="small sizes: does it run at all?")
     parser.add_argument("--here", type=int, metavar="SIZE", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if unknown := set(options.names) - set(MEASURES):
-        parser.error(f"there is no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    if unknown := set(options.names) - set(known):
+        parser.error(f"there is no measurement {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if options.here is not None:
         print(json.dumps(MEASURES[options.names[0]][0](options.here)))
         return
-    for name in options.names or MEASURES:
+    for name in options.names or known:
+        if name in PROGRAMS:
+            command = [sys.executable, "-m", "bench", name, *(["--small"] if options.small else [])]
+            subprocess.run(command, check=True)
+            continue
         _, unit, full, small = MEASURES[name]
         size = small if options.small else full
         print(f"{name} ({unit}, {size:,})", flush=True)

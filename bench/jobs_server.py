@@ -1,0 +1,96 @@
+"""An embedded server in a process of its own: `python -m bench.jobs_server KUBECONFIG`.
+
+It serves HTTPS and counts what it is asked, as kube-apiserver does at `/metrics`. No node and no garbage collector
+run beside it. It ends when its stdin does, so that it never outlives whoever started it.
+"""
+
+import asyncio
+import random
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from bench.jobs_requests import page, verb_and_resource
+from kcr.cli.process import fast_loop
+from kcr.client import Request
+from kcr.clock import SystemClock
+from kcr.embedded.answers import Answer, json_answer, text_answer
+from kcr.embedded.http import Address, Listener
+from kcr.embedded.server import Server
+from kcr.embedded.storage import Storage
+
+# Where the moments stand at which objects were created, as seconds of the epoch: `/created/jobs`.
+CREATED = "/created/"
+END_SECONDS = 10.0
+
+
+class CountingServer(Server):
+    """The embedded server with an account of what it was asked."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        super().__init__(Storage(), clock=self._clock, random=random.Random())
+        self._asked: Counter[tuple[str, str]] = Counter()
+        self._created: dict[str, list[float]] = {}
+
+    async def handle(self, request: Request) -> Answer:
+        """Answer one request, and count it."""
+        if request.target == "/metrics":
+            return text_answer(200, page(self._asked))
+        if request.target.startswith(CREATED):
+            return json_answer(msgspec.json.encode(self._created.get(request.target.removeprefix(CREATED), [])))
+        about = verb_and_resource(request.method, request.target)
+        answer = await super().handle(request)
+        if about is not None:
+            self._asked[about] += 1
+            if about[0] == "POST" and answer.status == 201:
+                self._created.setdefault(about[1], []).append(self._clock.now().timestamp())
+        return answer
+
+
+async def main(kubeconfig: Path) -> None:
+    """Serve until stdin ends."""
+    listener = Listener(CountingServer())
+    _announce(await listener.open(0), kubeconfig)
+    try:
+        await asyncio.to_thread(sys.stdin.read)
+    finally:
+        await listener.close()
+
+
+def _announce(address: Address, kubeconfig: Path) -> None:
+    kubeconfig.write_text(address.kubeconfig)
+    print("ready", flush=True)
+
+
+@asynccontextmanager
+async def embedded_server(folder: Path) -> AsyncIterator[tuple[Path, psutil.Process]]:
+    """Run a server for as long as the context lives; give its kubeconfig and its process."""
+    kubeconfig = folder / "kubeconfig"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.jobs_server", str(kubeconfig),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if await process.stdout.readline() != b"ready\n":
+            raise RuntimeError("the embedded server does not start")
+        yield kubeconfig, psutil.Process(process.pid)
+    finally:
+        process.stdin.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+        if process.returncode is None:
+            process.kill()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=fast_loop()) as runner:
+        runner.run(main(Path(sys.argv[1])))
