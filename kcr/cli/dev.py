@@ -62,7 +62,7 @@ _EXTRA = ("cryptography", "rich")
     help="Port of the API server on 127.0.0.1.",
 )
 @click.option("--no-controllers", is_flag=True, help="Run no controllers: they run elsewhere, with `kcr run`.")
-@shared.controllers_option
+@shared.controllers_option("job,ttl")
 @shared.workers_option
 @click.option("--legacy-apis", is_flag=True, help="Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too.")
 @click.option(

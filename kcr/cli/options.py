@@ -34,12 +34,16 @@ def log_options(default_level: str) -> Callable[[F], F]:
     return decorate
 
 
-def controllers_option(command: F) -> F:
-    """Add `--controllers`."""
+def controllers_option(default: str) -> Callable[[F], F]:
+    """Return a decorator that adds `--controllers`.
+
+    Args:
+        default: The controllers when neither option nor variable says one.
+    """
     return click.option(
-        "--controllers", default="job", show_default=True, envvar="KCR_CONTROLLERS", show_envvar=True,
+        "--controllers", default=default, show_default=True, envvar="KCR_CONTROLLERS", show_envvar=True,
         metavar="NAME[,NAME…]", help="Controllers to run, by the names they are installed under.",
-    )(command)  # fmt: skip
+    )  # fmt: skip
 
 
 def workers_option(command: F) -> F:

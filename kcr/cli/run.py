@@ -29,7 +29,7 @@ from kcr.metrics import Metrics
     context_settings={"auto_envvar_prefix": "KCR", "show_default": True},
     epilog="Exit codes: 0 after SIGTERM or SIGINT, 1 on failure, 2 on a wrong option.",
 )
-@shared.controllers_option
+@shared.controllers_option("job")
 @click.option(
     "--kubeconfig",
     metavar="FILE",
