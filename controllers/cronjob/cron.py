@@ -1,0 +1,208 @@
+"""The language of `spec.schedule`: five fields, descriptors such as `@hourly`, and `@every <duration>`."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from controllers.cronjob.activation import Every, Expression, Fields
+
+# Unicode's white space; `str.split` would take the separators U+001C to U+001F as well.
+_BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+_WORD = re.compile(f"[^{_BLANKS}]+")
+_INTEGER = re.compile("[+-]?[0-9]+")
+_LARGEST = 2**63 - 1
+# Longer numbers are not even read: Python refuses some, in other words.
+_MOST_DIGITS = 1_000
+
+_EVERY = "@every "
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_NANOSECONDS = {
+    "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6,
+    "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
+}  # fmt: skip
+_TERM = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+
+
+class CronError(ValueError):
+    """The text is no schedule; the message says why, in the words that users know from Kubernetes."""
+
+
+class UnknownZoneError(ValueError):
+    """No time zone has this name."""
+
+
+class Span(NamedTuple):
+    """What a field may say: its smallest and largest value, and names for some of them."""
+
+    low: int
+    high: int
+    names: Mapping[str, int] = {}
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+SPANS = (
+    Span(0, 59),
+    Span(0, 23),
+    Span(1, 31),
+    Span(1, 12, {name: month for month, name in enumerate(_MONTHS, 1)}),
+    Span(0, 6, {name: day for day, name in enumerate(_WEEKDAYS)}),
+)
+
+
+def load_zone(name: str) -> tzinfo:
+    """Return the time zone of an IANA name; the empty name is UTC.
+
+    Raises:
+        UnknownZoneError: There is none: `unknown time zone <name>`.
+    """
+    if name in ("", "UTC"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # a directory, a path, no name at all
+        raise UnknownZoneError(f"unknown time zone {name}") from error
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Expression:
+    """Return what a schedule says.
+
+    Args:
+        text: Five fields or a descriptor, optionally after `TZ=<zone> ` or `CRON_TZ=<zone> `.
+
+    Raises:
+        CronError: It is no schedule.
+
+    Source: cronjob-controller §8, after github.com/robfig/cron, ParseStandard.
+    """
+    if not text:
+        raise CronError("empty spec string")
+    zone = None
+    if text.startswith(("TZ=", "CRON_TZ=")):
+        zone, text = _split_zone(text)
+    if text.startswith("@"):
+        if text.startswith(_EVERY):
+            return _every(text)
+        if text not in _DESCRIPTORS:
+            raise CronError(f"unrecognized descriptor: {text}")
+        text = _DESCRIPTORS[text]
+    words = _WORD.findall(text)
+    if len(words) != len(SPANS):
+        raise CronError(f"expected exactly {len(SPANS)} fields, found {len(words)}: [{' '.join(words)}]")
+    minute, hour, day, month, weekday = (_field(word, span) for word, span in zip(words, SPANS, strict=True))
+    return Fields(minute[0], hour[0], day[0], month[0], weekday[0], both_days=day[1] or weekday[1], zone=zone)
+
+
+def _split_zone(text: str) -> tuple[tzinfo, str]:
+    prefix, blank, rest = text.partition(" ")
+    if not blank:
+        # Upstream turns its own crash into this message.
+        raise CronError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+    name = prefix.partition("=")[2]
+    try:
+        return load_zone(name), rest.strip(_BLANKS)
+    except UnknownZoneError as error:
+        raise CronError(f"provided bad location {name}: {error}") from error
+
+
+def _field(text: str, span: Span) -> tuple[int, bool]:
+    """Return the values of a field as a set of bits, and whether it counts as a star."""
+    items = [_item(item, span) for item in text.split(",") if item]
+    values = {value for item, _ in items for value in item}
+    return sum(1 << value for value in values), any(starred for _, starred in items)
+
+
+def _item(text: str, span: Span) -> tuple[range, bool]:
+    """Return the values of `range[/step]`, and whether it counts as a star: a step beyond 1 makes it none."""
+    spread, *steps = text.split("/")
+    first, *last = spread.split("-")
+    starred = first in ("*", "?")  # what follows a hyphen is ignored then
+    if starred:
+        start, end = span.low, span.high
+    else:
+        start = _value(first, span)
+        if len(last) > 1:
+            raise CronError(f"too many hyphens: {text}")
+        end = _value(last[0], span) if last else start
+    if len(steps) > 1:
+        raise CronError(f"too many slashes: {text}")
+    step = _natural(steps[0]) if steps else 1
+    if steps and not last:
+        end = span.high
+    if complaint := _complaint(start, end, step, span):
+        raise CronError(f"{complaint}: {text}")
+    return range(start, end + 1, step), starred and step == 1
+
+
+def _complaint(start: int, end: int, step: int, span: Span) -> str | None:
+    if start < span.low:
+        return f"beginning of range ({start}) below minimum ({span.low})"
+    if end > span.high:
+        return f"end of range ({end}) above maximum ({span.high})"
+    if start > end:
+        return f"beginning of range ({start}) beyond end of range ({end})"
+    return None if step else "step of range should be a positive number"
+
+
+def _value(text: str, span: Span) -> int:
+    named = span.names.get(text.lower())
+    return _natural(text) if named is None else named
+
+
+def _natural(text: str) -> int:
+    failure = f"failed to parse int from {text}: strconv.Atoi: parsing {_quoted(text)}"
+    if not _INTEGER.fullmatch(text):
+        raise CronError(f"{failure}: invalid syntax")
+    if len(text) > _MOST_DIGITS or not -_LARGEST - 1 <= int(text) <= _LARGEST:
+        raise CronError(f"{failure}: value out of range")
+    if int(text) < 0:
+        raise CronError(f"negative number ({int(text)}) not allowed: {text}")
+    return int(text)
+
+
+def _every(text: str) -> Every:
+    try:
+        seconds = _nanoseconds(text.removeprefix(_EVERY)) // 10**9
+    except CronError as error:
+        raise CronError(f"failed to parse duration {text}: {error}") from error
+    return Every(timedelta(seconds=max(seconds, 1)))
+
+
+def _nanoseconds(text: str) -> int:
+    """Return the length of a duration as `1h30m` or `-1.5s`, of at most 292 years."""
+    unsigned = text[1:] if text.startswith(("-", "+")) else text
+    if unsigned == "0":
+        return 0
+    invalid = CronError(f"time: invalid duration {_quoted(text)}")
+    total, position = 0, 0
+    while position < len(unsigned) or not unsigned:
+        term = _TERM.match(unsigned, position)
+        if term is None or len(term[0]) > _MOST_DIGITS:
+            raise invalid
+        whole, fraction, unit = term[1], term[2] or "", term[3]
+        if not unit:
+            raise CronError(f"time: missing unit in duration {_quoted(text)}")
+        if unit not in _NANOSECONDS:
+            raise CronError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        total += int(whole or 0) * _NANOSECONDS[unit] + int(fraction or 0) * _NANOSECONDS[unit] // 10 ** len(fraction)
+        if total > _LARGEST:
+            raise invalid
+        position = term.end()
+    return -total if text.startswith("-") else total
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
