@@ -169,7 +169,8 @@ def _may_mix(documents: Sequence[Document]) -> bool:
 
 
 async def _verdict(progress: Progress, applied: Sequence[Applied], display: Display) -> int:
-    keys = [one.key for one in applied if one.resource == Job.resource]
+    # Of whatever version: an old one shows the same Jobs.
+    keys = [one.key for one in applied if one.resource.kind == Job.resource.kind]
     views = await progress.ended(keys)
     for view in views:
         if not view.has_ended:

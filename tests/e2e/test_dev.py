@@ -77,6 +77,17 @@ async def test_invalid_job_is_refused_by_file_object_and_field(kcr: Start, tmp_p
         assert line.startswith(f"kcr: {path}: Job bad: spec.template.spec.restartPolicy: ")
 
 
+async def test_job_of_an_old_version_is_waited_for(kcr: Start) -> None:
+    arguments = ("dev", "-f", "examples/selectors/v1beta1.yaml", "--wait")
+    async with kcr(*arguments, "--legacy-apis") as dev:
+        assert await dev.end() == 0, dev.err
+        assert dev.out == "all sums are right\n"
+        assert "job.extensions/old-report created" in dev.err
+    async with kcr(*arguments) as dev:
+        assert await dev.end() == 1
+        assert "the server serves no Job in extensions/v1beta1" in dev.err
+
+
 async def test_wait_ends_for_a_job_that_cannot_be_done(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", indexed(tmp_path), "--wait") as dev:
         assert await dev.end() == 1, dev.err

@@ -38,5 +38,8 @@ def test_every_variable_of_run_is_named() -> None:
 
 
 def test_every_example_is_named_and_exists() -> None:
-    named = set(re.findall(r"[\w-]+\.yaml", README.partition("### Examples")[2]))
-    assert named == {path.name for path in (ROOT / "examples").glob("*.yaml")}
+    found = re.findall(r"[\w/-]+\.yaml", README.partition("### Examples")[2])
+    there = (ROOT / "examples").rglob("*.yaml")
+    assert {name.removeprefix("examples/") for name in found} == {
+        str(path.relative_to(ROOT / "examples")) for path in there
+    }
