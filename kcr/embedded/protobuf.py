@@ -8,7 +8,7 @@ protobuf.dev/programming-guides/encoding.
 """
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,7 +45,9 @@ def _message(name: str, data: bytes) -> Manifest:
         if number not in members:
             raise UnknownMessageError(f"field {number} of {name}")
         member, written = members[number]
-        if written.startswith("[]"):
+        if member == "-":
+            found.update(_message(written, _bytes(given)))
+        elif written.startswith("[]"):
             found.setdefault(member, []).append(_value(written[2:], given))
         elif written.startswith("map[string]"):
             entry = dict(_fields(_bytes(given)))
@@ -63,19 +65,15 @@ def _value(kind: str, given: int | bytes) -> Any:
         case "int":
             value = _integer(given)
             return value - (1 << 64) if value >> 63 else value
-    data = _bytes(given)
-    match kind:
-        case "string":
-            return data.decode()
-        case "bytes":
-            return b64encode(data).decode()
-        case "raw":
-            return data
-        case "time":
-            return _moment(data)
-        case "quantity":
-            return _message("Quantity", data).get("string", "0")
-    return _message(kind, data)
+    data, leaf = _bytes(given), _LEAVES.get(kind)
+    return _message(kind, data) if leaf is None else leaf(data)
+
+
+def _int_or_string(data: bytes) -> int | str:
+    parts = dict(_fields(data))
+    if parts.get(1):
+        return _bytes(parts.get(3, b"")).decode()
+    return int(_value("int", parts.get(2, 0)))
 
 
 def _moment(data: bytes) -> str | None:
@@ -89,6 +87,16 @@ def _moment(data: bytes) -> str | None:
     except (OverflowError, OSError) as error:
         raise ValueError(f"proto: {seconds} s is no moment") from error
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_LEAVES: Mapping[str, Callable[[bytes], Any]] = {
+    "bytes": lambda data: b64encode(data).decode(),
+    "intstr": _int_or_string,
+    "quantity": lambda data: _message("Quantity", data).get("string", "0"),
+    "raw": lambda data: data,
+    "string": bytes.decode,
+    "time": _moment,
+}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

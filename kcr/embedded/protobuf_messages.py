@@ -1,6 +1,7 @@
 """The messages that protobuf bodies are read with: a message per paragraph, a field per line.
 
-A field has its number, its name in JSON and its type. `ignored` are those that a create does not keep anyway.
+A field has its number, its name in JSON and its type. `ignored` are those that a create does not keep anyway;
+the members of a message named `-` stand in JSON beside those around it.
 A member that is missing here is refused, not dropped: a Job that lost its volumes would run all the same.
 
 Source: the generated.proto of k8s.io/api/{core,batch,authorization,authentication}/v1 and of
@@ -8,6 +9,9 @@ k8s.io/apimachinery/pkg/{apis/meta/v1,runtime,api/resource}: field numbers.
 """
 
 from collections.abc import Mapping
+
+from kcr.embedded.protobuf_pods import PODS
+from kcr.embedded.protobuf_volumes import VOLUMES
 
 _TEXT = """
 Unknown
@@ -96,12 +100,14 @@ ObjectReference
   6 resourceVersion string
   7 fieldPath string
 
-LocalObjectReference
-  1 name string
-
 Job
   1 metadata ObjectMeta
   2 spec JobSpec
+  3 status ignored
+
+CronJob
+  1 metadata ObjectMeta
+  2 spec CronJobSpec
   3 status ignored
 
 JobSpec
@@ -115,94 +121,59 @@ JobSpec
   8 ttlSecondsAfterFinished int
   9 completionMode string
   10 suspend bool
+  11 podFailurePolicy PodFailurePolicy
   12 backoffLimitPerIndex int
   13 maxFailedIndexes int
   14 podReplacementPolicy string
   15 managedBy string
+  16 successPolicy SuccessPolicy
+
+PodFailurePolicy
+  1 rules []PodFailurePolicyRule
+
+PodFailurePolicyRule
+  1 action string
+  2 onExitCodes PodFailurePolicyOnExitCodesRequirement
+  3 onPodConditions []PodFailurePolicyOnPodConditionsPattern
+
+PodFailurePolicyOnExitCodesRequirement
+  1 containerName string
+  2 operator string
+  3 values []int
+
+PodFailurePolicyOnPodConditionsPattern
+  1 type string
+  2 status string
+
+SuccessPolicy
+  1 rules []SuccessPolicyRule
+
+SuccessPolicyRule
+  1 succeededIndexes string
+  2 succeededCount int
+
+CronJobSpec
+  1 schedule string
+  2 startingDeadlineSeconds int
+  3 concurrencyPolicy string
+  4 suspend bool
+  5 jobTemplate JobTemplateSpec
+  6 successfulJobsHistoryLimit int
+  7 failedJobsHistoryLimit int
+  8 timeZone string
+
+JobTemplateSpec
+  1 metadata ObjectMeta
+  2 spec JobSpec
 
 LabelSelector
   1 matchLabels map[string]string
+  2 matchExpressions []LabelSelectorRequirement
 
-PodTemplateSpec
-  1 metadata ObjectMeta
-  2 spec PodSpec
-
-PodSpec
-  2 containers []Container
-  3 restartPolicy string
-  4 terminationGracePeriodSeconds int
-  5 activeDeadlineSeconds int
-  6 dnsPolicy string
-  7 nodeSelector map[string]string
-  8 serviceAccountName string
-  9 serviceAccount string
-  10 nodeName string
-  11 hostNetwork bool
-  12 hostPID bool
-  13 hostIPC bool
-  15 imagePullSecrets []LocalObjectReference
-  16 hostname string
-  17 subdomain string
-  19 schedulerName string
-  20 initContainers []Container
-  21 automountServiceAccountToken bool
-  22 tolerations []Toleration
-  24 priorityClassName string
-  25 priority int
-  27 shareProcessNamespace bool
-  29 runtimeClassName string
-  30 enableServiceLinks bool
-  31 preemptionPolicy string
-  35 setHostnameAsFQDN bool
-  37 hostUsers bool
-  41 hostnameOverride string
-
-Toleration
+LabelSelectorRequirement
   1 key string
   2 operator string
-  3 value string
-  4 effect string
-  5 tolerationSeconds int
-
-Container
-  1 name string
-  2 image string
-  3 command []string
-  4 args []string
-  5 workingDir string
-  6 ports []ContainerPort
-  7 env []EnvVar
-  8 resources ResourceRequirements
-  13 terminationMessagePath string
-  14 imagePullPolicy string
-  16 stdin bool
-  17 stdinOnce bool
-  18 tty bool
-  20 terminationMessagePolicy string
-  24 restartPolicy string
-
-ContainerPort
-  1 name string
-  2 hostPort int
-  3 containerPort int
-  4 protocol string
-  5 hostIP string
-
-EnvVar
-  1 name string
-  2 value string
-  3 valueFrom EnvVarSource
-
-EnvVarSource
-  1 fieldRef ObjectFieldSelector
-
-ObjectFieldSelector
-  1 apiVersion string
-  2 fieldPath string
-
-ResourceRequirements
-  1 limits map[string]quantity
-  2 requests map[string]quantity
+  3 values []string
 
 SelfSubjectAccessReview
   1 metadata ObjectMeta
@@ -241,8 +212,8 @@ SelfSubjectReview
 
 # What a body may be.
 ROOTS = (
-    "ConfigMap", "DeleteOptions", "Job", "Namespace", "Secret", "SelfSubjectAccessReview", "SelfSubjectReview",
-    "SelfSubjectRulesReview", "ServiceAccount",
+    "ConfigMap", "CronJob", "DeleteOptions", "Job", "Namespace", "Secret", "SelfSubjectAccessReview",
+    "SelfSubjectReview", "SelfSubjectRulesReview", "ServiceAccount",
 )  # fmt: skip
 
 
@@ -256,4 +227,4 @@ def _read(text: str) -> dict[str, dict[int, tuple[str, str]]]:
 
 
 # Per message, the fields by their numbers: the member's name and its type.
-MESSAGES: Mapping[str, Mapping[int, tuple[str, str]]] = _read(_TEXT)
+MESSAGES: Mapping[str, Mapping[int, tuple[str, str]]] = {**_read(_TEXT), **_read(PODS), **_read(VOLUMES)}

@@ -32,6 +32,11 @@ def job(*spec: tuple[int, int | str | bytes]) -> bytes:
     return body("batch/v1", "Job", message((1, metadata("x")), (2, message((6, template), *spec)), (3, b"\x20\x00")))
 
 
+def with_pod(*pod: tuple[int, int | str | bytes]) -> tuple[int, bytes]:
+    """The template of a Job's spec, with more in its pod."""
+    return 6, message((2, message((3, "Never"), *pod)))
+
+
 async def post(api: Api, path: str, data: bytes) -> Any:
     return await api.call("POST", f"{path}?fieldValidation=Strict", data, content_type=PROTOBUF)
 
@@ -57,6 +62,36 @@ async def test_zeros_of_pointers_are_meant(api: Api) -> None:
 async def test_negative_numbers_arrive_as_such(api: Api) -> None:
     reply = await post(api, JOBS, job((1, -1)))
     assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "spec.parallelism")
+
+
+async def test_cron_job_is_read_with_its_template(api: Api) -> None:
+    # What `kubectl create cronjob` sends, and all the rest of the spec.
+    container = message((1, "x"), (2, "busybox"), (3, "true"))
+    template = message((1, metadata("")), (2, message((6, message((2, message((2, container), (3, "Never"))))))))
+    spec = message((1, "@hourly"), (2, 5), (3, "Forbid"), (4, 1), (5, template), (6, 0), (7, 2), (8, "Europe/Berlin"))
+    data = body("batch/v1", "CronJob", message((1, metadata("x")), (2, spec), (3, b"")))
+    made = (await post(api, "/apis/batch/v1/namespaces/default/cronjobs", data)).body["spec"]
+    pod = made.pop("jobTemplate")["spec"]["template"]["spec"]
+    assert (pod["containers"][0]["command"], pod["restartPolicy"]) == (["true"], "Never")
+    assert made == {
+        "schedule": "@hourly", "startingDeadlineSeconds": 5, "concurrencyPolicy": "Forbid", "suspend": True,
+        "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 2, "timeZone": "Europe/Berlin",
+    }  # fmt: skip
+
+
+async def test_volumes_and_probes_lie_flat_in_json(api: Api) -> None:
+    config = message((1, message((1, "settings"))), (3, 256))
+    volume = message((1, "v"), (2, message((19, config))))
+    ports = (message((1, 0), (2, 80), (3, "")), message((1, 1), (2, 0), (3, "http")))
+    probes = [message((1, message((2, message((1, "/"), (2, port), (4, "HTTP"))))), (2, 7)) for port in ports]
+    variable = message((1, "A"), (2, ""), (3, message((3, message((1, message((1, "settings"))), (2, "a"))))))
+    container = message((1, "x"), (2, "busybox"), (7, variable), (10, probes[0]), (11, probes[1]))
+    pod = (await post(api, JOBS, job(with_pod((1, volume), (2, container))))).body["spec"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": "v", "configMap": {"name": "settings", "defaultMode": 256}}]
+    (made,) = pod["containers"]
+    assert made["env"] == [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "a"}}}]
+    assert [made[kind]["httpGet"]["port"] for kind in ("livenessProbe", "readinessProbe")] == [80, "http"]
+    assert made["livenessProbe"]["initialDelaySeconds"] == 7
 
 
 @pytest.mark.parametrize(
@@ -97,7 +132,7 @@ async def test_delete_options_are_read(api: Api) -> None:
     [
         pytest.param(body("v1", "Service", b""), 415, id="unknown-kind"),
         pytest.param(body("v1", "ConfigMap", message((1, metadata("a")), (9, "new"))), 415, id="unknown-field"),
-        pytest.param(job((11, message((1, b"")))), 415, id="member-not-read"),
+        pytest.param(job(with_pod((1, message((1, "v"), (2, message((3, b""))))))), 415, id="member-not-read"),
         pytest.param(job(), 400, id="another-kind"),
         pytest.param(body("v1", "ConfigMap", b"\x0a\x7f"), 400, id="cut-off"),
         pytest.param(body("v1", "ConfigMap", b"\x0b"), 400, id="group"),

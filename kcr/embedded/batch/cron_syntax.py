@@ -107,7 +107,7 @@ def _check_item(item: str, field: _Field) -> None:
     low, high = _bounds(item, bounds.split("-"), field)
     if len(steps) > 1:
         raise _SyntaxError(f"too many slashes: {item}")
-    step = _number(steps[0], item) if steps else 1
+    step = _number(steps[0]) if steps else 1
     if steps and "-" not in bounds:
         high = field.high
     if low < field.low:
@@ -124,20 +124,20 @@ def _bounds(item: str, ends: list[str], field: _Field) -> tuple[int, int]:
     # After a star upstream reads no further.
     if ends[0] in ("*", "?"):
         return field.low, field.high
-    low = _named(ends[0], field, item)
+    low = _named(ends[0], field)
     if len(ends) == 1:
         return low, low
     if len(ends) > 2:
         raise _SyntaxError(f"too many hyphens: {item}")
-    return low, _named(ends[1], field, item)
+    return low, _named(ends[1], field)
 
 
-def _named(text: str, field: _Field, item: str) -> int:
+def _named(text: str, field: _Field) -> int:
     number = field.names.get(text.lower())
-    return _number(text, item) if number is None else number
+    return _number(text) if number is None else number
 
 
-def _number(text: str, item: str) -> int:
+def _number(text: str) -> int:
     if not _NUMBER.fullmatch(text):
         raise _SyntaxError(f"failed to parse int from {text}: strconv.Atoi: parsing {_quoted(text)}: invalid syntax")
     number = _bounded(text)
@@ -145,7 +145,7 @@ def _number(text: str, item: str) -> int:
         words = f"strconv.Atoi: parsing {_quoted(text)}: value out of range"
         raise _SyntaxError(f"failed to parse int from {text}: {words}")
     if number < 0:
-        raise _SyntaxError(f"negative number ({number}) not allowed: {item}")
+        raise _SyntaxError(f"negative number ({number}) not allowed: {text}")
     return number
 
 

@@ -1,9 +1,32 @@
+from collections.abc import Iterator
+
 import pytest
 
-from kcr.embedded.core.shapes import SHAPES
+from kcr.embedded.batch.shapes import SHAPES
 from kcr.embedded.protobuf_messages import MESSAGES, ROOTS
 
-SCALARS = {"bool", "bytes", "ignored", "int", "quantity", "raw", "string", "time"}
+SCALARS = {"bool", "bytes", "ignored", "int", "intstr", "quantity", "raw", "string", "time"}
+# What stays unread: objects have their type beside them, new ones no status, templates no such containers, and
+# no node such volumes.
+UNREAD = {
+    **dict.fromkeys(ROOTS, "kind apiVersion status"),
+    "ObjectMeta": "managedFields",
+    "Container": "targetContainerName",
+    "PodSpec": "ephemeralContainers schedulingGroup",
+    "Volume": "awsElasticBlockStore azureDisk azureFile cephfs cinder ephemeral fc flexVolume flocker "
+    "gcePersistentDisk gitRepo glusterfs iscsi photonPersistentDisk portworxVolume quobyte rbd scaleIO storageos "
+    "vsphereVolume",
+    "VolumeProjection": "podCertificate",
+}
+
+
+def members(name: str) -> Iterator[str]:
+    """The names that a message's fields have in JSON."""
+    for member, kind in MESSAGES[name].values():
+        if member == "-":
+            yield from members(kind)
+        elif kind != "ignored":
+            yield member
 
 
 def test_every_type_in_the_table_is_known() -> None:
@@ -14,4 +37,5 @@ def test_every_type_in_the_table_is_known() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(MESSAGES) & set(SHAPES)))
 def test_members_are_those_of_the_shape(name: str) -> None:
-    assert {member for member, _ in MESSAGES[name].values()} <= set(SHAPES[name].members)
+    # What the server keeps of a template, `kubectl create job --from=cronjob/x` sends back in this form.
+    assert set(members(name)) == set(SHAPES[name].members) - set(UNREAD.get(name, "").split())
