@@ -3,8 +3,8 @@
 One pass over a Job goes through the rooms in this order:
 
 ```
-observe ─▶ decide ─▶ act ─▶ settle ─▶ record ─▶ untrack ─▶ close ─▶ record
-store      pure      pods   pure      status    pods       pure     status
+observe ─▶ claim ─▶ decide ─▶ act ─▶ settle ─▶ record ─▶ untrack ─▶ close ─▶ record
+store      pods     pure      pods   pure      status    pods       pure     status
 ```
 
 Where older descriptions of this controller name a function, its behaviour lives here:
@@ -14,14 +14,16 @@ Where older descriptions of this controller name a function, its behaviour lives
 | NewJobController, Run                       | `controller.setup`              |
 | addPod, updatePod, deletePod, updateJob     | `controller`                    |
 | syncJob                                     | `reconciler`, `decide`          |
-| getStatus                                   | `tracking.tally`                |
+| getPodsForJob                               | `reconciler`, `adoption`        |
+| getStatus                                   | `decide.tally`, `tracking`      |
 | manageJob                                   | `decide`, `parallelism`         |
+| firstPendingIndexes, getIndexesForCreation  | `indexed`                       |
+| matchPodFailurePolicy                       | `failure_policy`                |
+| matchSuccessPolicy                          | `success_policy`                |
 | deleteJobPods, slow start                   | `actions`                       |
 | trackJobStatusAndRemoveFinalizers           | `settle`, `tracking`            |
 | enactJobFinished, updateJobStatus           | `settle.close`, `reconciler`    |
 | pastBackoffLimitOnFailure, getBackoff       | `backoff`                       |
 | pastActiveDeadline                          | `deadline`                      |
 | orphanWorker, syncOrphanPod                 | `orphans`                       |
-
-Not handled yet, and left alone with a Warning event: Indexed Jobs, and Jobs with a podFailurePolicy.
 """

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from controllers.job.plan import Identity, Outcome, identity
-from controllers.job.pod_template import PodToCreate, named, prototype
+from controllers.job.pod_template import Member, PodToCreate, made_for, named, prototype
 from controllers.job.pods import TRACKING_FINALIZER, is_tracked
 from kcr.api import codec
 from kcr.api.batch import Job
@@ -56,14 +56,14 @@ class Actions:
         self._random = random
         self._expectations = expectations
 
-    async def create(self, job: Job, count: int) -> Outcome:
-        """Create so many pods, in batches of 1, 2, 4, …; a batch with a failure is the last one.
+    async def create(self, job: Job, members: Sequence[Member]) -> Outcome:
+        """Create the pods of these members, in batches of 1, 2, 4, …; a batch with a failure is the last one.
 
         Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
         """
-        pod = prototype(job)
+        pod, count = prototype(job), len(members)
         self._expectations.expect_creations(identity(job), count)
-        attempts = await slow_start(count, lambda _: self._create_one(self._named(pod)))
+        attempts = await slow_start(count, lambda n: self._create_one(self._named(made_for(job, pod, members[n]))))
         errors = [failure.error for failure in attempts.failures]
         doubtful = tuple(error.pod for error in errors if isinstance(error, InDoubtError))
         there = len(attempts.done) + len(doubtful)

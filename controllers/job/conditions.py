@@ -17,6 +17,10 @@ INTERIM: Mapping[str, str] = {COMPLETE: SUCCESS_CRITERIA_MET, FAILED: FAILURE_TA
 COMPLETIONS_REACHED = "CompletionsReached"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
 DEADLINE_EXCEEDED = "DeadlineExceeded"
+POD_FAILURE_POLICY = "PodFailurePolicy"
+MAX_FAILED_INDEXES_EXCEEDED = "MaxFailedIndexesExceeded"
+FAILED_INDEXES = "FailedIndexes"
+SUCCESS_POLICY = "SuccessPolicy"
 JOB_SUSPENDED = "JobSuspended"
 JOB_RESUMED = "JobResumed"
 

@@ -1,6 +1,7 @@
 """The Job controller's front door: its options, what it watches, and which keys that wakes."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from msgspec import Meta
 
 from controllers.job import indexes
 from controllers.job.actions import Actions
+from controllers.job.adoption import selects
 from controllers.job.conditions import is_finished
 from controllers.job.memory import Memory
 from controllers.job.orphans import OrphanReconciler, owning_job
@@ -20,6 +22,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
 from kcr.controller import Parking
+from kcr.errors import KcrError
 from kcr.expectations import Expectations
 from kcr.informer import Handler, Store
 from kcr.manager import Manager
@@ -61,6 +64,7 @@ def setup(manager: Manager, options: Options) -> None:
     take_over = options.take_over or manager.embedded
     jobs, pods = manager.store(Job), manager.store(Pod)
     pods.add_index(indexes.UNSETTLED, indexes.unsettled)
+    pods.add_index(indexes.ORPHANS, indexes.orphans)
     expectations: Expectations[Identity] = Expectations(manager.clock)
     parking = Parking()
 
@@ -162,14 +166,35 @@ class Keys:
         if is_tracked(pod):
             self._orphans.add(pod.key)
 
+    def offered(self, pod: Pod, jobs: Store[Job]) -> None:
+        """Let the Jobs look that may adopt a pod."""
+        for job in jobs.list(pod.metadata.namespace) if pod.metadata.labels else ():
+            if _selects(job, pod):
+                self.soon(job, "")
+
     def over(self, job: Job, pods: Store[Pod]) -> None:
-        """Forget a Job that has ended or is gone, and let the pods go that it has not let go itself."""
+        """Forget a Job that has ended or is gone, and let the pods go that it has not let go itself.
+
+        Those that were its own and have no owner any more are found by its selector.
+        """
         if self._is_ours(job):
             asked = self._memory.of(job).untracked
-            for pod in pods.by_index(indexes.UNSETTLED, job.metadata.uid):
-                if pod.metadata.uid not in asked:
+            unowned = pods.by_index(indexes.ORPHANS, job.metadata.namespace)
+            for pod in (*pods.by_index(indexes.UNSETTLED, job.metadata.uid), *unowned):
+                if pod.metadata.uid not in asked and is_tracked(pod) and _may_be_of(job, pod):
                     self.orphaned(pod)
         self._memory.forget(job.key)
+
+
+def _may_be_of(job: Job, pod: Pod) -> bool:
+    return controller_of(pod.metadata) is not None or _selects(job, pod)
+
+
+def _selects(job: Job, pod: Pod) -> bool:
+    """Return whether the Job's selector fits; a malformed one is told where the Job is looked at."""
+    with contextlib.suppress(KcrError):
+        return selects(job, pod)
+    return False
 
 
 class JobEvents(Handler[Job]):
@@ -219,6 +244,9 @@ class PodEvents(Handler[Pod]):
         if job is not None:
             self._keys.expectations.creation_observed(identity(job))
         self._changed(obj, job, is_news=obj.status.phase not in ("", "Pending"))
+        # All Jobs are looked at when the controller starts.
+        if not initial:
+            self._offer(obj)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod changed."""
@@ -229,6 +257,8 @@ class PodEvents(Handler[Pod]):
             # Somebody took the pod away from its Job, which may want another one.
             self._keys.soon(before, "")
         self._changed(new, job, is_news=new.status != old.status)
+        if new.metadata.labels != old.metadata.labels or controller_of(old.metadata) is not None:
+            self._offer(new)
 
     def on_delete(self, obj: Pod) -> None:
         """A pod is gone."""
@@ -254,6 +284,11 @@ class PodEvents(Handler[Pod]):
         elif going or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.
             self._keys.orphaned(pod)
+
+    def _offer(self, pod: Pod) -> None:
+        """A pod that nobody controls may be one that a Job is looking for."""
+        if controller_of(pod.metadata) is None and pod.metadata.deletion_timestamp is None:
+            self._keys.offered(pod, self._jobs)
 
     def _job_of(self, pod: Pod) -> Job | None:
         return owning_job(self._jobs, pod.metadata.namespace, controller_of(pod.metadata))

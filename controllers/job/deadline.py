@@ -2,14 +2,17 @@
 
 from datetime import datetime, timedelta
 
+from controllers.job.conditions import SUSPENDED
 from kcr.api.batch import Job
+from kcr.api.conditions import is_true
 
 
 def time_left(job: Job, now: datetime) -> timedelta | None:
     """Return how long the Job may still run, or None when no deadline counts down.
 
     The clock runs from `status.startTime` and only while the Job is not suspended. Resuming resets
-    the start time, so a resumed Job gets its whole allowance again.
+    the start time, so a resumed Job gets its whole allowance again; upstream judges the Job that is about to be
+    resumed by its old start time, if an older controller has left it one.
 
     Args:
         job: The Job as last observed.
@@ -23,4 +26,5 @@ def time_left(job: Job, now: datetime) -> timedelta | None:
     limit = job.spec.active_deadline_seconds
     if limit is None or job.status.start_time is None or job.spec.suspend:
         return None
-    return job.status.start_time + timedelta(seconds=limit) - now
+    start = now if is_true(job.status.conditions, SUSPENDED) else job.status.start_time
+    return start + timedelta(seconds=limit) - now

@@ -2,23 +2,31 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
-from controllers.job import backoff, deadline, parallelism
+from controllers.job import backoff, deadline, indexed, parallelism, success_policy
 from controllers.job.conditions import (
     BACKOFF_LIMIT_EXCEEDED,
     COMPLETE,
     DEADLINE_EXCEEDED,
     FAILED,
+    FAILED_INDEXES,
     INTERIM,
+    MAX_FAILED_INDEXES_EXCEEDED,
+    POD_FAILURE_POLICY,
+    SUCCESS_POLICY,
     is_being_deleted,
 )
+from controllers.job.failure_policy import FAIL_JOB, judge
 from controllers.job.plan import Ending, Hold, Plan, ScaleDown, ScaleUp, Snapshot, Tally, Terminate, Work
-from controllers.job.pod_template import restart_policy
+from controllers.job.pod_template import Member, restart_policy
 from controllers.job.pods import is_active, is_terminating, replaces_only_failed
 from controllers.job.tracking import newly_ended, tracked_uids
+from kcr.api.batch import UncountedTerminatedPods
 from kcr.api.conditions import find
+from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
 
 Rule = Callable[[Snapshot, Tally], Ending | None]
@@ -55,14 +63,17 @@ def tally(seen: Snapshot) -> Tally:
     status = seen.job.status
     tracked = tracked_uids(seen.pods, seen.untracked)
     succeeded, failed = newly_ended(seen.job, seen.pods, tracked)
-    listed = status.uncounted_terminated_pods
+    listed = status.uncounted_terminated_pods or UncountedTerminatedPods()
+    indexes = indexed.sort(seen.job, seen.pods, tracked)
+    counted = status.succeeded + len(listed.succeeded) + len(succeeded)
     return Tally(
         active=tuple(pod for pod in seen.pods if is_active(pod)),
         terminating=sum(map(is_terminating, seen.pods)),
         newly_succeeded=succeeded,
         newly_failed=failed,
-        succeeded=status.succeeded + len(succeeded) + (len(listed.succeeded) if listed else 0),
-        failed=status.failed + len(failed) + (len(listed.failed) if listed else 0),
+        succeeded=counted if indexes is None else len(indexes.succeeded),
+        failed=status.failed + len(listed.failed) + sum(judge(seen.job, pod).counts for pod in failed),
+        indexes=indexes,
     )
 
 
@@ -74,6 +85,15 @@ def already_succeeding(seen: Snapshot, _: Tally) -> Ending | None:
 def already_failing(seen: Snapshot, _: Tally) -> Ending | None:
     """An interim failure stands, with the reason it was recorded with."""
     return _recorded(seen, FAILED)
+
+
+def failed_by_policy(seen: Snapshot, _: Tally) -> Ending | None:
+    """A pod has failed in a way that no other one would mend."""
+    if seen.job.spec.pod_failure_policy is None:
+        return None
+    found = (judge(seen.job, pod) for pod in seen.pods if pod.status.phase == "Failed")
+    fatal = next((judgement for judgement in found if judgement.action == FAIL_JOB), None)
+    return Ending(FAILED, POD_FAILURE_POLICY, fatal.message) if fatal is not None else None
 
 
 def past_backoff_limit(seen: Snapshot, counts: Tally) -> Ending | None:
@@ -94,8 +114,34 @@ def past_deadline(seen: Snapshot, _: Tally) -> Ending | None:
     return Ending(FAILED, DEADLINE_EXCEEDED, "Job was active longer than specified deadline")
 
 
+def too_many_failed_indexes(seen: Snapshot, counts: Tally) -> Ending | None:
+    """More indexes have failed for good than the Job may lose."""
+    failed, most = counts.indexes.failed if counts.indexes is not None else None, seen.job.spec.max_failed_indexes
+    if failed is None or most is None or len(failed) <= most:
+        return None
+    message = "Job has exceeded the specified maximal number of failed indexes"
+    return Ending(FAILED, MAX_FAILED_INDEXES_EXCEEDED, message)
+
+
+def all_indexes_done(seen: Snapshot, counts: Tally) -> Ending | None:
+    """Every index has ended, and not all of them well."""
+    indexes = counts.indexes
+    if indexes is None or not indexes.failed or len(indexes.over) < (seen.job.spec.completions or 0):
+        return None
+    return Ending(FAILED, FAILED_INDEXES, "Job has failed indexes")
+
+
+def met_success_policy(seen: Snapshot, counts: Tally) -> Ending | None:
+    """Enough indexes have succeeded, or those that matter."""
+    rule = success_policy.met(seen.job, counts.indexes.succeeded) if counts.indexes is not None else None
+    return Ending(COMPLETE, SUCCESS_POLICY, f"Matched rules at index {rule}") if rule is not None else None
+
+
 # A Job may satisfy several rules at once. The first to hold names the end, so order is contract.
-ENDINGS: tuple[Rule, ...] = (already_succeeding, already_failing, past_backoff_limit, past_deadline)
+ENDINGS: tuple[Rule, ...] = (
+    already_succeeding, already_failing, failed_by_policy, past_backoff_limit,
+    past_deadline, too_many_failed_indexes, all_indexes_done, met_success_policy,
+)  # fmt: skip
 
 
 def _recorded(seen: Snapshot, terminal: str) -> Ending | None:
@@ -120,17 +166,35 @@ def _finish(ending: Ending | None, counts: Tally) -> Work:
 
 def _manage(seen: Snapshot, counts: Tally, record: backoff.Backoff) -> tuple[Work, timedelta | None]:
     """Return how the number of pods is put right, and how long that has to wait."""
-    job, limits = seen.job, seen.limits
+    job = seen.job
     if job.spec.suspend:
         return (ScaleDown(counts.active) if counts.active else Hold()), None
     active = len(counts.active)
     wanted = parallelism.wanted(job, active, counts.succeeded)
-    too_many = parallelism.surplus(counts.active, min(active - wanted, limits.max_changes))
-    if too_many:
+    if too_many := _surplus(seen, counts, active - wanted):
         return ScaleDown(too_many), None
     # Under the policy Failed a pod that is going still holds its place.
     missing = wanted - active - (counts.terminating if replaces_only_failed(job) else 0)
-    if missing <= 0:
-        return Hold(), None
-    wait = backoff.time_left(record, seen.now, limits.backoff_base_seconds, limits.backoff_max_seconds)
-    return (Hold(), wait) if wait > _NOW else (ScaleUp(min(missing, limits.max_changes)), None)
+    return _missing(seen, counts, record, missing) if missing > 0 else (Hold(), None)
+
+
+def _surplus(seen: Snapshot, counts: Tally, at_least: int) -> tuple[Pod, ...]:
+    most = seen.limits.max_changes
+    if counts.indexes is not None:
+        return indexed.surplus(seen.job, counts.active, at_least)[:most]
+    return parallelism.surplus(counts.active, min(at_least, most))
+
+
+def _missing(seen: Snapshot, counts: Tally, record: backoff.Backoff, count: int) -> tuple[Work, timedelta | None]:
+    """Return the creation of so many pods, or how long it has to wait: the Job as a whole, or each index for itself."""
+    job, limits = seen.job, seen.limits
+    base, most = limits.backoff_base_seconds, limits.backoff_max_seconds
+    time_left = partial(backoff.time_left, now=seen.now, base_seconds=base, max_seconds=most)
+    if job.spec.backoff_limit_per_index is None and (wait := time_left(record)) > _NOW:
+        return Hold(), wait
+    count = min(count, limits.max_changes)
+    if counts.indexes is None:
+        return ScaleUp((Member(),) * count), None
+    going = filter(is_terminating, seen.pods) if replaces_only_failed(job) else ()
+    members, left = indexed.members(job, counts.indexes, (*counts.active, *going), count, time_left)
+    return (ScaleUp(members) if members else Hold()), left

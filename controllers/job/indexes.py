@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 
-from controllers.job.pods import has_ended, is_tracked
+from controllers.job.pods import CONTROLLER_UID, has_ended, is_tracked
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 
-# Pods that still matter to their Job, by the UID of their controller: those that have not ended, and those
-# that still carry the tracking finalizer. All others are in the counters already, so that the cost of a pass
-# follows the pods that changed and not the size of the Job.
+# Pods that still matter to their Job, by the UID of their controller: those that have not ended, those that still
+# carry the tracking finalizer, and those that may have to be released. All others are in the counters already, so
+# that the cost of a pass follows the pods that changed and not the size of the Job.
 UNSETTLED = "job-unsettled"
+# Pods that nobody controls, by namespace: a Job whose selector fits adopts them.
+ORPHANS = "job-orphans"
 
 
 def unsettled(pod: Pod) -> Iterable[str]:
@@ -17,4 +19,11 @@ def unsettled(pod: Pod) -> Iterable[str]:
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "Job":
         return ()
-    return () if has_ended(pod) and not is_tracked(pod) else (owner.uid,)
+    # Its Job's selector asks for this label, unless a user wrote the selector.
+    is_kept = pod.metadata.labels.get(CONTROLLER_UID) == owner.uid
+    return () if has_ended(pod) and not is_tracked(pod) and is_kept else (owner.uid,)
+
+
+def orphans(pod: Pod) -> Iterable[str]:
+    """Return the namespace under which a pod without a controller is found, or nothing."""
+    return (pod.metadata.namespace,) if controller_of(pod.metadata) is None else ()

@@ -43,8 +43,10 @@ class OrphanReconciler:
         pod = self._pods.get(key)
         if pod is None or not is_tracked(pod) or self._is_looked_after(pod):
             return Result()
+        # As it was seen: a Job may be adopting it, and would never count it without the finalizer.
+        as_seen = {"resourceVersion": pod.metadata.resource_version}
         with contextlib.suppress(NotFoundError):
-            await self._client.strategic_patch(Pod, key, UNTRACK)
+            await self._client.strategic_patch(Pod, key, {"metadata": {**UNTRACK["metadata"], **as_seen}})
         return Result()
 
     def _is_looked_after(self, pod: Pod) -> bool:

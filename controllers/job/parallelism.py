@@ -26,11 +26,16 @@ def wanted(job: Job, active: int, succeeded: int) -> int:
 
 
 def surplus(active: Iterable[Pod], count: int) -> tuple[Pod, ...]:
-    """Return the pods to remove: those that have got least far.
+    """Return the pods to remove: those that have got least far."""
+    return tuple(ranked(active)[:count]) if count > 0 else ()
+
+
+def ranked(active: Iterable[Pod]) -> list[Pod]:
+    """Return the pods in the order in which they go: those that have got least far first.
 
     Source: kubernetes/pkg/controller/controller_utils.go, ActivePodsWithRanks.
     """
-    return tuple(sorted(active, key=_progress)[:count]) if count > 0 else ()
+    return sorted(active, key=_progress)
 
 
 def _progress(pod: Pod) -> tuple[Any, ...]:

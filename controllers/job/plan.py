@@ -6,7 +6,8 @@ from typing import NamedTuple
 import msgspec
 
 from controllers.job.backoff import Backoff
-from controllers.job.pod_template import PodToCreate
+from controllers.job.indexed import Indexes
+from controllers.job.pod_template import Member, PodToCreate
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -38,7 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         job: The Job from the store.
-        pods: Its unsettled pods from the store.
+        pods: Its unsettled pods: those of the store that it keeps, and those just adopted.
         untracked: UIDs of pods whose finalizer was removed, though the store may still show it.
         expectations_met: Whether all pods created and deleted before have been seen.
         backoff: The failures so far.
@@ -64,6 +65,7 @@ class Tally(NamedTuple):
     newly_failed: tuple[Pod, ...]
     succeeded: int
     failed: int
+    indexes: Indexes | None
 
 
 class Ending(NamedTuple):
@@ -75,9 +77,9 @@ class Ending(NamedTuple):
 
 
 class ScaleUp(msgspec.Struct, frozen=True):
-    """Create so many pods."""
+    """Create a pod for each of these."""
 
-    count: int
+    members: tuple[Member, ...]
 
 
 class ScaleDown(msgspec.Struct, frozen=True):
@@ -148,6 +150,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
         status: The status to write before any finalizer goes.
         untrack: The pods whose finalizer may go once that is written.
         as_seen: UIDs of those among them that go uncounted because they have not ended: only if that still holds.
+        handled: The actions that the podFailurePolicy took on failures, one each.
         tracked: UIDs of all pods that carry the finalizer.
         ending: How the Job ends, or None.
         capped: Whether more pods have ended than may be counted at once; another reconcile follows.
@@ -158,6 +161,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     status: JobStatus
     untrack: tuple[Pod, ...]
     as_seen: frozenset[str]
+    handled: tuple[str, ...]
     tracked: frozenset[str]
     ending: Ending | None
     capped: bool

@@ -1,21 +1,49 @@
 """The pods a Job makes: its template, and what the controller adds to it."""
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec.structs import replace
 
-from controllers.job.pods import TRACKING_FINALIZER
+from controllers.job.pods import (
+    COMPLETION_INDEX,
+    FAILURE_COUNT,
+    IGNORED_FAILURE_COUNT,
+    TRACKING_FINALIZER,
+    is_indexed,
+)
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
 
-# A pod's name is a label value elsewhere.
-MAX_NAME = 63
+# What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
+MAX_PREFIX = 58
+# Where a container finds the index of its pod.
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+
+# Objects of which one field is changed, and the others are carried as they stand.
+_FIELDS = codec.decoder(dict[str, msgspec.Raw])
+_LIST = codec.decoder(tuple[dict[str, msgspec.Raw], ...] | None)
 
 
 class PodToCreate(Resource, api_version="v1", kind="Pod", plural="pods"):
     """A pod whose spec is carried as it stands in the template."""
 
     spec: msgspec.Raw
+
+
+class Member(msgspec.Struct, frozen=True):
+    """What tells one pod of a Job from the others.
+
+    Attributes:
+        index: Its completion index; None in a Job without.
+        failures: How often the index has failed before; None where that is not counted.
+        ignored: How often it has failed without that counting.
+    """
+
+    index: int | None = None
+    failures: int | None = None
+    ignored: int = 0
 
 
 class _Template(Object):
@@ -34,7 +62,7 @@ def restart_policy(job: Job) -> str:
 
 
 def prototype(job: Job) -> PodToCreate:
-    """Return the pod that all of this Job's pods are copies of, but for the name.
+    """Return the pod that all of this Job's pods are copies of, but for the name and the index.
 
     Of the template's metadata only labels, annotations and finalizers are kept.
 
@@ -57,7 +85,33 @@ def prototype(job: Job) -> PodToCreate:
         finalizers=finalizers,
         owner_references=(controller_reference(job),),
     )
-    return PodToCreate(metadata=metadata, spec=template.spec.copy())
+    return PodToCreate(
+        metadata=metadata, spec=_with_variable(template.spec) if is_indexed(job) else template.spec.copy()
+    )
+
+
+def made_for(job: Job, pod: PodToCreate, member: Member) -> PodToCreate:
+    """Return the prototype made out for one member: its index in label, annotation, hostname and name.
+
+    Source: kubernetes/pkg/controller/job/indexed_job_utils.go, addCompletionIndexAnnotation and its like.
+    """
+    if member.index is None:
+        return pod
+    index, name, metadata = str(member.index), job.metadata.name, pod.metadata
+    counts = {FAILURE_COUNT: member.failures, IGNORED_FAILURE_COUNT: member.ignored or None}
+    metadata = replace(
+        metadata,
+        # The name is cut, never the index.
+        generate_name=f"{name[: MAX_PREFIX - len(index) - 2]}-{index}-",
+        labels={**metadata.labels, COMPLETION_INDEX: index},
+        annotations={
+            **metadata.annotations,
+            COMPLETION_INDEX: index,
+            **{annotation: str(count) for annotation, count in counts.items() if count is not None},
+        },
+    )
+    spec = _FIELDS.decode(pod.spec) | {"hostname": msgspec.Raw(codec.encode(f"{name}-{index}"))}
+    return PodToCreate(metadata=metadata, spec=msgspec.Raw(codec.encode(spec)))
 
 
 def named(pod: PodToCreate, suffix: str) -> PodToCreate:
@@ -66,5 +120,24 @@ def named(pod: PodToCreate, suffix: str) -> PodToCreate:
     The name is given here and not by the server: a create whose reply was lost can then be sent again, and no
     second pod comes of it.
     """
-    prefix = pod.metadata.generate_name[: MAX_NAME - len(suffix)]
-    return replace(pod, metadata=replace(pod.metadata, name=prefix + suffix))
+    return replace(pod, metadata=replace(pod.metadata, name=pod.metadata.generate_name[:MAX_PREFIX] + suffix))
+
+
+def _with_variable(spec: msgspec.Raw) -> msgspec.Raw:
+    """Return a pod's spec with the index in the environment of all containers that do not set it themselves."""
+    fields = _FIELDS.decode(spec)
+    source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+    variable = {"name": INDEX_VARIABLE, "valueFrom": source}
+    for kind in ("initContainers", "containers"):
+        if kind in fields:
+            containers = _LIST.decode(fields[kind]) or ()
+            fields[kind] = msgspec.Raw(codec.encode([_with(container, variable) for container in containers]))
+    return msgspec.Raw(codec.encode(fields))
+
+
+def _with(container: Mapping[str, msgspec.Raw], variable: Mapping[str, object]) -> Mapping[str, object]:
+    present = _LIST.decode(container.get("env", b"[]")) or ()
+    names = {bytes(entry.get("name", b"")) for entry in present}
+    if codec.encode(variable["name"]) in names:
+        return container
+    return {**container, "env": (*present, variable)}

@@ -1,5 +1,6 @@
-"""What a pod is to its Job: active, terminating, ready, failed, tracked; and when it ended."""
+"""What a pod is to its Job: active, terminating, ready, failed, tracked; its index; and when it ended."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -8,6 +9,16 @@ from kcr.api.conditions import find, is_true
 from kcr.api.core import ContainerStatus, Pod
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+# The label that the selectors of Jobs ask for, unless a user wrote the selector.
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+# Annotation and label both.
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+# How often the index had failed before this pod, and how often that was ignored.
+FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+_NUMBER = re.compile(r"\+?[0-9]{1,18}")
+_MOST_FAILURES = 2**31 - 1
 
 
 def has_ended(pod: Pod) -> bool:
@@ -38,9 +49,9 @@ def is_tracked(pod: Pod) -> bool:
 def replaces_only_failed(job: Job) -> bool:
     """Return whether a pod must have ended before it counts as failed and is replaced.
 
-    The server sets this policy on every Job with a podFailurePolicy.
+    A podFailurePolicy asks for the same: only an ended pod says how it failed.
     """
-    return job.spec.pod_replacement_policy == "Failed"
+    return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def has_failed(pod: Pod, job: Job) -> bool:
@@ -52,6 +63,47 @@ def has_failed(pod: Pod, job: Job) -> bool:
         return True
     told_to_go = pod.metadata.deletion_timestamp is not None
     return told_to_go and pod.status.phase != "Succeeded" and not replaces_only_failed(job)
+
+
+def is_indexed(job: Job) -> bool:
+    """Return whether each of the Job's pods has an index, and each index has to succeed once."""
+    return job.spec.completion_mode == "Indexed"
+
+
+def completion_index(pod: Pod) -> int | None:
+    """Return the index that the pod's annotation says, or None when it says none."""
+    return _number(pod, COMPLETION_INDEX)
+
+
+def index_in(job: Job, pod: Pod) -> int | None:
+    """Return the pod's index if the Job has such an index; it may have shrunk since, or never had it."""
+    index = completion_index(pod)
+    return index if index is not None and index < (job.spec.completions or 0) else None
+
+
+def counts_for(job: Job, pod: Pod) -> bool:
+    """Return whether the pod's end is any news for the Job: that of a pod without a valid index is none."""
+    return not is_indexed(job) or index_in(job, pod) is not None
+
+
+def failures_before(pod: Pod) -> int:
+    """Return how many failures of its index came before this pod and counted."""
+    return _failures(pod, FAILURE_COUNT)
+
+
+def ignored_failures_before(pod: Pod) -> int:
+    """Return how many failures of its index came before this pod and were ignored."""
+    return _failures(pod, IGNORED_FAILURE_COUNT)
+
+
+def _failures(pod: Pod, annotation: str) -> int:
+    count = _number(pod, annotation) or 0
+    return count if count <= _MOST_FAILURES else 0
+
+
+def _number(pod: Pod, annotation: str) -> int | None:
+    text = pod.metadata.annotations.get(annotation, "")
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def finish_time(pod: Pod) -> datetime | None:

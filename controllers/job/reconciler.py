@@ -1,4 +1,4 @@
-"""One pass over one Job: observe, decide, act, settle, record, untrack, close, record."""
+"""One pass over one Job: observe, claim, decide, act, settle, record, untrack, close, record."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,9 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from controllers.job.actions import Actions
-from controllers.job.conditions import FAILED, is_finished
+from controllers.job.adoption import selects
+from controllers.job.conditions import FAILED, is_being_deleted, is_finished
 from controllers.job.decide import decide
-from controllers.job.indexes import UNSETTLED
+from controllers.job.indexes import ORPHANS, UNSETTLED
 from controllers.job.memory import Memory, Remembered
 from controllers.job.plan import (
     Hold,
@@ -25,6 +26,7 @@ from controllers.job.plan import (
     Work,
     identity,
 )
+from controllers.job.pods import TRACKING_FINALIZER, is_tracked
 from controllers.job.settle import close, settle
 from kcr.api.batch import Job, JobStatus
 from kcr.api.conditions import find
@@ -33,6 +35,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Parking, Result
+from kcr.dependents import claim
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 from kcr.informer import Store
@@ -88,8 +91,9 @@ class JobReconciler:
         if mine.finished:
             # The store does not show it yet.
             return Result()
-        if reason := _unsupported(job):
-            self._use.recorder.event(job, "Warning", "NotSupported", f"Skipped Job sync: {reason}")
+        if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
+            message = "Skipped Job sync because completion mode is unknown"
+            self._use.recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
@@ -101,7 +105,7 @@ class JobReconciler:
         return await self._pass_over(job, mine)
 
     async def _pass_over(self, job: Job, mine: Remembered) -> Result:
-        seen = self._observe(job, mine)
+        seen = await self._claim(self._observe(job, mine), mine)
         plan = decide(seen)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
         mine.backoff = plan.backoff
@@ -136,8 +140,8 @@ class JobReconciler:
     def _observe(self, job: Job, mine: Remembered) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
         pods = self._use.pods.by_index(UNSETTLED, job.metadata.uid)
-        # Pods that are no longer unsettled have lost their finalizer for all to see.
-        mine.untracked &= {pod.metadata.uid for pod in pods}
+        # What the store shows without the finalizer need not be remembered.
+        mine.untracked &= {pod.metadata.uid for pod in pods if is_tracked(pod)}
         met = self._use.expectations.expectations_met(identity(job))
         mine.held_back = not met
         return Snapshot(
@@ -150,10 +154,31 @@ class JobReconciler:
             now=self._use.clock.now(),
         )
 
+    async def _claim(self, seen: Snapshot, mine: Remembered) -> Snapshot:
+        """Release pods that the selector no longer fits, and adopt those without a controller that it fits.
+
+        A Job that is being deleted does neither, and lets all go that are its own; upstream forgets those that its
+        selector does not fit, and they would hold it up for ever.
+
+        Raises:
+            KcrError: One of them could not be; nothing is counted before all are.
+
+        Source: kubernetes/pkg/controller/job/job_controller.go, getPodsForJob.
+        """
+        job, use = seen.job, self._use
+        if is_being_deleted(job):
+            return seen
+        candidates = (*seen.pods, *use.pods.by_index(ORPHANS, job.metadata.namespace))
+        claimed = await claim(use.client, job, candidates, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
+        self._absorb(job, mine, Outcome(versions=tuple(pod.metadata.resource_version for pod in claimed.adopted)))
+        if claimed.errors:
+            raise claimed.errors[0]
+        return replace(seen, pods=claimed.mine)
+
     async def _act(self, job: Job, work: Work) -> Outcome:
         match work:
-            case ScaleUp(count):
-                return await self._use.actions.create(job, count)
+            case ScaleUp(members):
+                return await self._use.actions.create(job, members)
             case ScaleDown(pods):
                 return await self._use.actions.remove(job, pods)
             case Terminate(pods):
@@ -209,10 +234,3 @@ class JobReconciler:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-def _unsupported(job: Job) -> str:
-    """Return what this version cannot do for the Job, or nothing."""
-    if job.spec.completion_mode not in (None, "NonIndexed"):
-        return f"completionMode {job.spec.completion_mode} is not supported yet"
-    return "podFailurePolicy is not supported yet" if job.spec.pod_failure_policy is not None else ""

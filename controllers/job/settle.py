@@ -6,12 +6,13 @@ from msgspec.structs import replace
 
 from controllers.job import suspend
 from controllers.job.completion import is_complete
-from controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, FAILED, INTERIM, SUSPENDED
+from controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, INTERIM, SUSPENDED
 from controllers.job.plan import Ending, Ledger, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, Terminate, Work
 from controllers.job.pods import is_ready
 from controllers.job.tracking import Listing, counted, tracked_uids
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.conditions import ensure, is_true, made
+from kcr.api.indexset import IndexSet
 from kcr.api.meta import whole_seconds
 
 
@@ -28,15 +29,16 @@ def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
         announcements = () if status is before else (_suspension(status),)
     tracked = tracked_uids(seen.pods, seen.untracked)
     status = counted(status, tracked)
-    listing = _listed(seen, status, ending, tracked)
-    status = replace(status, uncounted_terminated_pods=listing.uncounted)
+    listing = _listed(seen, plan, status, ending)
+    status = _with_indexes(seen, plan, replace(status, uncounted_terminated_pods=listing.uncounted), listing)
     if ending is not None:
         status = _with_interim(status, ending, seen.now)
     return Ledger(
         status=status,
         untrack=tuple(listing.untrack),
         # Pods that were just deleted are no longer as they were seen, and everybody knows how they will end.
-        as_seen=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.uncounted_for_good),
+        as_seen=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.as_seen),
+        handled=tuple(listing.handled),
         tracked=tracked,
         ending=ending,
         capped=listing.capped,
@@ -87,14 +89,31 @@ def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending
     return None
 
 
-def _listed(seen: Snapshot, status: JobStatus, ending: Ending | None, tracked: frozenset[str]) -> Listing:
-    listed = status.uncounted_terminated_pods or UncountedTerminatedPods()
-    fails = ending is not None and ending.condition == FAILED
-    listing = Listing(seen.job, listed, limit=seen.limits.max_uncounted, ends=ending is not None, fails=fails)
+def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None) -> Listing:
+    indexes = plan.tally.indexes
+    listing = Listing(
+        replace(seen.job, status=status),
+        ending=ending.condition if ending is not None else "",
+        succeeding=indexes.succeeded if indexes is not None else IndexSet(),
+        held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),
+        limit=seen.limits.max_uncounted,
+    )
+    tracked = tracked_uids(seen.pods, seen.untracked)
     for pod in seen.pods:
         if pod.metadata.uid in tracked:
             listing.note(pod)
     return listing
+
+
+def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Listing) -> JobStatus:
+    """The status of an Indexed Job with its indexes on record; their number is the count of successes."""
+    indexes = plan.tally.indexes
+    if indexes is None:
+        return status
+    recorded = IndexSet.parse(status.completed_indexes, seen.job.spec.completions or 0)
+    completed = recorded | IndexSet.of(listing.completed)
+    failed = str(indexes.failed) if indexes.failed is not None else None
+    return replace(status, succeeded=len(completed), completed_indexes=str(completed), failed_indexes=failed)
 
 
 def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
@@ -126,7 +145,9 @@ def _put_off(seen: Snapshot, work: Work) -> bool:
     match work:
         case ScaleDown():
             return not seen.job.spec.suspend
-        case ScaleUp(count):
-            return count >= seen.limits.max_changes
+        case ScaleUp(members):
+            # Failures that are held until their replacement is there come to be counted once it is.
+            replaces = any(member.failures or member.ignored for member in members)
+            return replaces or len(members) >= seen.limits.max_changes
         case _:
             return False

@@ -13,8 +13,6 @@ from kcr.client import Transport
 from kcr.informer import Handler
 from kcr.manager import Manager
 
-# The reason of the event by which the Job controller says that it cannot do a Job.
-NOT_SUPPORTED = "NotSupported"
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0
 
@@ -35,8 +33,6 @@ class Progress:
         # The Jobs that exist, and the last view of those deleted: who waits for one must see how it ended.
         self._views: dict[Key, JobView] = {}
         self._deleted: set[Key] = set()
-        # Jobs that the controller cannot do, as its events say; they would never end.
-        self._refused: set[Key] = set()
         self._changed = asyncio.Event()
         # Runs whose log is followed or was, and those whose failure was told; forgotten with their pod.
         self._followed: set[ContainerRun] = set()
@@ -44,7 +40,7 @@ class Progress:
         self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
         self._open = 0
         manager.informer(Job).add_handler(_Jobs(self))
-        manager.informer(Event).add_handler(_Events(self, display))
+        manager.informer(Event).add_handler(_Events(display))
         manager.informer(Pod).add_handler(_Pods(self))
         manager.add(self)
 
@@ -69,7 +65,7 @@ class Progress:
 
     def _is_over(self, key: Key) -> bool:
         view = self._views.get(key)
-        return key in self._deleted or key in self._refused or (view is not None and view.has_ended)
+        return key in self._deleted or (view is not None and view.has_ended)
 
     async def _next_change(self) -> None:
         self._changed.clear()
@@ -87,11 +83,6 @@ class Progress:
         """Take a Job from the display."""
         self._deleted.add(key)
         self._display.gone(key)
-        self._changed.set()
-
-    def job_refused(self, key: Key) -> None:
-        """Note that the controller leaves a Job alone."""
-        self._refused.add(key)
         self._changed.set()
 
     def pod_changed(self, pod: Pod) -> None:
@@ -156,14 +147,10 @@ class _Pods(Handler[Pod]):
 
 
 class _Events(Handler[Event]):
-    def __init__(self, progress: Progress, display: Display) -> None:
-        self._progress = progress
+    def __init__(self, display: Display) -> None:
         self._display = display
 
     def on_add(self, obj: Event, initial: bool) -> None:
-        about = obj.involved_object
-        if obj.reason == NOT_SUPPORTED and about.kind == Job.resource.kind:
-            self._progress.job_refused(Key(about.namespace, about.name))
         view = event_view(obj)
         if view is not None:
             self._display.event(view)

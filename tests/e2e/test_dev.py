@@ -33,8 +33,8 @@ def manifest(tmp_path: Path, name: str, script: str, policy: str = "Never") -> s
 
 
 def indexed(tmp_path: Path) -> str:
-    path = Path(manifest(tmp_path, "indexed", "echo never"))
-    path.write_text(path.read_text().replace("spec:\n", "spec:\n  completionMode: Indexed\n  completions: 2\n", 1))
+    path = Path(manifest(tmp_path, "indexed", "echo index $JOB_COMPLETION_INDEX"))
+    path.write_text(path.read_text().replace("spec:\n", "spec:\n  completionMode: Indexed\n  completions: 2\n  parallelism: 2\n", 1))
     return str(path)
 
 
@@ -88,10 +88,11 @@ async def test_job_of_an_old_version_is_waited_for(kcr: Start) -> None:
         assert "the server serves no Job in extensions/v1beta1" in dev.err
 
 
-async def test_wait_ends_for_a_job_that_cannot_be_done(kcr: Start, tmp_path: Path) -> None:
+async def test_pods_of_an_indexed_job_know_their_index(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", indexed(tmp_path), "--wait") as dev:
-        assert await dev.end() == 1, dev.err
-        assert "completionMode Indexed is not supported yet" in dev.err
+        assert await dev.end() == 0, dev.err
+        lines = sorted(dev.out.splitlines())
+        assert [line.split(" | ")[1] for line in lines] == ["index 0", "index 1"]
 
 
 async def test_port_in_use_is_one_line(kcr: Start) -> None:

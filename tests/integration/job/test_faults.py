@@ -215,15 +215,18 @@ async def test_refusal_after_a_lost_reply_makes_no_second_pod(
 
 
 @pytest.mark.virtual
-async def test_pod_taken_from_its_job_is_replaced(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    # job-controller §4.3, step 5.
+async def test_pod_without_its_owner_is_adopted_again(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # Row 123; job-controller §4.3, step 5.
     async with job_controller(cluster, clock):
         await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "forever"}))
         await clock.advance(5)
         (pod,) = await pods_of(cluster.client)
         await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"ownerReferences": None}})
         await clock.advance(5)
-        assert len(await pods_of(cluster.client)) == 2
+        (again,) = await pods_of(cluster.client)
+        assert (again.key, again.metadata.owner_references) == (pod.key, pod.metadata.owner_references)
+        assert again.metadata.finalizers == pod.metadata.finalizers
+        assert (await read(cluster.client)).status.active == 1
 
 
 @pytest.mark.virtual

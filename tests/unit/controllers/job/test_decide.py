@@ -5,6 +5,7 @@ import pytest
 from controllers.job.backoff import Backoff
 from controllers.job.decide import decide
 from controllers.job.plan import Hold, ScaleDown, ScaleUp, Terminate
+from controllers.job.pod_template import Member
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
 from tests.builders import NOW, ago, job, pod, snapshot, template
@@ -13,14 +14,14 @@ from tests.builders import NOW, ago, job, pod, snapshot, template
 def test_new_job_starts_now_and_gets_its_pods() -> None:
     # Rows 1 and 5.
     plan = decide(snapshot(job(parallelism=5, completions=3, status=JobStatus())))
-    assert plan.work == ScaleUp(3)
+    assert plan.work == ScaleUp((Member(),) * 3)
     assert plan.started == NOW
 
 
 def test_success_makes_room_for_the_next_pod() -> None:
     # Row 4.
     pods = (pod("a", "Succeeded", finished=ago(1)), pod("b"))
-    assert decide(snapshot(job(parallelism=2, completions=4), *pods)).work == ScaleUp(1)
+    assert decide(snapshot(job(parallelism=2, completions=4), *pods)).work == ScaleUp((Member(),))
 
 
 def test_surplus_pods_go_before_any_is_created() -> None:
