@@ -34,7 +34,8 @@ def manifest(tmp_path: Path, name: str, script: str, policy: str = "Never") -> s
 
 def indexed(tmp_path: Path) -> str:
     path = Path(manifest(tmp_path, "indexed", "echo index $JOB_COMPLETION_INDEX"))
-    path.write_text(path.read_text().replace("spec:\n", "spec:\n  completionMode: Indexed\n  completions: 2\n  parallelism: 2\n", 1))
+    fields = "spec:\n  completionMode: Indexed\n  completions: 2\n  parallelism: 2\n"
+    path.write_text(path.read_text().replace("spec:\n", fields, 1))
     return str(path)
 
 
