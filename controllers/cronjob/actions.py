@@ -1,0 +1,107 @@
+"""Starting, replacing and clearing away Jobs: the writes of a reconcile, and what came of them."""
+
+from collections.abc import Callable, Sequence
+
+from controllers.cronjob.jobs import is_own
+from controllers.cronjob.plan import Outcome, Start
+from kcr.api import codec
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import ObjectReference
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.dependents.announcer import is_namespace_ending
+from kcr.errors import AlreadyExistsError, ApiError, KcrError, ServerError
+from kcr.events import EventRecorder
+
+
+class NotReplacedError(KcrError):
+    """A Job that is to make room for the next one could not be deleted."""
+
+
+class Actions:
+    """Does the work of a plan."""
+
+    def __init__(self, client: Client, recorder: EventRecorder, on_late: Callable[[float], object]) -> None:
+        """Make the actions.
+
+        Args:
+            client: Talks to the server.
+            recorder: Events about CronJobs.
+            on_late: Called with the seconds from the moment a run was scheduled for to its Job's creation.
+        """
+        self._client = client
+        self._recorder = recorder
+        self._on_late = on_late
+
+    async def clear_away(self, cron: CronJob, jobs: Sequence[Job]) -> frozenset[str]:
+        """Delete ended Jobs, one after the other, and return the UIDs of those that are gone or going.
+
+        What cannot be deleted keeps nobody from starting the next run: the next reconcile tries again.
+
+        Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, removeOldestJobs.
+        """
+        return frozenset([job.metadata.uid for job in jobs if await self._delete(cron, job.key, job.metadata.uid)])
+
+    async def start(self, cron: CronJob, start: Start) -> Outcome:
+        """Make room for a run, and create its Job. Errors are part of the outcome.
+
+        Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
+        """
+        deleted: set[str] = set()
+        try:
+            for listed in start.replaces:
+                await self._replace(cron, listed)
+                deleted.add(listed.uid)
+        except KcrError as error:
+            return Outcome(deleted=frozenset(deleted), error=error)
+        try:
+            return Outcome(deleted=frozenset(deleted), job=await self._create(cron, start))
+        except KcrError as error:
+            is_doubtful = not isinstance(error, ApiError) or isinstance(error, ServerError)
+            return Outcome(deleted=frozenset(deleted), is_doubtful=is_doubtful, error=error)
+
+    async def _replace(self, cron: CronJob, listed: ObjectReference) -> None:
+        """Delete one Job that may still run.
+
+        Raises:
+            KcrError: It could not be read or deleted, so that the next one must not start.
+        """
+        key = Key(cron.metadata.namespace, listed.name)
+        try:
+            await self._client.get(Job, key.name, key.namespace)
+        except KcrError as error:
+            self._recorder.event(cron, "Warning", "FailedGet", f"Get job: {error}")
+            raise
+        if not await self._delete(cron, key, listed.uid):
+            raise NotReplacedError(f"could not replace job {key}")
+
+    async def _delete(self, cron: CronJob, key: Key, uid: str) -> bool:
+        """Delete one Job, and return whether that went well."""
+        try:
+            await self._client.delete(Job, key, uid=uid, propagation="Background")
+        except KcrError as error:
+            self._recorder.event(cron, "Warning", "FailedDelete", f"Deleted job: {error}")
+            return False
+        self._recorder.event(cron, "Normal", "SuccessfulDelete", f"Deleted job {key.name}")
+        return True
+
+    async def _create(self, cron: CronJob, start: Start) -> Job | None:
+        """Create the Job of a run, or find the one that was created before; None when its name is another's.
+
+        Raises:
+            KcrError: There is no such Job, or nobody knows.
+        """
+        try:
+            job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
+        except AlreadyExistsError:
+            found = await self._client.get(Job, start.job.metadata.name, cron.metadata.namespace)
+            return found if is_own(found, cron) else None
+        except KcrError as error:
+            if not is_namespace_ending(error):
+                self._recorder.event(cron, "Warning", "FailedCreate", f"Error creating job: {error}")
+            raise
+        created = job.metadata.creation_timestamp
+        if created is not None:
+            self._on_late((created - start.run).total_seconds())
+        self._recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
+        return job

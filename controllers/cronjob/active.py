@@ -1,0 +1,53 @@
+"""The list of active Jobs, and when one last succeeded: how they follow what the Jobs come to."""
+
+from collections.abc import Set
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from controllers.cronjob.jobs import end_of, has_succeeded
+from controllers.cronjob.plan import Announcement, Facts
+from kcr.api.batch import CronJobStatus, Job
+
+
+def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
+    """Return the status with ended and missing Jobs off the list, and the events that tell of it.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
+    """
+    listed = {listed.uid for listed in seen.cron.status.active}
+    ended = [job for job in seen.jobs if job.metadata.uid in listed and end_of(job)]
+    missing = [listed for listed in seen.cron.status.active if listed.uid in seen.missing]
+    told = (
+        *(_unexpected(job) for job in seen.unexpected),
+        *(_completed(job) for job in ended),
+        *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
+    )
+    status = without(seen.cron.status, {job.metadata.uid for job in ended} | seen.missing)
+    last = status.last_successful_time
+    for job in seen.jobs:
+        last = _later(last, job)
+    return (status if last == status.last_successful_time else replace(status, last_successful_time=last)), told
+
+
+def without(status: CronJobStatus, uids: Set[str]) -> CronJobStatus:
+    """Return the status without these Jobs in its list."""
+    left = tuple(listed for listed in status.active if listed.uid not in uids)
+    return status if len(left) == len(status.active) else replace(status, active=left)
+
+
+def _later(last: datetime | None, job: Job) -> datetime | None:
+    moment = job.status.completion_time
+    if moment is None or not has_succeeded(job):
+        return last
+    return moment if last is None or moment > last else last
+
+
+def _unexpected(job: Job) -> Announcement:
+    message = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+    return Announcement("Warning", "UnexpectedJob", message)
+
+
+def _completed(job: Job) -> Announcement:
+    message = f"Saw completed job: {job.metadata.name}, condition: {end_of(job)}"
+    return Announcement("Normal", "SawCompletedJob", message)

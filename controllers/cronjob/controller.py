@@ -1,0 +1,158 @@
+"""The CronJob controller's front door: its options, what it watches, and which keys that wakes."""
+
+import os
+from datetime import timedelta, tzinfo
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+from prometheus_client import Histogram
+
+from controllers.cronjob.actions import Actions
+from controllers.cronjob.cron import CronError, load_zone
+from controllers.cronjob.jobs import BY_CONTROLLER, controller_names
+from controllers.cronjob.local_zone import local_zone
+from controllers.cronjob.memory import Memory
+from controllers.cronjob.reconciler import CronJobReconciler, Services
+from controllers.cronjob.schedule import requeue_delay, timetable_of
+from kcr.api.batch import CronJob, Job
+from kcr.api.meta import Key, controller_of
+from kcr.clock import Clock
+from kcr.controller import Parking
+from kcr.events import EventRecorder
+from kcr.informer import Handler, Store
+from kcr.manager import Manager
+from kcr.workqueue import WorkQueue
+
+COMPONENT = "cronjob-controller"
+# Source: kubernetes/pkg/controller/cronjob/metrics/metrics.go.
+SKEW_BUCKETS = tuple(2.0**power for power in range(10))
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
+
+    Attributes:
+        workers: How many CronJobs are worked on at the same time.
+        take_over: Whether the cluster's own controller does not run. A CronJob cannot choose between the two.
+        cronjob_time_zone: The zone of schedules that name none; empty for that of this process.
+    """
+
+    workers: Annotated[int, Meta(ge=1)] = 5
+    take_over: bool = False
+    cronjob_time_zone: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a zone that is unknown, which would be found out by nobody until the first run is late."""
+        load_zone(self.cronjob_time_zone)
+
+
+def setup(manager: Manager, options: Options) -> None:
+    """Attach the CronJob controller to a manager.
+
+    Raises:
+        ConfigError: It would run beside the cluster's own.
+    """
+    manager.must_be_alone("cronjob", instead_of="cronjob-controller", take_over=options.take_over)
+    local = load_zone(options.cronjob_time_zone) if options.cronjob_time_zone else local_zone(os.environ)
+    crons, jobs = manager.store(CronJob), manager.store(Job)
+    jobs.add_index(BY_CONTROLLER, controller_names)
+    recorder = manager.recorder(COMPONENT)
+    skew = Histogram(
+        "cronjob_controller_job_creation_skew_duration_seconds",
+        "Seconds from the moment a run was scheduled for to the creation of its Job.",
+        buckets=SKEW_BUCKETS, registry=manager.metrics.registry,
+    )  # fmt: skip
+    parking = Parking()
+    services = Services(
+        client=manager.client,
+        crons=crons,
+        jobs=jobs,
+        memory=Memory(),
+        parking=parking,
+        actions=Actions(manager.client, recorder, skew.observe),
+        recorder=recorder,
+        clock=manager.clock,
+        local=local,
+    )
+    controller = manager.add_controller(
+        "cronjob", CronJobReconciler(services), workers=options.workers, parking=parking
+    )
+    manager.informer(CronJob).add_handler(CronJobEvents(controller.queue, recorder, manager.clock, local))
+    manager.informer(Job).add_handler(JobEvents(controller.queue, crons))
+
+
+class CronJobEvents(Handler[CronJob]):
+    """What happens to CronJobs, and the keys it wakes.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, NewControllerV2, updateCronJob.
+    """
+
+    def __init__(self, queue: WorkQueue[Key], recorder: EventRecorder, clock: Clock, local: tzinfo) -> None:
+        self._queue = queue
+        self._recorder = recorder
+        self._clock = clock
+        self._local = local
+
+    def on_add(self, obj: CronJob, initial: bool) -> None:
+        """A CronJob came. The failures of an older one of its name are not its own."""
+        self._queue.forget(obj.key)
+        self._queue.add(obj.key)
+
+    def on_update(self, old: CronJob, new: CronJob) -> None:
+        """A CronJob changed. A new schedule starts nothing at once, only when it is next due."""
+        before, after = old.spec, new.spec
+        if (before.schedule, before.time_zone) == (after.schedule, after.time_zone):
+            self._queue.add(new.key)
+            return
+        try:
+            timetable = timetable_of(new, self._local)
+        except CronError:
+            message = f"unparseable schedule for cronjob: {after.schedule}"
+            self._recorder.event(new, "Warning", "UnParseableCronJobSchedule", message)
+            return
+        # A turn that the old schedule has asked for stays: it finds what the new one says.
+        delay = requeue_delay(new, timetable, self._clock.now()) or timedelta()
+        self._queue.add_after(new.key, delay.total_seconds())
+
+    def on_delete(self, obj: CronJob) -> None:
+        """A CronJob went."""
+        self._queue.cancel_after(obj.key)
+        self._queue.add(obj.key)
+
+
+class JobEvents(Handler[Job]):
+    """What happens to Jobs, and the CronJobs it wakes.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, addJob, updateJob, deleteJob.
+    """
+
+    def __init__(self, queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
+        self._queue = queue
+        self._crons = crons
+
+    def on_add(self, obj: Job, initial: bool) -> None:
+        """A Job came."""
+        self._wake_owner(obj)
+
+    def on_update(self, old: Job, new: Job) -> None:
+        """A Job changed, perhaps its owner."""
+        if new.metadata.resource_version == old.metadata.resource_version:
+            return
+        if controller_of(old.metadata) != controller_of(new.metadata):
+            self._wake_owner(old)
+        self._wake_owner(new)
+
+    def on_delete(self, obj: Job) -> None:
+        """A Job is gone."""
+        self._wake_owner(obj)
+
+    def _wake_owner(self, job: Job) -> None:
+        """Look at the CronJob that controls a Job, if the store has that very one."""
+        owner = controller_of(job.metadata)
+        if owner is None or owner.kind != CronJob.resource.kind:
+            return
+        key = Key(job.metadata.namespace, owner.name)
+        cron = self._crons.get(key)
+        if cron is not None and cron.metadata.uid == owner.uid:
+            self._queue.add(key)

@@ -1,0 +1,141 @@
+"""What a CronJob needs: facts go in, a plan comes out."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from controllers.cronjob.active import followed_up, without
+from controllers.cronjob.cron import CronError, UnknownZoneError
+from controllers.cronjob.job_template import job_name, job_of
+from controllers.cronjob.plan import Announcement, Facts, Outcome, Plan, Rest, Start, Work
+from controllers.cronjob.schedule import (
+    NeverDueError,
+    Timetable,
+    due,
+    names_zone,
+    requeue_delay,
+    timetable_of,
+    zone_of,
+)
+from kcr.api.batch import CronJobStatus
+from kcr.api.core import reference_to
+
+Step = tuple[Work, tuple[Announcement, ...]]
+
+
+def decide(seen: Facts) -> Plan:
+    """Return what to do about a CronJob.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
+    """
+    status, noticed = followed_up(seen)
+    work, told = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
+    return Plan(work=work, status=status, announcements=(*noticed, *told))
+
+
+def settle(status: CronJobStatus, start: Start, outcome: Outcome) -> CronJobStatus:
+    """Return the status after a start: what was replaced is off the list, and what was started is on it.
+
+    Args:
+        status: The status of the plan.
+        start: What was to be started.
+        outcome: What became of it.
+    """
+    status = without(status, outcome.deleted)
+    if outcome.job is None:
+        return status
+    job = outcome.job
+    others = tuple(listed for listed in status.active if listed.uid != job.metadata.uid)
+    return replace(status, active=(*others, reference_to(job)), last_schedule_time=start.run)
+
+
+def look_again(seen: Facts, status: CronJobStatus) -> timedelta | None:
+    """Return when to look again after a start that left this status; None for never.
+
+    It comes to that also when the name of the Job was taken. Upstream forgets the CronJob then, until it changes.
+    """
+    cron = replace(seen.cron, status=status)
+    return requeue_delay(cron, timetable_of(cron, seen.local), seen.now)
+
+
+def _schedule(seen: Facts) -> Step:
+    """Pass the gates that come before the schedule is looked at."""
+    spec = seen.cron.spec
+    if seen.cron.metadata.deletion_timestamp is not None:
+        return Rest(), ()
+    try:
+        zone_of(seen.cron, seen.local)
+    except UnknownZoneError as error:
+        return Rest(), _warned("UnknownTimeZone", str(error))
+    if spec.suspend:
+        return Rest(), ()
+    warned = _warned("UnsupportedSchedule", _UNSUPPORTED.format(spec.schedule)) if names_zone(seen.cron) else ()
+    try:
+        timetable = timetable_of(seen.cron, seen.local)
+    except CronError as error:
+        warning = _warned("UnparseableSchedule", f'unparseable schedule: "{spec.schedule}" : {error}')
+        return Rest(), (*warned, *warning)
+    work, told = _run(seen, timetable)
+    return work, (*warned, *told)
+
+
+def _run(seen: Facts, timetable: Timetable) -> Step:
+    """Start what is due, unless something speaks against it."""
+    try:
+        run, too_many = due(seen.cron, timetable, seen.now)
+    except NeverDueError as error:
+        return Rest(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
+    wait = Rest(requeue_delay(seen.cron, timetable, seen.now))
+    if run is None:
+        return wait, ()
+    told = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
+    for objection in OBJECTIONS:
+        reasons = objection(seen, run)
+        if reasons is not None:
+            return wait, (*told, *reasons)
+    # An unknown time zone has ended this long before; nothing in the zone's name needs a zone when there is none.
+    zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
+    replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
+    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), told
+
+
+def too_late(seen: Facts, run: datetime) -> tuple[Announcement, ...] | None:
+    """The starting deadline has passed. `due` looks no further back than that, so this is a second lock."""
+    seconds = seen.cron.spec.starting_deadline_seconds
+    if seconds is None or (seen.now - run).total_seconds() <= seconds:
+        return None
+    return _warned("MissSchedule", f"Missed scheduled time to start a job: {run:%a, %d %b %Y %H:%M:%S %z}")
+
+
+def already_started(seen: Facts, run: datetime) -> tuple[Announcement, ...] | None:
+    """The run was started before. Runs of the same minute share a name, and are one."""
+    name = job_name(seen.cron, run)
+    status = seen.cron.status
+    known = status.last_schedule_time == run or any(listed.name == name for listed in status.active)
+    return () if known else None
+
+
+def forbidden(seen: Facts, _: datetime) -> tuple[Announcement, ...] | None:
+    """Another run is under way, and `concurrencyPolicy` is Forbid. The run is not lost: it is due until a later one."""
+    if seen.cron.spec.concurrency_policy != "Forbid" or not seen.cron.status.active:
+        return None
+    message = "Not starting job because prior execution is running and concurrency policy is Forbid"
+    return (Announcement("Normal", "JobAlreadyActive", message),)
+
+
+Objection = Callable[[Facts, datetime], tuple[Announcement, ...] | None]
+
+# Why a run that is due is not started: the events that say so, or None where nothing speaks against it. The first
+# to object is the one that is heard, so order is contract.
+OBJECTIONS: tuple[Objection, ...] = (too_late, already_started, forbidden)
+
+_UNSUPPORTED = (
+    'CRON_TZ or TZ used in schedule "{}" is not officially supported, '
+    "see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+)
+_TOO_MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+
+
+def _warned(reason: str, message: str) -> tuple[Announcement, ...]:
+    return (Announcement("Warning", reason, message),)

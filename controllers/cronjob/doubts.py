@@ -1,0 +1,60 @@
+"""Where the list of active Jobs and the Jobs in the store disagree.
+
+Either may be behind the other. What is found here is only a suspicion: the server is asked before anybody acts on it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from controllers.cronjob.job_template import run_of
+from controllers.cronjob.jobs import end_of, is_own
+from kcr.api.batch import CronJob, CronJobStatus, Job
+from kcr.api.core import ObjectReference, reference_to
+
+
+def unlisted(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return the Jobs that have not ended and are missing in the list."""
+    listed = {listed.uid for listed in cron.status.active}
+    return tuple(job for job in jobs if job.metadata.uid not in listed and not end_of(job))
+
+
+def absent(cron: CronJob, jobs: Sequence[Job]) -> tuple[ObjectReference, ...]:
+    """Return what is listed without a Job in the store."""
+    known = {job.metadata.uid for job in jobs}
+    return tuple(listed for listed in cron.status.active if listed.uid not in known)
+
+
+class Forgotten(NamedTuple):
+    """A run that the status does not know of, and the Job that is it."""
+
+    run: datetime
+    job: Job
+
+
+def forgotten(cron: CronJob, jobs: Sequence[Job]) -> tuple[Forgotten, ...]:
+    """Return the runs that were started and never put on record, the earliest first.
+
+    A controller that ends between creating a Job and writing the status leaves such a run behind. Its Job is ours
+    beyond doubt: it belongs to this very CronJob, and its name and annotation are those of a run later than all on
+    record. Unlike upstream, which warns of such a Job, does not wait for it under `Forbid`, does not replace it under
+    `Replace`, and with a history limit of 0 may start its run once more.
+    """
+    listed = {listed.uid for listed in cron.status.active}
+    last = cron.status.last_schedule_time
+    found = (
+        Forgotten(run, job)
+        for job in jobs
+        if job.metadata.uid not in listed and is_own(job, cron) and (run := run_of(cron, job)) is not None
+    )
+    return tuple(sorted((one for one in found if last is None or one.run > last), key=lambda one: one.run))
+
+
+def recalled(status: CronJobStatus, runs: Sequence[Forgotten]) -> CronJobStatus:
+    """Return the status with such runs on record, as it would have been written."""
+    if not runs:
+        return status
+    running = tuple(reference_to(one.job) for one in runs if not end_of(one.job))
+    return replace(status, active=status.active + running, last_schedule_time=runs[-1].run)

@@ -1,0 +1,48 @@
+"""What the controller remembers of a CronJob between two reconciles.
+
+Everything here may be lost at any moment: it saves requests, warnings and waiting, and every run has its one name
+whatever is remembered. Filed under namespace, name and UID, so that another CronJob of the same name starts clean.
+"""
+
+from collections.abc import Sequence
+
+from kcr.api.batch import CronJob, Job
+from kcr.api.meta import Key
+
+
+class Remembered:
+    """The memory of one CronJob."""
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+        # UIDs of Jobs that were deleted and that the store or the status may still show.
+        self.deleted: set[str] = set()
+        # The name of a Job that may have been created: no answer came. Empty when there is none.
+        self.doubtful = ""
+
+    def left(self, cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
+        """Return the Jobs that were not deleted, and forget the deleted ones that nobody shows any more."""
+        if not self.deleted:
+            return tuple(jobs)
+        self.deleted.intersection_update(
+            {job.metadata.uid for job in jobs} | {listed.uid for listed in cron.status.active}
+        )
+        return tuple(job for job in jobs if job.metadata.uid not in self.deleted)
+
+
+class Memory:
+    """The memories of all CronJobs, at most one per name."""
+
+    def __init__(self) -> None:
+        self._crons: dict[Key, Remembered] = {}
+
+    def of(self, cron: CronJob) -> Remembered:
+        """Return the memory of this CronJob, empty if there is none; another UID's under this name is dropped."""
+        mine = self._crons.get(cron.key)
+        if mine is None or mine.uid != cron.metadata.uid:
+            mine = self._crons[cron.key] = Remembered(cron.metadata.uid)
+        return mine
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of the CronJob of this name, whichever it was."""
+        self._crons.pop(key, None)

@@ -1,0 +1,95 @@
+"""The values that pass between the rooms of a reconcile."""
+
+from datetime import datetime, timedelta, tzinfo
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from controllers.cronjob.job_template import JobToCreate
+from kcr.api.batch import CronJob, CronJobStatus, Job
+from kcr.api.core import ObjectReference
+
+
+class Announcement(NamedTuple):
+    """An event about the CronJob."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one reconcile knows, after the server has been asked about everything in doubt.
+
+    Attributes:
+        cron: The CronJob: from the store, or from the server when that knew more.
+        jobs: Its Jobs from the store.
+        unexpected: The Jobs that run and are not in the list of the CronJob on the server either.
+        missing: UIDs of listed Jobs that are not on the server.
+        local: The zone of schedules that name none.
+        now: The moment to judge at.
+    """
+
+    cron: CronJob
+    jobs: tuple[Job, ...]
+    unexpected: tuple[Job, ...] = ()
+    missing: frozenset[str] = frozenset()
+    local: tzinfo
+    now: datetime
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """Start a run.
+
+    Attributes:
+        run: The moment it was scheduled for.
+        job: Its Job.
+        replaces: The Jobs to be deleted first.
+    """
+
+    run: datetime
+    job: JobToCreate
+    replaces: tuple[ObjectReference, ...] = ()
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """Start nothing.
+
+    Attributes:
+        requeue_after: When to look again if nothing happens before; None for never.
+    """
+
+    requeue_after: timedelta | None = None
+
+
+Work = Start | Rest
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do.
+
+    Attributes:
+        work: Start a run, or not.
+        status: The status as it is to be, whatever becomes of the work.
+        announcements: The events of what was seen and decided, in their order.
+    """
+
+    work: Work
+    status: CronJobStatus
+    announcements: tuple[Announcement, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a start.
+
+    Attributes:
+        deleted: UIDs of the Jobs that were deleted for it.
+        job: The Job of the run; None when there is none, or none of ours.
+        is_doubtful: Whether the Job may be there although no answer said so.
+        error: What failed, to be raised when the status has been written.
+    """
+
+    deleted: frozenset[str] = frozenset()
+    job: Job | None = None
+    is_doubtful: bool = False
+    error: Exception | None = None
