@@ -16,7 +16,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Client
-from kcr.dependents import Announcer, slow_start
+from kcr.dependents import Announcer, is_namespace_ending, slow_start
 from kcr.errors import (
     AlreadyExistsError,
     ApiError,
@@ -73,6 +73,7 @@ class Actions:
         error = self._announcer.not_created(job, refused)
         return Outcome(
             created=there,
+            refused=sum(not is_namespace_ending(error) for error in refused),
             doubtful=doubtful,
             versions=_versions(attempts.done),
             error=error or (errors[0] if doubtful else None),
@@ -88,7 +89,7 @@ class Actions:
             made = await self._create_one(pod, doubted=True)
         except ApiError:
             self._expectations.creation_observed(identity(job))
-            return Outcome()
+            return Outcome(refused=1)
         self._announcer.created(job, [made.metadata.name])
         return Outcome(created=1, versions=_versions((made,)))
 

@@ -14,6 +14,7 @@ from controllers.job.actions import Actions
 from controllers.job.adoption import selects
 from controllers.job.conditions import is_finished
 from controllers.job.memory import Memory
+from controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
 from controllers.job.orphans import OrphanReconciler, owning_job
 from controllers.job.plan import Identity, Limits, identity
 from controllers.job.pods import is_tracked
@@ -66,7 +67,8 @@ def setup(manager: Manager, options: Options) -> None:
     pods.add_index(indexes.UNSETTLED, indexes.unsettled)
     pods.add_index(indexes.ORPHANS, indexes.orphans)
     expectations: Expectations[Identity] = Expectations(manager.clock)
-    parking = Parking()
+    metrics = JobMetrics(manager.metrics.registry)
+    parking = Parking(lambda late: metrics.stale((Job if late is jobs else Pod).resource))
 
     def forgotten(gone: Identity) -> None:
         expectations.forget(gone)
@@ -91,6 +93,7 @@ def setup(manager: Manager, options: Options) -> None:
             options.max_pod_create_delete_per_sync,
         ),
         is_ours=lambda job: is_ours(job, take_over=take_over),
+        metrics=metrics,
         wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
     )
     controller = manager.add_controller(
@@ -109,6 +112,8 @@ def setup(manager: Manager, options: Options) -> None:
     keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
+    manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
+    manager.informer(Pod).add_handler(EndedPods(metrics))
     manager.add(Census(jobs, services.is_ours))
 
 

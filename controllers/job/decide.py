@@ -52,6 +52,7 @@ def decide(seen: Snapshot) -> Plan:
         tally=counts,
         ending=ending,
         managed=managed,
+        delayed=wait is not None,
         started=seen.job.status.start_time,
         backoff=record,
         requeue_after=min(waits, default=None),

@@ -109,6 +109,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         tally: The pods as counted.
         ending: How the Job ends, or None.
         managed: Whether the number of pods was looked after; False while expectations are open.
+        delayed: Whether pods are missing that have to wait after a failure.
         started: When the Job started, now if only now; None while it is suspended and has not.
         backoff: The failures, this snapshot's included.
         requeue_after: When to look again if nothing happens before; None for never.
@@ -118,6 +119,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tally: Tally
     ending: Ending | None
     managed: bool
+    delayed: bool
     started: datetime | None
     backoff: Backoff
     requeue_after: timedelta | None
@@ -128,6 +130,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         created: How many pods are there, or may be there, that were not.
+        refused: How many the server would not create, though their namespace is to stay.
         deleted: The pods that are gone or going.
         untracked: UIDs of the pods that have lost their finalizer.
         doubtful: Creations sent without an answer; each pod may exist.
@@ -136,6 +139,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     created: int = 0
+    refused: int = 0
     deleted: tuple[Pod, ...] = ()
     untracked: frozenset[str] = frozenset()
     doubtful: tuple[PodToCreate, ...] = ()

@@ -13,6 +13,7 @@ from controllers.job.conditions import FAILED, is_being_deleted, is_finished
 from controllers.job.decide import decide
 from controllers.job.indexes import ORPHANS, UNSETTLED
 from controllers.job.memory import Memory, Remembered
+from controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from controllers.job.plan import (
     Hold,
     Identity,
@@ -56,6 +57,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         clock: Wall time.
         limits: The tunables of a decision.
         is_ours: Whether this controller looks after a Job.
+        metrics: What is counted.
         wake: Puts a key into the queue, after so many seconds.
     """
 
@@ -70,6 +72,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     limits: Limits
     is_ours: Callable[[Job], bool]
+    metrics: JobMetrics
     wake: Callable[[Key, float], None]
 
 
@@ -97,26 +100,36 @@ class JobReconciler:
             return Result()
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
-        if mine.doubtful:
-            self._absorb(job, mine, await self._use.actions.resolve(job, mine.doubtful[0]))
-            mine.doubtful.pop(0)
-            # That took time: what was read before it is no longer the present.
-            return Result(requeue_after=timedelta())
-        return await self._pass_over(job, mine)
+        with self._use.metrics.sync(job) as sync:
+            if mine.doubtful:
+                return await self._resolve(job, mine)
+            return await self._pass_over(job, mine, sync)
 
-    async def _pass_over(self, job: Job, mine: Remembered) -> Result:
+    async def _resolve(self, job: Job, mine: Remembered) -> Result:
+        """Learn what became of a creation that went without an answer."""
+        outcome = await self._use.actions.resolve(job, mine.doubtful[0])
+        self._absorb(job, mine, outcome)
+        mine.doubtful.pop(0)
+        self._use.metrics.created(creation_reason(job, job.status.failed, job.status.terminating or 0), outcome)
+        # That took time: what was read before it is no longer the present.
+        return Result(requeue_after=timedelta())
+
+    async def _pass_over(self, job: Job, mine: Remembered, sync: Sync) -> Result:
         seen = await self._claim(self._observe(job, mine), mine)
         plan = decide(seen)
+        sync.action = action_of(plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
         mine.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.
         self._wake_after(job, plan.requeue_after)
         outcome = await self._act(job, plan.work)
         self._absorb(job, mine, outcome)
+        self._use.metrics.created(creation_reason(job, plan.tally.failed, plan.tally.terminating), outcome)
         # What is expected may come and go unseen; then only time can tell.
         self._wake_after(job, self._use.expectations.time_left(identity(job)))
         ledger = settle(seen, plan, outcome)
         recorded = await self._record(job, ledger.status, mine)
+        self._use.metrics.handled(ledger.handled)
         self._announce(recorded, ledger)
         released = await self._untrack(job, ledger, mine)
         final = close(ledger, recorded, released.untracked, self._use.clock.now())
@@ -206,6 +219,7 @@ class JobReconciler:
             version = written.metadata.resource_version
             mine.echoes.add(version)
             self._use.parking.wrote(job.key, self._use.jobs, version)
+            self._use.metrics.recorded(job.status, written)
         return written
 
     def _absorb(self, job: Job, mine: Remembered, outcome: Outcome) -> None:
@@ -222,6 +236,7 @@ class JobReconciler:
         """Tell how it ended, once the terminal condition is written."""
         mine.finished = True
         self._use.parking.forget(job.key)
+        self._use.metrics.finished(job)
         failed = find(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
             self._use.recorder.event(job, "Warning", failed.reason, failed.message)

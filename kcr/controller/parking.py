@@ -29,8 +29,14 @@ class Parking:
     a store shows of its successor under the same name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, behind: Callable[[Store[Any]], None] | None = None) -> None:
+        """Wait for nothing so far.
+
+        Args:
+            behind: Told of each store that keeps a key from its reconcile, every time; for those who count.
+        """
         self._debts: dict[Key, _Debt] = {}
+        self._behind = behind
 
     def wrote(self, key: Key, store: Store[Any], version: str) -> None:
         """Note a write.
@@ -67,6 +73,9 @@ class Parking:
         if not behind:
             self.forget(key)
             return False
+        if self._behind is not None:
+            for store, _ in behind:
+                self._behind(store)
         if debt.overdue:
             raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
         if debt.timer is None:

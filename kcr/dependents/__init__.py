@@ -4,7 +4,7 @@ How many are made at once (`slow_start`), with which events (`DependentControl`)
 belong to it (`claim`), the references and finalizers that say so, and one object by itself (`create_or_patch`).
 """
 
-from kcr.dependents.announcer import Announcer
+from kcr.dependents.announcer import Announcer, is_namespace_ending
 from kcr.dependents.claim import Claimed, claim, judge
 from kcr.dependents.control import DependentControl
 from kcr.dependents.ensure import Ensured, create_or_patch
@@ -26,6 +26,7 @@ __all__ = [
     "finalized",
     "has_finalizer",
     "has_owner",
+    "is_namespace_ending",
     "judge",
     "remove_finalizer",
     "remove_owner",

@@ -1,0 +1,260 @@
+"""What the Job controller counts, under upstream's names.
+
+Source: kubernetes/pkg/controller/job/metrics/metrics.go.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from controllers.job.conditions import COMPLETE, FAILED
+from controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp
+from controllers.job.pods import has_ended, is_indexed, is_tracked
+from kcr.api.batch import Job, JobStatus
+from kcr.api.conditions import find
+from kcr.api.core import Pod
+from kcr.api.indexset import IndexSet
+from kcr.api.resources import ResourceType
+from kcr.informer import Handler
+
+SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))
+
+_SYNC = ("completion_mode", "result", "action")
+
+# What a sync did: no look at the number of pods; a look and nothing to do; creations, be they delayed; deletions.
+Action = Literal["reconciling", "tracking", "pods_created", "pods_deleted"]
+Reason = Literal["new", "recreate_terminating_or_failed", "recreate_failed"]
+
+
+class Ends(NamedTuple):
+    """How many pods, or indexes, have come to an end."""
+
+    succeeded: int
+    failed: int
+
+
+class JobMetrics:
+    """The counters of one Job controller."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register everything; the series come with what is counted."""
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"job_controller_{name}", text, labels, registry=registry)
+
+        self._sync_seconds = Histogram(
+            "job_controller_job_sync_duration_seconds", "Seconds that a pass over a Job took.",
+            _SYNC, buckets=SYNC_BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._syncs = counter("job_syncs_total", "Passes over Jobs.", *_SYNC)
+        self._jobs = counter("jobs_finished_total", "Jobs that ended.", "completion_mode", "result", "reason")
+        self._pods = counter("job_pods_finished_total", "Ended pods that were counted.", "completion_mode", "result")
+        self._indexes = counter("job_finished_indexes_total", "Indexes that came to an end.", "status", "backoffLimit")
+        self._handled = counter(
+            "pod_failures_handled_by_failure_policy_total",
+            "Failures that a rule of a podFailurePolicy matched.",
+            "action",
+        )
+        self._terminated = counter(
+            "terminated_pods_tracking_finalizer_total", "Ended pods that got or lost the tracking finalizer.", "event"
+        )
+        self._creations = counter("job_pods_creation_total", "Creations of pods.", "reason", "status")
+        self._external = counter(
+            "jobs_by_external_controller_total", "Jobs that another controller looks after.", "controller_name"
+        )
+        self._stale = counter(
+            "stale_sync_skips_total", "Passes put off because a store lagged behind.", "group", "resource"
+        )
+
+    @contextmanager
+    def sync(self, job: Job) -> Iterator["Sync"]:
+        """Count a pass over a Job, and how long it takes: the context. One that is cancelled is none."""
+        now, sync, result = asyncio.get_running_loop().time, Sync(), "success"
+        began = now()
+        try:
+            yield sync
+        except Exception:
+            result = "error"
+            raise
+        finally:
+            labels = (completion_mode(job), result, sync.action)
+            self._syncs.labels(*labels).inc()
+            self._sync_seconds.labels(*labels).observe(now() - began)
+
+    def recorded(self, before: JobStatus, job: Job) -> None:
+        """Count the pods and indexes that a write of the status has counted.
+
+        Args:
+            before: The status that was overwritten.
+            job: The Job as the server returned it.
+        """
+        pods = ended_pods(before, job)
+        self._pods.labels(completion_mode(job), "succeeded").inc(pods.succeeded)
+        self._pods.labels(completion_mode(job), "failed").inc(pods.failed)
+        if not is_indexed(job):
+            return
+        indexes = ended_indexes(before, job)
+        per_index = job.spec.backoff_limit_per_index is not None
+        limit = "perIndex" if per_index else "global"
+        self._indexes.labels("succeeded", limit).inc(indexes.succeeded)
+        if per_index:
+            self._indexes.labels("failed", limit).inc(indexes.failed)
+
+    def finished(self, job: Job) -> None:
+        """Count a Job that has just ended."""
+        ends = (find(job.status.conditions, kind) for kind in (COMPLETE, FAILED))
+        for end in ends:
+            if end is not None and end.status == "True":
+                result = "failed" if end.type == FAILED else "succeeded"
+                self._jobs.labels(completion_mode(job), result, end.reason).inc()
+
+    def handled(self, actions: Iterable[str]) -> None:
+        """Count failures by what a podFailurePolicy does about them."""
+        for action in actions:
+            self._handled.labels(action).inc()
+
+    def created(self, reason: Reason, outcome: Outcome) -> None:
+        """Count creations of pods; unlike upstream, one that failed has not succeeded as well.
+
+        One without an answer is neither, until it is known what became of it.
+        """
+        there = outcome.created - len(outcome.doubtful)
+        for status, count in (("succeeded", there), ("failed", outcome.refused)):
+            if count:
+                self._creations.labels(reason, status).inc(count)
+
+    def ended(self, event: Literal["add", "delete"]) -> None:
+        """Count a pod that has ended with the tracking finalizer, or has lost it since."""
+        self._terminated.labels(event).inc()
+
+    def external(self, controller: str) -> None:
+        """Count a Job that names another controller."""
+        self._external.labels(controller).inc()
+
+    def stale(self, resource: ResourceType) -> None:
+        """Count a pass that was put off until the store of this kind shows what was written."""
+        self._stale.labels(resource.group, resource.plural).inc()
+
+
+class Sync:
+    """A pass over a Job that is under way.
+
+    Attributes:
+        action: What it does about the number of pods.
+    """
+
+    def __init__(self) -> None:
+        self.action: Action = "reconciling"
+
+
+class ExternalJobs(Handler[Job]):
+    """Counts the Jobs that name somebody else's controller.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, addJob.
+    """
+
+    def __init__(self, metrics: JobMetrics, ours: Collection[str]) -> None:
+        """Count in `metrics`; `ours` are the names that are no third controller's."""
+        self._metrics = metrics
+        self._ours = ours
+
+    def on_add(self, obj: Job, initial: bool) -> None:
+        """A Job came."""
+        if obj.spec.managed_by is not None and obj.spec.managed_by not in self._ours:
+            self._metrics.external(obj.spec.managed_by)
+
+
+class EndedPods(Handler[Pod]):
+    """Counts the pods that have ended with the tracking finalizer, and those that have lost it; anybody's.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, recordFinishedPodWithTrackingFinalizer.
+    """
+
+    def __init__(self, metrics: JobMetrics) -> None:
+        self._metrics = metrics
+
+    def on_add(self, obj: Pod, initial: bool) -> None:
+        """A pod came."""
+        if _is_held(obj):
+            self._metrics.ended("add")
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """A pod changed."""
+        before, after = _is_held(old), _is_held(new)
+        if before != after:
+            self._metrics.ended("add" if after else "delete")
+
+    def on_delete(self, obj: Pod) -> None:
+        """A pod is gone."""
+        if _is_held(obj):
+            self._metrics.ended("delete")
+
+    def on_vanish(self, obj: Pod) -> None:
+        """A pod is gone unseen: nobody knows whether it had the finalizer still."""
+
+
+def completion_mode(job: Job) -> str:
+    """Return the Job's mode, the default when it names none."""
+    return job.spec.completion_mode or "NonIndexed"
+
+
+def action_of(plan: Plan) -> Action:
+    """Return what a pass does about the number of pods; creations that have to wait are creations all the same."""
+    match plan.work:
+        case ScaleUp():
+            return "pods_created"
+        case ScaleDown():
+            return "pods_deleted"
+        case _ if not plan.managed:
+            return "reconciling"
+        case _:
+            return "pods_created" if plan.delayed else "tracking"
+
+
+def creation_reason(job: Job, failed: int, terminating: int) -> Reason:
+    """Return why pods are created, as far as that can be told of all of them together.
+
+    Args:
+        job: Their Job.
+        failed: How many pods have failed.
+        terminating: How many are about to go.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
+    """
+    if job.spec.pod_replacement_policy == "Failed" and failed > 0:
+        return "recreate_failed"
+    return "recreate_terminating_or_failed" if failed > 0 or terminating > 0 else "new"
+
+
+def ended_pods(before: JobStatus, job: Job) -> Ends:
+    """Return how many pods a write of the status has counted, for an Indexed Job by the indexes it still has.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, recordJobPodFinished.
+    """
+    now = job.status
+    failed = max(0, now.failed - before.failed)
+    if is_indexed(job):
+        return Ends(_more(job, before.completed_indexes, now.completed_indexes), failed)
+    return Ends(max(0, now.succeeded - before.succeeded), failed)
+
+
+def ended_indexes(before: JobStatus, job: Job) -> Ends:
+    """Return how many indexes have succeeded with a write of the status, and how many have failed for good."""
+    now = job.status
+    return Ends(
+        _more(job, before.completed_indexes, now.completed_indexes),
+        _more(job, before.failed_indexes or "", now.failed_indexes or ""),
+    )
+
+
+def _more(job: Job, before: str, now: str) -> int:
+    """Indexes beyond the present number of completions count on neither side."""
+    below = job.spec.completions or 0
+    return max(0, len(IndexSet.parse(now, below)) - len(IndexSet.parse(before, below)))
+
+
+def _is_held(pod: Pod) -> bool:
+    return has_ended(pod) and is_tracked(pod)
