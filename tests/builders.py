@@ -6,8 +6,16 @@ import msgspec
 
 from controllers.job.backoff import Backoff
 from controllers.job.plan import Limits, Snapshot
-from controllers.job.pods import TRACKING_FINALIZER
-from kcr.api.batch import Job, JobSpec, JobStatus
+from controllers.job.pods import COMPLETION_INDEX, FAILURE_COUNT, IGNORED_FAILURE_COUNT, TRACKING_FINALIZER
+from kcr.api.batch import (
+    Job,
+    JobSpec,
+    JobStatus,
+    OnExitCodes,
+    PodConditionPattern,
+    PodFailurePolicy,
+    PodFailurePolicyRule,
+)
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
 from kcr.api.meta import Condition, ObjectMeta, controller_reference
 
@@ -36,6 +44,28 @@ def job(
     )  # fmt: skip
 
 
+def indexed(completions: int, *, status: JobStatus | None = None, **fields: object) -> Job:
+    """An Indexed Job with as many pods at once as it has indexes, unless the fields of its spec say otherwise."""
+    parallelism = fields.pop("parallelism", completions)
+    return job(status=status, completion_mode="Indexed", completions=completions, parallelism=parallelism, **fields)
+
+
+def exits(action: str, *codes: int, operator: str = "In", container: str | None = None) -> PodFailurePolicyRule:
+    """A rule about exit codes."""
+    pattern = OnExitCodes(operator=operator, values=codes, container_name=container)
+    return PodFailurePolicyRule(action=action, on_exit_codes=pattern)
+
+
+def has(action: str, *types: str) -> PodFailurePolicyRule:
+    """A rule about conditions that are True."""
+    patterns = tuple(PodConditionPattern(type=kind, status="True") for kind in types)
+    return PodFailurePolicyRule(action=action, on_pod_conditions=patterns)
+
+
+def policy(*rules: PodFailurePolicyRule) -> PodFailurePolicy:
+    return PodFailurePolicy(rules=rules)
+
+
 def template(restart_policy: str) -> msgspec.Raw:
     return msgspec.Raw(
         msgspec.json.encode(
@@ -56,9 +86,20 @@ def pod(
     deleted: datetime | None = None,
     created: datetime | None = None,
     node: str = "n1",
+    index: int | str | None = None,
+    failures: tuple[int, int] | None = None,
+    exit_code: int = 0,
+    conditions: tuple[str, ...] = (),
 ) -> Pod:
-    """A pod of one container; its uid is `uid-` and its name."""
-    state = ContainerState(terminated=ContainerStateTerminated(finished_at=finished)) if finished else ContainerState()
+    """A pod of one container; its uid is `uid-` and its name.
+
+    `failures` are those of its index before it, counted and ignored; `conditions` are types that are True.
+    """
+    over = ContainerStateTerminated(finished_at=finished, exit_code=exit_code)
+    state = ContainerState(terminated=over) if finished or exit_code else ContainerState()
+    annotations = {COMPLETION_INDEX: str(index)} if index is not None else {}
+    if failures is not None:
+        annotations |= {FAILURE_COUNT: str(failures[0]), IGNORED_FAILURE_COUNT: str(failures[1])}
     ready = Condition(type="Ready", status="True", last_transition_time=ready_since)
     return Pod(
         metadata=ObjectMeta(
@@ -67,6 +108,7 @@ def pod(
             uid=f"uid-{name}",
             resource_version="5",
             labels={"app": "pi"},
+            annotations=annotations,
             finalizers=(TRACKING_FINALIZER,) if tracked else (),
             owner_references=(controller_reference(owner or job()),),
             deletion_timestamp=deleted,
@@ -75,7 +117,10 @@ def pod(
         spec=PodSpec(node_name=node),
         status=PodStatus(
             phase=phase,
-            conditions=(ready,) if ready_since else (),
+            conditions=(
+                *((ready,) if ready_since else ()),
+                *(Condition(type=kind, status="True") for kind in conditions),
+            ),
             container_statuses=(ContainerStatus(name="c", restart_count=restarts, state=state),),
         ),
     )

@@ -1,11 +1,23 @@
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
-from controllers.job.pod_template import named, prototype, restart_policy
+from controllers.job.pod_template import Member, made_for, named, prototype, restart_policy
 from kcr.api import codec
-from tests.builders import job, template
+from kcr.api.batch import Job
+from tests.builders import indexed, job, template
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+VARIABLE = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX}']"}},
+}
+
+
+def pod_for(one: Job, member: Member) -> Any:
+    return json.loads(codec.encode(made_for(one, prototype(one), member)))
 
 
 def test_pod_carries_the_template_and_what_the_controller_adds() -> None:
@@ -42,6 +54,55 @@ def test_long_names_are_cut_to_fit_a_label() -> None:
     long = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name="x" * 70))
     assert named(prototype(long), "abcde").metadata.name == "x" * 58 + "abcde"
     assert named(prototype(one), "abcde").metadata.name == "pi-abcde"
+
+
+def test_index_is_told_in_five_places() -> None:
+    # Row 68; job-controller §13.1.
+    raw = msgspec.Raw(
+        b'{"metadata":{"labels":{"a":"b"},"annotations":{"n":"1"}},"spec":{"hostname":"mine","novel":1,'
+        b'"initContainers":[{"name":"i"}],"containers":[{"name":"c","env":[{"name":"X","value":"1"}]}]}}'
+    )
+    wire = pod_for(indexed(4, template=raw), Member(3))
+    assert wire["metadata"]["labels"] == {"a": "b", INDEX: "3"}
+    assert wire["metadata"]["annotations"] == {"n": "1", INDEX: "3"}
+    assert wire["metadata"]["generateName"] == "pi-3-"
+    assert wire["spec"] == {
+        "hostname": "pi-3", "novel": 1,
+        "initContainers": [{"name": "i", "env": [VARIABLE]}],
+        "containers": [{"name": "c", "env": [{"name": "X", "value": "1"}, VARIABLE]}],
+    }  # fmt: skip
+
+
+def test_variable_that_a_container_sets_itself_is_left_alone() -> None:
+    # Row 78.
+    mine = {"name": "JOB_COMPLETION_INDEX", "value": "mine"}
+    spec = {"containers": [{"name": "c", "env": [mine]}, {"name": "d", "env": None}]}
+    raw = msgspec.Raw(msgspec.json.encode({"metadata": {"labels": {"a": "b"}}, "spec": spec}))
+    containers = pod_for(indexed(4, template=raw), Member(3))["spec"]["containers"]
+    assert [container["env"] for container in containers] == [[mine], [VARIABLE]]
+
+
+def test_long_names_are_cut_before_the_index() -> None:
+    # Row 79.
+    one = indexed(2)
+    long = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name="x" * 70))
+    prefix = made_for(long, prototype(long), Member(1)).metadata.generate_name
+    assert (len(prefix), prefix[-3:]) == (58, "-1-")
+
+
+@pytest.mark.parametrize(
+    ("member", "counts"),
+    [
+        pytest.param(Member(1), (None, None), id="not-counted"),
+        pytest.param(Member(1, 0), ("0", None), id="row-86-first"),
+        pytest.param(Member(1, 2, 1), ("2", "1"), id="row-96-both"),
+    ],
+)
+def test_failures_of_the_index_are_written_on_the_pod(member: Member, counts: tuple[str | None, str | None]) -> None:
+    # Rows 86, 87 and 96.
+    annotations = pod_for(indexed(2), member)["metadata"]["annotations"]
+    keys = ("batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count")
+    assert tuple(annotations.get(key) for key in keys) == counts
 
 
 def test_restart_policy_is_read_from_the_template() -> None:
