@@ -185,7 +185,9 @@ def _nanoseconds(text: str) -> int:
     unsigned = text[1:] if text.startswith(("-", "+")) else text
     if unsigned == "0":
         return 0
-    invalid = CronError(f"time: invalid duration {_quoted(text)}")
+    invalid = CronError(f"time: invalid duration {_quoted_bytes(text)}")
+    # The most negative duration has no positive counterpart.
+    largest = _LARGEST + text.startswith("-")
     total, position = 0, 0
     while position < len(unsigned) or not unsigned:
         term = _TERM.match(unsigned, position)
@@ -193,16 +195,33 @@ def _nanoseconds(text: str) -> int:
             raise invalid
         whole, fraction, unit = term[1], term[2] or "", term[3]
         if not unit:
-            raise CronError(f"time: missing unit in duration {_quoted(text)}")
+            raise CronError(f"time: missing unit in duration {_quoted_bytes(text)}")
         if unit not in _NANOSECONDS:
-            raise CronError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+            raise CronError(f"time: unknown unit {_quoted_bytes(unit)} in duration {_quoted_bytes(text)}")
         total += int(whole or 0) * _NANOSECONDS[unit] + int(fraction or 0) * _NANOSECONDS[unit] // 10 ** len(fraction)
-        if total > _LARGEST:
+        if total > largest:
             raise invalid
         position = term.end()
     return -total if text.startswith("-") else total
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """Return a text as Go quotes it."""
+    shown = (
+        one if one.isprintable() else f"\\x{ord(one):02x}" if one.isascii() else f"\\u{ord(one):04x}"
+        for one in _escaped(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def _quoted_bytes(text: str) -> str:
+    """Return a text as Go quotes it in durations, where only ASCII is shown as such."""
+    shown = (
+        one if one.isascii() and one >= " " else "".join(f"\\x{byte:02x}" for byte in one.encode(errors="replace"))
+        for one in _escaped(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
