@@ -151,9 +151,10 @@ def _number(text: str) -> int:
 
 def _bounded(text: str) -> int | None:
     """Return a number that 64 bits can hold; Python would not even read one of thousands of digits."""
-    if len(text.lstrip("+-0")) > _DIGITS:
+    digits = text.lstrip("+-0")
+    if len(digits) > _DIGITS:
         return None
-    number = int(text)
+    number = -int(digits or "0") if text.startswith("-") else int(digits or "0")
     return number if -_END <= number < _END else None
 
 
@@ -162,7 +163,7 @@ def _quoted(text: str) -> str:
     shown = (
         one if one.isprintable() else f"\\x{ord(one):02x}" if one.isascii() else f"\\u{ord(one):04x}"
         for one in _escaped(text)
-    )  # fmt: skip
+    )
     return f'"{"".join(shown)}"'
 
 
@@ -209,7 +210,8 @@ def _duration_fault(text: str) -> str:
 
 def _nanoseconds(whole: str, fraction: str, unit: str) -> int:
     """Return an amount, anything beyond the range of durations when it is that large."""
-    if len(whole.lstrip("0")) > _DIGITS:
+    whole = whole.lstrip("0")
+    if len(whole) > _DIGITS:
         return _END + 1
     # More digits than these make no difference to a number of nanoseconds.
     digits = fraction[:_DIGITS]
