@@ -1,6 +1,7 @@
 """Jobs and pods for tests, as the API server would hand them out."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -44,7 +45,7 @@ def job(
     )  # fmt: skip
 
 
-def indexed(completions: int, *, status: JobStatus | None = None, **fields: object) -> Job:
+def indexed(completions: int, *, status: JobStatus | None = None, **fields: Any) -> Job:
     """An Indexed Job with as many pods at once as it has indexes, unless the fields of its spec say otherwise."""
     parallelism = fields.pop("parallelism", completions)
     return job(status=status, completion_mode="Indexed", completions=completions, parallelism=parallelism, **fields)
