@@ -72,17 +72,19 @@ class JobMetrics:
     @contextmanager
     def sync(self, job: Job) -> Iterator["Sync"]:
         """Count a pass over a Job, and how long it takes: the context. One that is cancelled is none."""
-        now, sync, result = asyncio.get_running_loop().time, Sync(), "success"
+        now, sync = asyncio.get_running_loop().time, Sync()
         began = now()
         try:
             yield sync
         except Exception:
-            result = "error"
+            self._synced(job, sync, "error", now() - began)
             raise
-        finally:
-            labels = (completion_mode(job), result, sync.action)
-            self._syncs.labels(*labels).inc()
-            self._sync_seconds.labels(*labels).observe(now() - began)
+        self._synced(job, sync, "success", now() - began)
+
+    def _synced(self, job: Job, sync: "Sync", result: str, seconds: float) -> None:
+        labels = (completion_mode(job), result, sync.action)
+        self._syncs.labels(*labels).inc()
+        self._sync_seconds.labels(*labels).observe(seconds)
 
     def recorded(self, before: JobStatus, job: Job) -> None:
         """Count the pods and indexes that a write of the status has counted.
