@@ -109,16 +109,23 @@ def search(fields: Fields, after: datetime, zone: tzinfo) -> Found:
     limit = min(hands.wall.year + HORIZON, MAXYEAR - 1)
     if fields.is_never():
         return Found(None, hands.steps)
-    while hands.wall.year <= limit and hands.steps < MOST_STEPS:
-        if (
-            hands.reach_month(fields)
-            and hands.reach_day(fields)
-            and hands.reach_hour(fields)
-            and hands.reach_minute(fields)
-            and hands.reach_full_minute()
-        ):
-            return Found(_EPOCH + timedelta(seconds=hands.seconds), hands.steps)
+    try:
+        while hands.wall.year <= limit:
+            if (
+                hands.reach_month(fields)
+                and hands.reach_day(fields)
+                and hands.reach_hour(fields)
+                and hands.reach_minute(fields)
+                and hands.reach_full_minute()
+            ):
+                return Found(_EPOCH + timedelta(seconds=hands.seconds), hands.steps)
+    except _EndlessError:
+        pass
     return Found(None, hands.steps)
+
+
+class _EndlessError(Exception):
+    """The hands have moved too often."""
 
 
 class _Hands:
@@ -187,6 +194,8 @@ class _Hands:
         return False
 
     def _move_to(self, seconds: int) -> None:
+        if self.steps == MOST_STEPS:
+            raise _EndlessError
         self.steps += 1
         self.seconds = seconds
         self.wall = datetime.fromtimestamp(seconds, self.zone)
