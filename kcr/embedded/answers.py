@@ -203,8 +203,9 @@ def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> R
 
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, NewInvalid.
     """
-    found = tuple(dict.fromkeys(errors))
-    words = [f"{error.field}: {error.message}" for error in found]
+    found = tuple(errors)
+    # What is found twice is said once, and is two causes all the same.
+    words = tuple(dict.fromkeys(f"{error.field}: {error.message}" for error in found))
     said = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
     shown = f"{kind}.{group}" if group else kind
     members = {"name": name, "group": group, "kind": kind}
