@@ -49,7 +49,7 @@ def dns_label(text: str) -> tuple[str, ...]:
     """Return what keeps a text from being a DNS label, the form of host names and container names."""
     reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
     if not _label.fullmatch(text):
-        reasons.append(LABEL_MESSAGE)
+        reasons.append("must not contain dots" if _subdomain.fullmatch(text) else LABEL_MESSAGE)
     return tuple(reasons)
 
 

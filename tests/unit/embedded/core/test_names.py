@@ -23,6 +23,7 @@ def test_label_of_small_letters_is_good(text: str) -> None:
 
 def test_label_messages_are_upstreams() -> None:
     assert dns_label("A_b") == (LABEL_MESSAGE,)
+    assert dns_label("a.b") == ("must not contain dots",)
     assert dns_label("a" * 64) == ("must be no more than 63 characters",)
     assert dns_subdomain("Abc") == (SUBDOMAIN_MESSAGE,)
     assert dns_subdomain("a" * 254) == ("must be no more than 253 characters",)
