@@ -154,16 +154,21 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
         RefusedError: 400 or 422, the options make no sense.
     """
     if not body:
-        return _options_of({
+        return options_of({
             "gracePeriodSeconds": query.integer("gracePeriodSeconds"),
             "propagationPolicy": query.text("propagationPolicy"),
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
             "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
         })  # fmt: skip
-    return _options_of(mapping("DeleteOptions", body, content_type))
+    return options_of(mapping("DeleteOptions", body, content_type))
 
 
-def _options_of(given: Manifest) -> DeleteOptions:
+def options_of(given: Manifest) -> DeleteOptions:
+    """Return what delete options ask for.
+
+    Raises:
+        RefusedError: 400 or 422, they make no sense.
+    """
     policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
     dry_run = given.get("dryRun") or []
     if policy and policy not in POLICIES:

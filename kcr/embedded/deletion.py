@@ -45,7 +45,7 @@ def delete(registry: Registry, record: Record, options: DeleteOptions) -> Delete
         RefusedError: 409, the preconditions do not hold; 403, the namespace may not go.
     """
     kind = record.kind
-    _check_preconditions(record, options)
+    check_preconditions(record, options)
     if kind is NAMESPACES and record.metadata.name in _KEPT_NAMESPACES:
         raise forbidden(kind.type, record.metadata.name, "this namespace may not be deleted")
     before = record.manifest()
@@ -66,7 +66,12 @@ def delete(registry: Registry, record: Record, options: DeleteOptions) -> Delete
     return Deleted(registry.storage.remove(record, new if kind.strategy.graceful_deletion else None), gone=True)
 
 
-def _check_preconditions(record: Record, options: DeleteOptions) -> None:
+def check_preconditions(record: Record, options: DeleteOptions) -> None:
+    """Refuse an object that is not the one meant.
+
+    Raises:
+        RefusedError: 409.
+    """
     stored = record.metadata
     # Here, and only here, upstream names the Kind where the resource would stand.
     named = ResourceType(record.kind.type.group, "", "", record.kind.type.kind)
@@ -159,5 +164,9 @@ def _shorten(metadata: Manifest, period: int | None, now: datetime) -> None:
     if period is None or period >= pending:
         return
     marked = datetime.fromisoformat(metadata["deletionTimestamp"]).astimezone(UTC) - timedelta(seconds=pending)
-    metadata["deletionTimestamp"] = timestamp(max(now, marked + timedelta(seconds=period)))
+    due = marked + timedelta(seconds=period)
+    if due < now:
+        # Late already: whoever stops the containers gets a second.
+        due, period = now, min(period, 1)
+    metadata["deletionTimestamp"] = timestamp(due)
     metadata["deletionGracePeriodSeconds"] = period

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kcr.embedded.answers import Answer, encoded, json_answer, no_such_resource, text_answer
-from kcr.embedded.kinds import SUBRESOURCE_VERBS, Kind
+from kcr.embedded.kinds import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
 from kcr.embedded.routes import Routes
 
 VERSION = "v1.32.0+kcr"
@@ -108,7 +108,7 @@ def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:
         main["categories"] = kind.categories
     return [main] + [
         {"name": f"{kind.type.plural}/{name}", "singularName": "", **shared, "verbs": SUBRESOURCE_VERBS[name]}
-        | ({"kind": "Binding"} if name == "binding" else {})
+        | _spoken(name)
         for name in kind.subresources
     ]
 
@@ -127,12 +127,18 @@ def _entry(kind: Kind) -> dict[str, Any]:
         entry["subresources"] = [
             {
                 "subresource": name,
-                "responseKind": _response_kind("Binding" if name == "binding" else kind.type.kind),
+                "responseKind": _response_kind(kind.type.kind) | _spoken(name),
                 "verbs": SUBRESOURCE_VERBS[name],
             }
             for name in kind.subresources
         ]
     return entry
+
+
+def _spoken(subresource: str) -> dict[str, str]:
+    """Return what an entry says of a kind that is not the object's own."""
+    names = zip(("group", "version", "kind"), SUBRESOURCE_KINDS.get(subresource, ()), strict=False)
+    return {name: value for name, value in names if value}
 
 
 def _response_kind(name: str) -> dict[str, str]:

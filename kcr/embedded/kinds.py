@@ -23,12 +23,20 @@ from kcr.embedded.strategy import Manifest, Strategy
 ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
 _EVERY_KIND = ("metadata.name", "metadata.namespace")
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-# What each subresource can do, and whose kind it speaks (None: the object's own).
+# What each subresource can do.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "status": ("get", "patch", "update"),
     "log": ("get",),
     "binding": ("create",),
+    "eviction": ("create",),
     "finalize": ("update",),
+}
+
+
+# What subresources speak that do not speak the object's own kind: group, version, kind; `""` for the object's.
+SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
+    "binding": ("", "", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
 }
 
 
@@ -120,7 +128,7 @@ _LABEL_NOT_SUPPORTED = "field label not supported: {}"
 
 _POD_FIELDS = _paths(
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-    "status.phase", "status.podIP", "status.nominatedNodeName",
+    "status.phase", "status.podIP", "status.nominatedNodeName", spec__host="spec.nodeName",
 )  # fmt: skip
 _EVENT_FIELDS = _paths(
     "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
@@ -156,7 +164,7 @@ PODS = Kind(
     PodStrategy(),
     short_names=("po",),
     categories=("all",),
-    subresources=("binding", "log", "status"),
+    subresources=("binding", "eviction", "log", "status"),
     fields=_POD_FIELDS,
     unknown_field=_LABEL_NOT_SUPPORTED,
     delete_answers_object=True,

@@ -4,7 +4,7 @@ A field has its number, its name in JSON and its type. `ignored` are those that 
 the members of a message named `-` stand in JSON beside those around it.
 A member that is missing here is refused, not dropped: a Job that lost its volumes would run all the same.
 
-Source: the generated.proto of k8s.io/api/{core,batch,authorization,authentication}/v1 and of
+Source: the generated.proto of k8s.io/api/{core,batch,policy,authorization,authentication}/v1 and of
 k8s.io/apimachinery/pkg/{apis/meta/v1,runtime,api/resource}: field numbers.
 """
 
@@ -208,11 +208,15 @@ SelfSubjectRulesReviewSpec
 SelfSubjectReview
   1 metadata ObjectMeta
   2 status ignored
+
+Eviction
+  1 metadata ObjectMeta
+  2 deleteOptions DeleteOptions
 """
 
 # What a body may be.
 ROOTS = (
-    "ConfigMap", "CronJob", "DeleteOptions", "Job", "Namespace", "Secret", "SelfSubjectAccessReview",
+    "ConfigMap", "CronJob", "DeleteOptions", "Eviction", "Job", "Namespace", "Secret", "SelfSubjectAccessReview",
     "SelfSubjectReview", "SelfSubjectRulesReview", "ServiceAccount",
 )  # fmt: skip
 

@@ -153,6 +153,8 @@ class Server:
         match write.route.subresource:
             case "binding":
                 return subresources.bind(self.registry, write)
+            case "eviction":
+                return subresources.evict(self.registry, write)
             case "finalize":
                 return subresources.finalize(self.registry, write)
         if method == "DELETE" and not write.route.name:

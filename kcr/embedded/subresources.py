@@ -1,14 +1,15 @@
-"""Subresources with a behaviour of their own: pods/binding and namespaces/finalize.
+"""Subresources with a behaviour of their own: pods/binding, pods/eviction and namespaces/finalize.
 
-Source: kubernetes/pkg/registry/core/pod/storage/storage.go (assignPod, setPodHostAndAnnotations),
+Source: kubernetes/pkg/registry/core/pod/storage/storage.go (assignPod, setPodHostAndAnnotations) and eviction.go,
 kubernetes/pkg/registry/core/namespace/{strategy,storage/storage}.go.
 """
 
 from datetime import datetime
 
 from kcr.embedded import bodies
-from kcr.embedded.answers import Answer, conflict, encoded, invalid, json_answer
-from kcr.embedded.fields import required
+from kcr.embedded.answers import Answer, bad_request, conflict, encoded, invalid, json_answer
+from kcr.embedded.deletion import check_preconditions, delete
+from kcr.embedded.fields import not_supported, required
 from kcr.embedded.metadata import timestamp
 from kcr.embedded.registry import Registry
 from kcr.embedded.strategy import Manifest
@@ -20,9 +21,13 @@ def bind(registry: Registry, write: Write) -> Answer:
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
     body = bodies.mapping("Binding", write.body, write.content_type)
-    node = (body.get("target") or {}).get("name")
+    target = body.get("target") or {}
+    kind, node = target.get("kind") or "Node", target.get("name")
+    faults = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]
     if not node:
-        raise invalid("Binding", "", route.name, [required("target.name")])
+        faults.append(required("target.name"))
+    if faults:
+        raise invalid("Binding", "", route.name, faults)
     old = registry.find(route.kind, route.namespace, route.name)
     before, new = old.manifest(), old.manifest()
     refusal = _why_not_bound(new)
@@ -31,8 +36,12 @@ def bind(registry: Registry, write: Write) -> Answer:
         raise conflict(named, route.name, refusal)
     new["spec"]["nodeName"] = node
     _take_over(new["metadata"], body.get("metadata") or {})
-    _set_scheduled(new, registry.clock.now())
+    _set_condition(new, registry.clock.now(), type="PodScheduled")
     registry.store(old, new, before, dry_run=dry_run)
+    return _done()
+
+
+def _done() -> Answer:
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return json_answer(encoded(status), 201)
 
@@ -52,11 +61,40 @@ def _take_over(metadata: Manifest, given: Manifest) -> None:
             metadata[member] = {**metadata.get(member, {}), **given[member]}
 
 
-def _set_scheduled(pod: Manifest, now: datetime) -> None:
-    condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": timestamp(now)}
+def _set_condition(pod: Manifest, now: datetime, **condition: str) -> None:
+    """Make a condition True; it keeps the moment when it already was."""
     status = pod.setdefault("status", {})
-    others = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
-    status["conditions"] = [*others, condition]
+    conditions: list[Manifest] = status.get("conditions") or []
+    had = next((one for one in conditions if one.get("type") == condition["type"]), {})
+    moment = had.get("lastTransitionTime") if had.get("status") == "True" else timestamp(now)
+    made = {**condition, "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
+    status["conditions"] = [*(one for one in conditions if one is not had), made]
+
+
+def evict(registry: Registry, write: Write) -> Answer:
+    """Answer a POST on pods/eviction: the pod is marked as disrupted, then deleted. There are no disruption budgets."""
+    route = write.route
+    dry_run = write.query.dry_run("CreateOptions")
+    body = bodies.mapping("Eviction", write.body, write.content_type)
+    if (body.get("metadata") or {}).get("name") != route.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = bodies.options_of(body.get("deleteOptions") or {})
+    if dry_run:
+        options = options._replace(dry_run=True)
+    old = registry.find(route.kind, route.namespace, route.name)
+    check_preconditions(old, options)
+    before, new = old.manifest(), old.manifest()
+    _set_condition(
+        new,
+        registry.clock.now(),
+        type="DisruptionTarget",
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+    )
+    marked = registry.store(old, new, before, dry_run=options.dry_run)
+    # The mark has given the pod another version than the one it was to have.
+    delete(registry, old if options.dry_run else marked, options._replace(resource_version=""))
+    return _done()
 
 
 def finalize(registry: Registry, write: Write) -> Answer:
