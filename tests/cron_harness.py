@@ -1,0 +1,94 @@
+"""The CronJob controller on an embedded cluster, in virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from controllers.cronjob.controller import Options, setup
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import Event
+from kcr.client import Client, Transport
+from kcr.clock import Clock
+from kcr.embedded import EmbeddedCluster
+from kcr.manager import Manager
+
+
+def at(text: str, day: str = "2026-06-01") -> datetime:
+    """A moment of the day that most rows of the spec's table are set on; UTC."""
+    return datetime.fromisoformat(f"{day}T{text}").replace(tzinfo=UTC)
+
+
+CREATED = at("09:59:10")
+
+
+@asynccontextmanager
+async def cron_controller(
+    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, seed: int = 1, **options: Any
+) -> AsyncIterator[Manager]:
+    """Run the CronJob controller for as long as the context lives; it ends as a process does that is told to."""
+    manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
+    manager.embedded = True
+    setup(manager, Options(**{"cronjob_time_zone": "UTC", **options}))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(manager.run())
+        try:
+            await manager.wait_ready()
+            yield manager
+        finally:
+            running.cancel()
+
+
+def manifest(name: str = "hello", schedule: str = "*/1 * * * *", **spec: Any) -> dict[str, Any]:
+    """A CronJob; fields of its spec by their names on the wire."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
+    annotations = spec.pop("annotations", {})
+    template = {
+        "metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}},
+        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": pod}},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedule": schedule, "jobTemplate": template, **spec},
+    }
+
+
+async def create(client: Client, cron: Mapping[str, Any]) -> CronJob:
+    return await client.create_manifest(CronJob, cron, "default")
+
+
+async def read(client: Client, name: str = "hello") -> CronJob:
+    return await client.get(CronJob, name, "default")
+
+
+async def jobs_of(client: Client, name: str = "hello") -> tuple[Job, ...]:
+    """The Jobs whose name begins with the CronJob's, in the order of their names."""
+    jobs = [job for job in await client.list(Job, "default") if job.metadata.name.startswith(f"{name}-")]
+    return tuple(sorted(jobs, key=lambda job: job.metadata.name))
+
+
+async def names_of(client: Client, name: str = "hello") -> list[str]:
+    return [job.metadata.name for job in await jobs_of(client, name)]
+
+
+async def events_of(client: Client, name: str = "hello") -> list[tuple[str, str]]:
+    """Reasons and messages, in the order in which they came."""
+    events = await client.list(Event, "default", fields=f"involvedObject.kind=CronJob,involvedObject.name={name}")
+    ordered = sorted(events, key=lambda event: int(event.metadata.resource_version))
+    return [(event.reason, event.message) for event in ordered]
+
+
+async def change(client: Client, name: str = "hello", **spec: Any) -> CronJob:
+    """Change fields of a CronJob's spec, by their names on the wire."""
+    return await client.merge_patch(CronJob, (await read(client, name)).key, {"spec": spec})
+
+
+async def with_status(client: Client, cron: CronJob, **fields: Any) -> CronJob:
+    """Write a status as the controller would have left it."""
+    return await client.patch(cron, replace(cron, status=replace(cron.status, **fields)), subresource="status")
