@@ -1,42 +1,15 @@
 """The real kubectl on `kcr dev`, as the README's tour goes."""
 
-import asyncio
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import ROOT, Start
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.timeout(120),
-    pytest.mark.asyncio,
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
-]
-
-
-class Kubectl:
-    """Calls kubectl with the kubeconfig of one cluster."""
-
-    def __init__(self, kubeconfig: Path, environment: Mapping[str, str]) -> None:
-        self._environment = {**environment, "KUBECONFIG": str(kubeconfig)}
-
-    async def start(self, command: str) -> asyncio.subprocess.Process:
-        """Start a command that goes on until it is killed."""
-        return await asyncio.create_subprocess_exec(
-            "kubectl", *command.split(), cwd=ROOT, env=self._environment,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-
-    async def __call__(self, command: str, *, code: int = 0) -> str:
-        """Run a command, check its exit code, and return what it printed, stderr included."""
-        process = await self.start(command)
-        text = (await process.communicate())[0].decode()
-        assert process.returncode == code, text
-        return text
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
 
 @pytest_asyncio.fixture

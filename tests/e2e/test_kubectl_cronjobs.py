@@ -1,0 +1,89 @@
+"""The real kubectl on CronJobs. Whether a run comes is not the matter here: no controller is running."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
+from tests.e2e.processes import Start
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
+
+
+@pytest_asyncio.fixture
+async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
+        yield Kubectl(await dev.kubeconfig(), environment)
+
+
+def table(text: str) -> list[list[str]]:
+    """The cells of a printed table; columns are three blanks apart."""
+    return [re.split(r" {3,}", line.strip()) for line in text.splitlines()]
+
+
+async def create(kubectl: Kubectl, name: str = "hello") -> None:
+    created = await kubectl(
+        f"create cronjob {name} --image=busybox --restart=Never", "--schedule=*/5 * * * *", "--", "sh", "-c", "date"
+    )
+    assert created == f"cronjob.batch/{name} created\n"
+
+
+async def test_cron_job_is_created_shown_and_suspended(kubectl: Kubectl) -> None:
+    await create(kubectl)
+    heads, (name, *cells, age) = table(await kubectl("get cronjobs"))
+    assert heads == ["NAME", "SCHEDULE", "TIMEZONE", "SUSPEND", "ACTIVE", "LAST SCHEDULE", "AGE"]
+    assert [name, *cells] == ["hello", "*/5 * * * *", "<none>", "False", "0", "<none>"]
+    assert re.fullmatch(r"\d+s", age)
+    heads, (*_, containers, images, selector) = table(await kubectl("get cj -o wide"))
+    assert heads[-3:] == ["CONTAINERS", "IMAGES", "SELECTOR"]
+    assert (containers, images, selector) == ("hello", "busybox", "<none>")
+    assert "cronjob.batch/hello" in await kubectl("get all")
+    patch = '{"spec":{"suspend":true,"timeZone":"Asia/Tokyo"}}'
+    assert await kubectl("patch cronjob hello -p", patch) == "cronjob.batch/hello patched\n"
+    assert table(await kubectl("get cj hello"))[1][1:4] == ["*/5 * * * *", "Asia/Tokyo", "True"]
+
+
+async def test_describe_tells_what_a_cron_job_does(kubectl: Kubectl) -> None:
+    await create(kubectl)
+    lines = dict(
+        re.split(r": +", line, maxsplit=1)
+        for line in (await kubectl("describe cronjob hello")).splitlines()
+        if re.match(r"\S.*: +\S", line)
+    )
+    assert lines["Schedule"] == "*/5 * * * *"
+    assert lines["Concurrency Policy"] == "Allow"
+    assert lines["Successful Job History Limit"] == "3"
+    assert lines["Starting Deadline Seconds"] == "<unset>"
+    assert (lines["Last Schedule Time"], lines["Active Jobs"], lines["Events"]) == ("<unset>", "<none>", "<none>")
+
+
+async def test_job_from_a_cron_job_is_its_own_and_goes_with_it(kubectl: Kubectl) -> None:
+    await create(kubectl)
+    assert await kubectl("create job manual --from=cronjob/hello") == "job.batch/manual created\n"
+    path = "{.metadata.annotations}{.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name}"
+    shown = await kubectl("get job manual -o", f"jsonpath={path} {{.spec.template.spec.containers[0].command}}")
+    assert shown == '{"cronjob.kubernetes.io/instantiate":"manual"}CronJob/hello ["sh","-c","date"]'
+    assert await kubectl("delete cronjob hello") == 'cronjob.batch "hello" deleted\n'
+    await kubectl("wait --for=delete job/manual --timeout=60s")
+    assert (await kubectl("get jobs")).startswith("No resources found")
+
+
+async def test_orphaned_job_survives_its_cron_job(kubectl: Kubectl) -> None:
+    await create(kubectl)
+    await kubectl("create job manual --from=cronjob/hello")
+    await kubectl("delete cronjob hello --cascade=orphan")
+    await kubectl("wait --for=delete cronjob/hello --timeout=60s")
+    assert await kubectl("get job manual -o", "jsonpath={.metadata.name}{.metadata.ownerReferences}") == "manual"
+
+
+async def test_invalid_cron_job_is_refused_by_field(kubectl: Kubectl) -> None:
+    refused = await kubectl("create cronjob hello --image=busybox --schedule=bad", code=1)
+    assert refused == (
+        'error: failed to create cronjob: CronJob.batch "hello" is invalid: spec.schedule: Invalid value: "bad": '
+        "expected exactly 5 fields, found 1: [bad]\n"
+    )
+    await create(kubectl)
+    refused = await kubectl("patch cronjob hello -p", '{"spec":{"timeZone":"Nope/Zone"}}', code=1)
+    assert 'The CronJob "hello" is invalid: spec.timeZone: Invalid value: "Nope/Zone": unknown time zone' in refused
