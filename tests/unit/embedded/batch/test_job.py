@@ -1,5 +1,4 @@
 from copy import deepcopy
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,14 +6,8 @@ from hypothesis import strategies as st
 from kcr.embedded.core.shape import UndecodableError
 from kcr.embedded.strategy import Manifest
 from tests.manifests import JOBS, PODS, job, pod, stored, stored_pod
+from tests.spoiling import spoiled
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-1, 2**33) | st.sampled_from(["", "a", "Never", "1Gi", 0.5]),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "a", "type"]), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
 CONTAINER = {
     "name": "c",
     "image": "i",
@@ -72,23 +65,6 @@ POD_STATUS: Manifest = {
     "podIPs": [{"ip": "10.0.0.1"}],
     "qosClass": "Burstable",
 }
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every holder in a value, with each key or index in it."""
-    if isinstance(value, dict | list):
-        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-        return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]
-    return []
-
-
-def spoiled(data: st.DataObject, manifest: Manifest, part: str) -> Manifest:
-    """A copy of a manifest with another value at one or two places of its spec or status."""
-    made = deepcopy(manifest)
-    for _ in range(data.draw(st.integers(1, 2))):
-        holder, key = data.draw(st.sampled_from([(made, part), *places(made[part])]))
-        holder[key] = data.draw(JSON)
-    return made
 
 
 @given(st.data())
