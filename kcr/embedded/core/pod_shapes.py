@@ -164,7 +164,26 @@ LocalObjectReference
   name string
 
 Affinity
-  nodeAffinity podAffinity podAntiAffinity any
+  nodeAffinity NodeAffinity
+  podAffinity podAntiAffinity any
+
+NodeAffinity
+  requiredDuringSchedulingIgnoredDuringExecution NodeSelector
+  preferredDuringSchedulingIgnoredDuringExecution []PreferredSchedulingTerm
+
+NodeSelector
+  nodeSelectorTerms *[]NodeSelectorTerm
+
+NodeSelectorTerm
+  matchExpressions matchFields []NodeSelectorRequirement
+
+NodeSelectorRequirement
+  key operator string
+  values []string
+
+PreferredSchedulingTerm
+  weight *int32
+  preference NodeSelectorTerm
 
 Toleration
   key operator value effect string

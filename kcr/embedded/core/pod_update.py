@@ -13,6 +13,9 @@ _UPDATABLE = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _HANDLED = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_TERM_PARTS = ("matchExpressions", "matchFields")
+_ADDITIONS = "only additions are allowed (no mutations or deletions)"
 
 
 def check_pod_update(new: Manifest, old: Manifest) -> list[FieldError]:
@@ -86,13 +89,35 @@ def _check_gated(new: Manifest, old: Manifest, allowed: Manifest) -> list[FieldE
     """Check the directives that a pod held back by gates may still narrow, and allow them."""
     before, after = old.get("nodeSelector") or {}, new.get("nodeSelector") or {}
     allowed["nodeSelector"] = after
-    affinity = dict(old.get("affinity") or {})
-    affinity["nodeAffinity"] = (new.get("affinity") or {}).get("nodeAffinity")
-    if same(new.get("affinity"), affinity) and not (old.get("affinity") or {}).get("nodeAffinity"):
-        allowed["affinity"] = new.get("affinity")
-    if all(after.get(key) == value for key, value in before.items()):
-        return []
-    return [invalid("spec.nodeSelector", after, "only additions are allowed (no mutations or deletions)")]
+    faults = [] if before.items() <= after.items() else [invalid("spec.nodeSelector", after, _ADDITIONS)]
+    had, has = old.get("affinity") or {}, new.get("affinity") or {}
+    others = {name: value for name, value in had.items() if name != "nodeAffinity"}
+    node = has.get("nodeAffinity")
+    allowed["affinity"] = {**others, "nodeAffinity": node} if node else others
+    return faults + _check_required(_required_terms(node), _required_terms(had.get("nodeAffinity")))
+
+
+def _required_terms(affinity: Manifest | None) -> list[Manifest]:
+    return ((affinity or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+
+
+def _check_required(new: list[Manifest], old: list[Manifest]) -> list[FieldError]:
+    """Check that a pod can go to no node it could not go to before: terms are alternatives, their parts are not."""
+    field = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    if old and len(new) != len(old):
+        return [invalid(field, new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
+    return [
+        invalid(f"{field}[{position}]", after, _ADDITIONS)
+        for position, (after, before) in enumerate(zip(new, old, strict=False))
+        if not _only_grows(after, before)
+    ]
+
+
+def _only_grows(new: Manifest, old: Manifest) -> bool:
+    # A term without any part picks no node at all; with one it would pick some.
+    if not any(old.get(part) for part in _TERM_PARTS):
+        return not any(new.get(part) for part in _TERM_PARTS)
+    return all((new.get(part) or [])[: len(old.get(part) or [])] == (old.get(part) or []) for part in _TERM_PARTS)
 
 
 def _difference(new: Manifest, old: Manifest) -> str:
