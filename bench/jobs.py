@@ -34,8 +34,8 @@ FIRST_SECONDS = 60.0
 SHAPE_SECONDS = 1800.0
 # All has been written when nothing was asked for so long.
 QUIET_SECONDS = 2.0
-# What a Job's life is made of. A server counts watches when they end, so they tell nothing.
-RESOURCES = ("pods", "jobs", "events")
+# What the life of a Job is made of. A server counts watches when they end, so they tell nothing.
+RESOURCES = ("pods", "jobs", "events", "cronjobs")
 
 
 class Shape(NamedTuple):
@@ -116,15 +116,16 @@ class Snapshot(NamedTuple):
 async def the_server(options: argparse.Namespace, folder: Path) -> AsyncIterator[Server]:
     """Give the server of a shape: a new one, or the one that was named."""
     if options.kubeconfig:
-        async with _connected(Path(options.kubeconfig), None) as server:
+        async with connected(Path(options.kubeconfig), None) as server:
             yield server
         return
-    async with embedded_server(folder) as (kubeconfig, process), _connected(kubeconfig, process) as server:
+    async with embedded_server(folder) as (kubeconfig, process), connected(kubeconfig, process) as server:
         yield server
 
 
 @asynccontextmanager
-async def _connected(kubeconfig: Path, process: psutil.Process | None) -> AsyncIterator[Server]:
+async def connected(kubeconfig: Path, process: psutil.Process | None) -> AsyncIterator[Server]:
+    """Give a server that runs already; `process` is None when it is somebody else's."""
     async with HttpTransport(load_config(str(kubeconfig))) as wire:
         transport = CountingTransport(wire)
         yield Server(kubeconfig, transport, Client(transport), process)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -155,18 +156,27 @@ class Load:
             indexed: Whether they are Indexed.
             one_by_one: Whether the next Job comes when the one before is complete; else all come at once.
         """
-        left = iter(names)
 
-        async def hand() -> None:
-            for name in left:
-                self.began_at[name] = time.perf_counter()
-                manifest = job(name, pods, label=self._label, indexed=indexed)
-                await self._client.create_manifest(Job, manifest, self._namespace)
-                if one_by_one:
-                    await self.ends.wait(name)
+        async def one(name: str) -> None:
+            self.began_at[name] = time.perf_counter()
+            manifest = job(name, pods, label=self._label, indexed=indexed)
+            await self._client.create_manifest(Job, manifest, self._namespace)
+            if one_by_one:
+                await self.ends.wait(name)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(1 if one_by_one else MAKERS):
-                group.create_task(hand())
+        await in_parallel(names, 1 if one_by_one else MAKERS, one)
         for name in names:
             await self.ends.wait(name)
+
+
+async def in_parallel(names: Iterable[str], hands: int, work: Callable[[str], Awaitable[object]]) -> None:
+    """Do some work for each name, with so many hands, each of which takes the next name when it is done with one."""
+    left = iter(names)
+
+    async def hand() -> None:
+        for name in left:
+            await work(name)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(hands):
+            group.create_task(hand())
