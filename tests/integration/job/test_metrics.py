@@ -35,7 +35,7 @@ class World:
     def counted(self, name: str, **labels: str) -> float:
         return self._registry.get_sample_value(f"job_controller_{name}", labels) or 0
 
-    def creations(self) -> dict[tuple[str, str], float]:
+    def creations(self) -> dict[tuple[str, ...], float]:
         """How many pods were created, by reason and status."""
         return self.series("job_pods_creation", "reason", "status")
 
@@ -228,24 +228,33 @@ async def test_failed_creations_are_no_successes(clock: VirtualClock) -> None:
         assert syncs[("success", "pods_created")] == 1
 
 
-async def test_creation_in_doubt_is_counted_once_it_is_known(clock: VirtualClock) -> None:
+@pytest.mark.parametrize("refused", [False, True])
+async def test_creation_in_doubt_is_counted_once_it_is_known(refused: bool, clock: VirtualClock) -> None:
     def wrap(transport: Transport) -> Transport:
         faults = FaultyTransport(transport)
         for nth in range(1, 4):
-            faults.on("create", Pod, nth=nth).lose_reply()
+            rule = faults.on("create", Pod, nth=nth)
+            (rule.lose_request if refused else rule.lose_reply)()
+        if refused:
+            faults.on("create", Pod, nth=4).fail(ForbiddenError)
         return faults
 
     async with world(clock, wrap=wrap) as it:
         await create(it.client, manifest())
         await clock.advance(30)
         assert await it.counters() == (1, 0, 0, 0, 0)
-        assert it.creations() == {("new", "succeeded"): 1}
+        assert it.creations() == {("new", "succeeded"): 1} | ({("new", "failed"): 1} if refused else {})
 
 
 async def test_indexes_are_counted_while_they_are_wanted(clock: VirtualClock) -> None:
     # §32, with the elasticity of §26: what was counted for an index stays counted.
     async with world(clock) as it:
-        spec = {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimitPerIndex": 0}
+        spec: dict[str, Any] = {
+            "completionMode": "Indexed",
+            "completions": 3,
+            "parallelism": 3,
+            "backoffLimitPerIndex": 0,
+        }
         await create(it.client, manifest(**spec))
         await clock.advance(2)
         await it.pods.succeed(index=2)

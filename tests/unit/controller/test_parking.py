@@ -3,10 +3,12 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.controller import Controller, Parking, Result
@@ -140,3 +142,17 @@ async def test_version_that_is_no_number_is_not_waited_for() -> None:  # EX-15
     parking = Parking()
     parking.wrote(KEY, Store[Pod](), "abc")
     assert not parking.rests(KEY, lambda: None)
+
+
+async def test_late_stores_are_told_of_every_time(clock: VirtualClock) -> None:
+    pods, jobs, late = Store[Pod](), Store[Job](), list[Store[Any]]()
+    parking = Parking(late.append)
+    parking.wrote(KEY, pods, "10")
+    parking.wrote(KEY, jobs, "11")
+    pods.resource_version = 10
+    assert parking.rests(KEY, lambda: None)
+    assert parking.rests(KEY, lambda: None)
+    assert late == [jobs, jobs]
+    jobs.resource_version = 11
+    assert not parking.rests(KEY, lambda: None)
+    assert late == [jobs, jobs]
