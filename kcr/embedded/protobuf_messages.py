@@ -103,12 +103,12 @@ ObjectReference
 Job
   1 metadata ObjectMeta
   2 spec JobSpec
-  3 status ignored
+  3 status JobStatus
 
 CronJob
   1 metadata ObjectMeta
   2 spec CronJobSpec
-  3 status ignored
+  3 status CronJobStatus
 
 JobSpec
   1 parallelism int
@@ -165,6 +165,36 @@ CronJobSpec
 JobTemplateSpec
   1 metadata ObjectMeta
   2 spec JobSpec
+
+JobStatus
+  1 conditions []JobCondition
+  2 startTime time
+  3 completionTime time
+  4 active int
+  5 succeeded int
+  6 failed int
+  7 completedIndexes string
+  8 uncountedTerminatedPods UncountedTerminatedPods
+  9 ready int
+  10 failedIndexes string
+  11 terminating int
+
+JobCondition
+  1 type string
+  2 status string
+  3 lastProbeTime time
+  4 lastTransitionTime time
+  5 reason string
+  6 message string
+
+UncountedTerminatedPods
+  1 succeeded []string
+  2 failed []string
+
+CronJobStatus
+  1 active []ObjectReference
+  4 lastScheduleTime time
+  5 lastSuccessfulTime time
 
 LabelSelector
   1 matchLabels map[string]string

@@ -13,6 +13,7 @@ from tests.conformance.wire import PROTOBUF, body, message
 pytestmark = pytest.mark.virtual
 CORE = "/api/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 
 
 def metadata(name: str, *more: tuple[int, int | str | bytes]) -> bytes:
@@ -70,12 +71,39 @@ async def test_cron_job_is_read_with_its_template(api: Api) -> None:
     template = message((1, metadata("")), (2, message((6, message((2, message((2, container), (3, "Never"))))))))
     spec = message((1, "@hourly"), (2, 5), (3, "Forbid"), (4, 1), (5, template), (6, 0), (7, 2), (8, "Europe/Berlin"))
     data = body("batch/v1", "CronJob", message((1, metadata("x")), (2, spec), (3, b"")))
-    made = (await post(api, "/apis/batch/v1/namespaces/default/cronjobs", data)).body["spec"]
+    made = (await post(api, CRON_JOBS, data)).body["spec"]
     pod = made.pop("jobTemplate")["spec"]["template"]["spec"]
     assert (pod["containers"][0]["command"], pod["restartPolicy"]) == (["true"], "Never")
     assert made == {
         "schedule": "@hourly", "startingDeadlineSeconds": 5, "concurrencyPolicy": "Forbid", "suspend": True,
         "successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 2, "timeZone": "Europe/Berlin",
+    }  # fmt: skip
+    active = message((1, "Job"), (2, "default"), (3, "x-1"), (4, "u"), (5, "batch/v1"), (6, ""), (7, ""))
+    status = message((1, active), (4, message((1, 5))))
+    told = body("batch/v1", "CronJob", message((1, metadata("x")), (2, spec), (3, status)))
+    reply = await api.call("PUT", f"{CRON_JOBS}/x/status", told, content_type=PROTOBUF)
+    assert reply.body["status"] == {
+        "active": [{"kind": "Job", "namespace": "default", "name": "x-1", "uid": "u", "apiVersion": "batch/v1"}],
+        "lastScheduleTime": "1970-01-01T00:00:05Z",
+    }
+
+
+async def test_status_that_a_client_writes_is_read(api: Api) -> None:
+    # What client-go's UpdateStatus sends
+    made = (await post(api, JOBS, job())).body["metadata"]
+    known = metadata("x", (5, made["uid"]), (6, made["resourceVersion"]))
+    condition = message((1, "Suspended"), (2, "True"), (3, b""), (4, message((1, 5))), (5, ""), (6, "why"))
+    uncounted = (8, message((1, "a"), (2, "b")))
+    status = message((1, condition), (2, message((1, 7), (2, 0))), (4, 2), (5, 0), (6, 0), (7, ""), uncounted, (9, 0))
+    data = body("batch/v1", "Job", message((1, known), (3, status)))
+    reply = await api.call("PUT", f"{JOBS}/x/status", data, content_type=PROTOBUF)
+    assert reply.body["status"] == {
+        "conditions": [
+            {"type": "Suspended", "status": "True", "lastProbeTime": None,
+             "lastTransitionTime": "1970-01-01T00:00:05Z", "message": "why"},
+        ],
+        "startTime": "1970-01-01T00:00:07Z", "active": 2, "ready": 0,
+        "uncountedTerminatedPods": {"succeeded": ["a"], "failed": ["b"]},
     }  # fmt: skip
 
 

@@ -6,10 +6,10 @@ from kcr.embedded.batch.shapes import SHAPES
 from kcr.embedded.protobuf_messages import MESSAGES, ROOTS
 
 SCALARS = {"bool", "bytes", "ignored", "int", "intstr", "quantity", "raw", "string", "time"}
-# What stays unread: objects have their type beside them, new ones no status, templates no such containers, and
-# no node such volumes.
+# What stays unread: objects have their type beside them, templates no such containers, and no node such volumes.
 UNREAD = {
-    **dict.fromkeys(ROOTS, "kind apiVersion status"),
+    **dict.fromkeys(ROOTS, "kind apiVersion"),
+    "Namespace": "kind apiVersion status",
     "ObjectMeta": "managedFields",
     "Container": "targetContainerName",
     "PodSpec": "ephemeralContainers schedulingGroup",
