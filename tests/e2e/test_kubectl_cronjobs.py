@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -10,6 +11,24 @@ from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
+
+MANIFEST = """
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: hello
+spec:
+  schedule: "*/5 * * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          containers:
+          - name: hello
+            image: busybox
+            command: [date]
+          restartPolicy: OnFailure
+"""
 
 
 @pytest_asyncio.fixture
@@ -76,6 +95,16 @@ async def test_orphaned_job_survives_its_cron_job(kubectl: Kubectl) -> None:
     await kubectl("delete cronjob hello --cascade=orphan")
     await kubectl("wait --for=delete cronjob/hello --timeout=60s")
     assert await kubectl("get job manual -o", "jsonpath={.metadata.name}{.metadata.ownerReferences}") == "manual"
+
+
+async def test_applied_cron_job_changes_only_where_it_differs(kubectl: Kubectl, tmp_path: Path) -> None:
+    manifest = tmp_path / "cronjob.yaml"
+    manifest.write_text(MANIFEST, encoding="utf-8")
+    assert await kubectl(f"apply -f {manifest}") == "cronjob.batch/hello created\n"
+    assert await kubectl(f"apply -f {manifest}") == "cronjob.batch/hello unchanged\n"
+    manifest.write_text(MANIFEST.replace("*/5", "*/7"), encoding="utf-8")
+    assert await kubectl(f"apply -f {manifest}") == "cronjob.batch/hello configured\n"
+    assert table(await kubectl("get cj hello"))[1][1] == "*/7 * * * *"
 
 
 async def test_invalid_cron_job_is_refused_by_field(kubectl: Kubectl) -> None:
