@@ -140,6 +140,12 @@ class Hiccup(tzinfo):
     def utcoffset(self, moment: datetime | None) -> timedelta:
         return timedelta(hours=moment.fold if moment else 0)
 
+    def dst(self, moment: datetime | None) -> None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "Hiccup"
+
     def fromutc(self, moment: datetime) -> datetime:
         late = 2 <= moment.hour < 22
         return (moment + timedelta(hours=late)).replace(fold=int(late))

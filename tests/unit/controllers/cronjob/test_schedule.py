@@ -246,6 +246,14 @@ def test_huge_deadline_is_none_at_all(deadline: int) -> None:
     assert due(one, timetable(one), june("10:03:30")) == (june("10:03"), False)
 
 
+@pytest.mark.parametrize("outage", [timedelta(minutes=1), timedelta(hours=1), timedelta(days=3_650)])
+def test_delay_keeps_its_phase_after_an_outage(outage: timedelta) -> None:
+    last = june("10:00:03")
+    one = cronjob("@every 7s", last=last)
+    run = recent(one, timetable(one), last + outage, use_deadline=False).run
+    assert run == last + outage // timedelta(seconds=7) * timedelta(seconds=7)
+
+
 def test_schedule_without_zone_follows_the_local_clock() -> None:
     one = cronjob("0 6 * * *")
     assert timetable_of(one, TOKYO).next(june("00:00")) == june("21:00")
