@@ -10,7 +10,7 @@ from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.dependents.announcer import is_namespace_ending
-from kcr.errors import AlreadyExistsError, ApiError, KcrError, ServerError
+from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder
 
 
@@ -55,10 +55,11 @@ class Actions:
         except KcrError as error:
             return Outcome(deleted=frozenset(deleted), error=error)
         try:
-            return Outcome(deleted=frozenset(deleted), job=await self._create(cron, start))
+            job, is_new = await self._create(cron, start)
         except KcrError as error:
             is_doubtful = not isinstance(error, ApiError) or isinstance(error, ServerError)
             return Outcome(deleted=frozenset(deleted), is_doubtful=is_doubtful, error=error)
+        return Outcome(deleted=frozenset(deleted), job=job, is_new=is_new)
 
     async def _replace(self, cron: CronJob, listed: ObjectReference) -> None:
         """Delete one Job that may still run.
@@ -85,8 +86,23 @@ class Actions:
         self._recorder.event(cron, "Normal", "SuccessfulDelete", f"Deleted job {key.name}")
         return True
 
-    async def _create(self, cron: CronJob, start: Start) -> Job | None:
-        """Create the Job of a run, or find the one that was created before; None when its name is another's.
+    async def find(self, cron: CronJob, name: str) -> Job | None:
+        """Return the CronJob's Job of this name as the server has it; None when it has none, or it is another's.
+
+        Raises:
+            KcrError: There was no answer.
+        """
+        try:
+            job = await self._client.get(Job, name, cron.metadata.namespace)
+        except NotFoundError:
+            return None
+        return job if is_own(job, cron) else None
+
+    async def _create(self, cron: CronJob, start: Start) -> tuple[Job | None, bool]:
+        """Create the Job of a run, or find the one that was created before.
+
+        Returns:
+            The Job, or None when its name is another's; and whether it is new.
 
         Raises:
             KcrError: There is no such Job, or nobody knows.
@@ -94,8 +110,7 @@ class Actions:
         try:
             job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
         except AlreadyExistsError:
-            found = await self._client.get(Job, start.job.metadata.name, cron.metadata.namespace)
-            return found if is_own(found, cron) else None
+            return await self.find(cron, start.job.metadata.name), False
         except KcrError as error:
             if not is_namespace_ending(error):
                 self._recorder.event(cron, "Warning", "FailedCreate", f"Error creating job: {error}")
@@ -103,5 +118,4 @@ class Actions:
         created = job.metadata.creation_timestamp
         if created is not None:
             self._on_late((created - start.run).total_seconds())
-        self._recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
-        return job
+        return job, True

@@ -1,14 +1,14 @@
 """What a CronJob needs: facts go in, a plan comes out."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from controllers.cronjob.active import followed_up, without
+from controllers.cronjob.active import followed_up
 from controllers.cronjob.cron import CronError, UnknownZoneError
 from controllers.cronjob.job_template import job_name, job_of
-from controllers.cronjob.plan import Announcement, Facts, Outcome, Plan, Rest, Start, Work
+from controllers.cronjob.plan import Announcement, Facts, Plan, Rest, Start, Work
 from controllers.cronjob.schedule import (
     NeverDueError,
     Timetable,
@@ -18,8 +18,6 @@ from controllers.cronjob.schedule import (
     timetable_of,
     zone_of,
 )
-from kcr.api.batch import CronJobStatus
-from kcr.api.core import reference_to
 
 Step = tuple[Work, tuple[Announcement, ...]]
 
@@ -32,31 +30,6 @@ def decide(seen: Facts) -> Plan:
     status, noticed = followed_up(seen)
     work, told = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
     return Plan(work=work, status=status, announcements=(*noticed, *told))
-
-
-def settle(status: CronJobStatus, start: Start, outcome: Outcome) -> CronJobStatus:
-    """Return the status after a start: what was replaced is off the list, and what was started is on it.
-
-    Args:
-        status: The status of the plan.
-        start: What was to be started.
-        outcome: What became of it.
-    """
-    status = without(status, outcome.deleted)
-    if outcome.job is None:
-        return status
-    job = outcome.job
-    others = tuple(listed for listed in status.active if listed.uid != job.metadata.uid)
-    return replace(status, active=(*others, reference_to(job)), last_schedule_time=start.run)
-
-
-def look_again(seen: Facts, status: CronJobStatus) -> timedelta | None:
-    """Return when to look again after a start that left this status; None for never.
-
-    It comes to that also when the name of the Job was taken. Upstream forgets the CronJob then, until it changes.
-    """
-    cron = replace(seen.cron, status=status)
-    return requeue_delay(cron, timetable_of(cron, seen.local), seen.now)
 
 
 def _schedule(seen: Facts) -> Step:
@@ -86,18 +59,18 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
         run, too_many = due(seen.cron, timetable, seen.now)
     except NeverDueError as error:
         return Rest(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
-    wait = Rest(requeue_delay(seen.cron, timetable, seen.now))
+    wait = requeue_delay(seen.cron, timetable, seen.now)
     if run is None:
-        return wait, ()
+        return Rest(wait), ()
     told = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
     for objection in OBJECTIONS:
         reasons = objection(seen, run)
         if reasons is not None:
-            return wait, (*told, *reasons)
+            return Rest(wait), (*told, *reasons)
     # An unknown time zone has ended this long before; nothing in the zone's name needs a zone when there is none.
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
-    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), told
+    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces, otherwise=wait), told
 
 
 def too_late(seen: Facts, run: datetime) -> tuple[Announcement, ...] | None:

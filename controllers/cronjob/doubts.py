@@ -27,15 +27,20 @@ def absent(cron: CronJob, jobs: Sequence[Job]) -> tuple[ObjectReference, ...]:
     return tuple(listed for listed in cron.status.active if listed.uid not in known)
 
 
-class Forgotten(NamedTuple):
-    """A run that the status does not know of, and the Job that is it."""
+class Run(NamedTuple):
+    """A run that was started.
 
-    run: datetime
+    Attributes:
+        due: The moment it was scheduled for.
+        job: Its Job.
+    """
+
+    due: datetime
     job: Job
 
 
-def forgotten(cron: CronJob, jobs: Sequence[Job]) -> tuple[Forgotten, ...]:
-    """Return the runs that were started and never put on record, the earliest first.
+def forgotten(cron: CronJob, jobs: Sequence[Job]) -> tuple[Run, ...]:
+    """Return the runs that were started and are not on record, the earliest first.
 
     A controller that ends between creating a Job and writing the status leaves such a run behind. Its Job is ours
     beyond doubt: it belongs to this very CronJob, and its name and annotation are those of a run later than all on
@@ -45,16 +50,20 @@ def forgotten(cron: CronJob, jobs: Sequence[Job]) -> tuple[Forgotten, ...]:
     listed = {listed.uid for listed in cron.status.active}
     last = cron.status.last_schedule_time
     found = (
-        Forgotten(run, job)
+        Run(due, job)
         for job in jobs
-        if job.metadata.uid not in listed and is_own(job, cron) and (run := run_of(cron, job)) is not None
+        if job.metadata.uid not in listed and is_own(job, cron) and (due := run_of(cron, job)) is not None
     )
-    return tuple(sorted((one for one in found if last is None or one.run > last), key=lambda one: one.run))
+    return tuple(sorted((run for run in found if last is None or run.due > last), key=lambda run: run.due))
 
 
-def recalled(status: CronJobStatus, runs: Sequence[Forgotten]) -> CronJobStatus:
-    """Return the status with such runs on record, as it would have been written."""
+def recalled(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
+    """Return the status with these runs on record, the latest of them last.
+
+    Their Jobs are listed even when they have ended: that is told when they leave the list.
+    """
     if not runs:
         return status
-    running = tuple(reference_to(one.job) for one in runs if not end_of(one.job))
-    return replace(status, active=status.active + running, last_schedule_time=runs[-1].run)
+    known = {listed.uid for listed in status.active}
+    jobs = tuple(reference_to(run.job) for run in runs if run.job.metadata.uid not in known)
+    return replace(status, active=status.active + jobs, last_schedule_time=runs[-1].due)

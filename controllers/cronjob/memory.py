@@ -6,6 +6,8 @@ whatever is remembered. Filed under namespace, name and UID, so that another Cro
 
 from collections.abc import Sequence
 
+from controllers.cronjob.doubts import Run
+from controllers.cronjob.plan import Outcome, Start
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 
@@ -17,8 +19,19 @@ class Remembered:
         self.uid = uid
         # UIDs of Jobs that were deleted and that the store or the status may still show.
         self.deleted: set[str] = set()
-        # The name of a Job that may have been created: no answer came. Empty when there is none.
-        self.doubtful = ""
+        # A start whose Job may have been created: no answer came.
+        self.doubtful: Start | None = None
+        # A run that was started and is not on record yet.
+        self.started: Run | None = None
+        # Whether nobody has been told of that run.
+        self.is_news = False
+
+    def note(self, start: Start, outcome: Outcome) -> None:
+        """Note what became of a start."""
+        self.deleted |= outcome.deleted
+        self.doubtful = start if outcome.is_doubtful else None
+        if outcome.job is not None:
+            self.started, self.is_news = Run(start.run, outcome.job), outcome.is_new
 
     def left(self, cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
         """Return the Jobs that were not deleted, and forget the deleted ones that nobody shows any more."""

@@ -45,11 +45,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         run: The moment it was scheduled for.
         job: Its Job.
         replaces: The Jobs to be deleted first.
+        otherwise: When to look again if the name of its Job is another's; None for never.
     """
 
     run: datetime
     job: JobToCreate
     replaces: tuple[ObjectReference, ...] = ()
+    otherwise: timedelta | None = None
 
 
 class Rest(msgspec.Struct, frozen=True):
@@ -85,11 +87,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         deleted: UIDs of the Jobs that were deleted for it.
         job: The Job of the run; None when there is none, or none of ours.
+        is_new: Whether the Job was not there before.
         is_doubtful: Whether the Job may be there although no answer said so.
         error: What failed, to be raised when the status has been written.
     """
 
     deleted: frozenset[str] = frozenset()
     job: Job | None = None
+    is_new: bool = False
     is_doubtful: bool = False
     error: Exception | None = None

@@ -1,19 +1,19 @@
 """One pass over one CronJob: recall, clear away, confirm, decide, act, record."""
 
 from collections.abc import Sequence
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 
 import msgspec
 from msgspec.structs import replace
 
 from controllers.cronjob.actions import Actions
 from controllers.cronjob.active import without
-from controllers.cronjob.decide import decide, look_again, settle
+from controllers.cronjob.decide import decide
 from controllers.cronjob.doubts import absent, forgotten, recalled, unlisted
 from controllers.cronjob.history import surplus
-from controllers.cronjob.jobs import BY_CONTROLLER, is_own
+from controllers.cronjob.jobs import BY_CONTROLLER
 from controllers.cronjob.memory import Memory, Remembered
-from controllers.cronjob.plan import Facts, Plan, Rest, Start
+from controllers.cronjob.plan import Facts, Outcome, Plan, Rest, Start
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
@@ -68,9 +68,8 @@ class CronJobReconciler:
             self._use.parking.forget(key)
             return Result()
         mine = self._use.memory.of(cron)
-        jobs = mine.left(cron, await self._jobs_of(cron, mine))
-        # First of all: what the status forgot must be on record before anything is judged or deleted by it.
-        cron = await self._record(cron, recalled(cron.status, forgotten(cron, jobs)))
+        # First of all: what was started must be on record before anything is judged or deleted by the record.
+        cron, jobs = await self._recall(cron, mine)
         mine.deleted |= await self._use.actions.clear_away(cron, surplus(cron, jobs))
         try:
             cron, seen = await self._confirm(cron, jobs, mine)
@@ -79,27 +78,28 @@ class CronJobReconciler:
             raise
         return await self._carry_out(cron, seen, decide(seen), mine)
 
-    async def _jobs_of(self, cron: CronJob, mine: Remembered) -> tuple[Job, ...]:
-        """Return the CronJob's Jobs from the store, and with them one that may be there unseen."""
-        doubtful = await self._resolve(cron, mine.doubtful) if mine.doubtful else None
-        mine.doubtful = ""
-        jobs = self._use.jobs.by_index(BY_CONTROLLER, str(cron.key))
-        if doubtful is None or any(job.metadata.uid == doubtful.metadata.uid for job in jobs):
-            return jobs
-        self._use.parking.wrote(cron.key, self._use.jobs, doubtful.metadata.resource_version)
-        return (*jobs, doubtful)
-
-    async def _resolve(self, cron: CronJob, name: str) -> Job | None:
-        """Return the Job whose creation nobody answered, or None when it is not there.
-
-        Raises:
-            KcrError: There is still no answer; the reconcile is to be tried again.
-        """
-        try:
-            job = await self._use.client.get(Job, name, cron.metadata.namespace)
-        except NotFoundError:
-            return None
-        return job if is_own(job, cron) else None
+    async def _recall(self, cron: CronJob, mine: Remembered) -> tuple[CronJob, tuple[Job, ...]]:
+        """Put on record what was started; return the CronJob as it is then, and its Jobs that were not deleted."""
+        if mine.doubtful is not None:
+            job = await self._use.actions.find(cron, mine.doubtful.job.metadata.name)
+            mine.note(mine.doubtful, Outcome(job=job))
+        jobs = mine.left(cron, self._use.jobs.by_index(BY_CONTROLLER, str(cron.key)))
+        runs = forgotten(cron, jobs)
+        started = mine.started
+        if started is not None:
+            if all(job.metadata.uid != started.job.metadata.uid for job in jobs):
+                # The store does not show it yet.
+                jobs += (started.job,)
+            runs = (*(run for run in runs if run.due < started.due), started)
+        if mine.is_news and started is not None:
+            name = started.job.metadata.name
+            self._use.recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
+            mine.is_news = False
+        cron = await self._record(cron, without(recalled(cron.status, runs), mine.deleted))
+        if started is not None:
+            self._use.parking.wrote(cron.key, self._use.jobs, started.job.metadata.resource_version)
+            mine.started = None
+        return cron, jobs
 
     async def _confirm(self, cron: CronJob, jobs: Sequence[Job], mine: Remembered) -> tuple[CronJob, Facts]:
         """Ask the server about everything in doubt; return the CronJob as it is there, and what is known now.
@@ -141,17 +141,17 @@ class CronJobReconciler:
                 await self._record(cron, plan.status)
                 return Result(requeue_after)
             case Start() as start:
+                # What was told above is not to be told again when the record is written for the start.
+                cron = await self._record(cron, plan.status)
                 outcome = await self._use.actions.start(cron, start)
-                mine.deleted |= outcome.deleted
+                mine.note(start, outcome)
                 if outcome.job is not None:
-                    self._use.parking.wrote(cron.key, self._use.jobs, outcome.job.metadata.resource_version)
-                if outcome.is_doubtful:
-                    mine.doubtful = start.job.metadata.name
-                status = settle(plan.status, start, outcome)
-                await self._record(cron, status)
+                    # The record can wait until all others that are due have had their turn.
+                    return Result(timedelta())
+                await self._record(cron, without(cron.status, mine.deleted))
                 if outcome.error is not None:
                     raise outcome.error
-                return Result(look_again(seen, status))
+                return Result(start.otherwise)
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
         """Write the status if it differs, and return the CronJob to go on with."""

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
-from controllers.cronjob.decide import decide, look_again, settle
+from controllers.cronjob.decide import decide
+from controllers.cronjob.doubts import Run, recalled
 from controllers.cronjob.job_template import SCHEDULED_AT
-from controllers.cronjob.plan import Facts, Outcome, Plan, Start
+from controllers.cronjob.plan import Facts, Plan, Rest, Start
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus, Job, JobStatus
 from kcr.api.core import reference_to
 from kcr.api.meta import Condition, ObjectMeta, controller_reference
@@ -85,10 +86,10 @@ def delay(cron: CronJob, now: datetime, *jobs: Job) -> float | None:
     plan = judged(cron, now, *jobs)
     if isinstance(plan.work, Start):
         made = Job(metadata=replace(plan.work.job.metadata, uid="u-made"))
-        status = settle(plan.status, plan.work, Outcome(job=made))
-        wait = look_again(Facts(cron=cron, jobs=jobs, local=UTC, now=now), status)
-    else:
-        wait = plan.work.requeue_after
+        cron = replace(cron, status=recalled(plan.status, [Run(plan.work.run, made)]))
+        plan = judged(cron, now, *jobs, made)
+    assert isinstance(plan.work, Rest)
+    wait = plan.work.requeue_after
     return None if wait is None else wait.total_seconds()
 
 

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from controllers.cronjob.doubts import Forgotten, absent, forgotten, recalled, unlisted
+from controllers.cronjob.doubts import Run, absent, forgotten, recalled, unlisted
 from controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.api.meta import ObjectMeta
 from tests.cron_harness import at
@@ -25,8 +25,8 @@ def test_listed_job_that_the_store_lacks_is_in_doubt() -> None:
 
 def test_started_run_that_the_status_lacks_is_forgotten() -> None:
     made = job("hello-29671800", run=TEN)
-    assert forgotten(cron(), [made]) == (Forgotten(TEN, made),)
-    assert forgotten(cron(last=TEN - MINUTE), [made]) == (Forgotten(TEN, made),)
+    assert forgotten(cron(), [made]) == (Run(TEN, made),)
+    assert forgotten(cron(last=TEN - MINUTE), [made]) == (Run(TEN, made),)
 
 
 def test_run_on_record_is_not_forgotten() -> None:
@@ -59,8 +59,18 @@ def test_recalled_runs_are_on_record_as_they_would_have_been() -> None:
     earlier, later = job("hello-29671800", run=TEN), job("hello-29671801", run=TEN + MINUTE, end="Complete")
     before = cron(active=[job()])
     status = recalled(before.status, forgotten(before, [later, earlier]))
-    assert listed(status) == ["hello-a", "hello-29671800"]
+    assert listed(status) == ["hello-a", "hello-29671800", "hello-29671801"]
     assert status.last_schedule_time == TEN + MINUTE
+
+
+def test_recalled_job_is_listed_once_and_with_its_version() -> None:
+    made = job("hello-29671800", run=TEN)
+    status = recalled(cron().status, [Run(TEN, made)])
+    (last,) = status.active
+    assert (last.kind, last.api_version, last.namespace, last.name, last.uid, last.resource_version) == (
+        "Job", "batch/v1", "default", "hello-29671800", "u-hello-29671800", "9",
+    )  # fmt: skip
+    assert recalled(status, [Run(TEN + MINUTE, made)]).active == status.active
 
 
 def test_nothing_forgotten_leaves_the_status_as_it_is() -> None:

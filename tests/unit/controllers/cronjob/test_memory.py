@@ -1,7 +1,11 @@
 from msgspec.structs import replace
 
+from controllers.cronjob.doubts import Run
 from controllers.cronjob.memory import Memory
-from tests.unit.controllers.cronjob.builders import cron, job
+from controllers.cronjob.plan import Outcome, Start
+from kcr.errors import TransportError
+from tests.cron_harness import at
+from tests.unit.controllers.cronjob.builders import cron, job, judged
 
 
 def test_deleted_job_is_left_out_until_nobody_shows_it() -> None:
@@ -25,7 +29,18 @@ def test_cronjob_of_the_same_name_starts_clean() -> None:
 
 def test_forgotten_cronjob_starts_clean() -> None:
     memory = Memory()
-    memory.of(cron()).doubtful = "hello-1"
+    memory.of(cron()).is_news = True
     memory.forget(cron().key)
     memory.forget(cron().key)
-    assert memory.of(cron()).doubtful == ""
+    assert not memory.of(cron()).is_news
+
+
+def test_outcome_of_a_start_is_remembered_until_it_is_on_record() -> None:
+    plan = judged(cron(), at("10:00:00.1"))
+    assert isinstance(plan.work, Start)
+    mine = Memory().of(cron())
+    mine.note(plan.work, Outcome(is_doubtful=True, error=TransportError("cut")))
+    assert (mine.doubtful, mine.started) == (plan.work, None)
+    mine.note(plan.work, Outcome(deleted=frozenset({"u-a"}), job=job("hello-29671800"), is_new=True))
+    assert (mine.doubtful, mine.started, mine.is_news) == (None, Run(at("10:00:00"), job("hello-29671800")), True)
+    assert mine.deleted == {"u-a"}
