@@ -41,6 +41,7 @@ def stored(manifest: Manifest, status: Manifest | None = None) -> Manifest:
     """A Job that was created, with a status it got later."""
     made = prepared(manifest)
     assert JOBS.validate(made) == []
+    JOBS.finish_create(made)
     made["status"] = deepcopy(status or {})
     JOBS.default(made)
     return made

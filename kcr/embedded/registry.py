@@ -77,6 +77,7 @@ class Registry:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
         self._refuse(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
+        kind.strategy.finish_create(obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None

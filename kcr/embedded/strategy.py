@@ -27,7 +27,7 @@ class Strategy:
     """The behaviour of one kind. This base keeps objects as they come; kinds override what they need.
 
     Methods that change a manifest do so in place. The server calls, in this order:
-    on create `default`, `prepare_create`, `validate`; on update of the main resource `default`,
+    on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,
     `prepare_update`, `validate_update`; on an update of `/status` `default`, `prepare_status`, `validate_status`.
     Metadata common to all kinds is the server's business, not the strategy's.
 
@@ -46,6 +46,9 @@ class Strategy:
 
     def prepare_create(self, obj: Manifest) -> None:
         """Set what only the server may set; `metadata.uid` and `name` are there already."""
+
+    def finish_create(self, obj: Manifest) -> None:
+        """Fill in what follows from an object that was found good, and what no fault is to be blamed on."""
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep what a write to the main resource may not change, above all the status."""

@@ -20,7 +20,7 @@ GENERATED = {
 
 def test_minimal_job_is_stored_with_every_default() -> None:
     # BA 3.1
-    assert prepared(job()) == {
+    assert stored(job()) == {
         "metadata": {"name": "pi", "namespace": "default", "uid": UID, "labels": GENERATED},
         "spec": {
             "parallelism": 1,
@@ -99,7 +99,7 @@ def test_condition_pattern_without_status_matches_true() -> None:
 
 
 def test_user_labels_on_template_are_kept_and_copied() -> None:
-    made = prepared(job(labels={"app": "pi"}))
+    made = stored(job(labels={"app": "pi"}))
     assert made["spec"]["template"]["metadata"]["labels"] == {"app": "pi", **GENERATED}
     assert made["metadata"]["labels"] == {"app": "pi", **GENERATED}
 
@@ -107,7 +107,7 @@ def test_user_labels_on_template_are_kept_and_copied() -> None:
 def test_job_with_own_labels_is_left_alone() -> None:
     sent = job(labels={"app": "pi"})
     sent["metadata"]["labels"] = {"mine": "yes"}
-    assert prepared(sent)["metadata"]["labels"] == {"mine": "yes"}
+    assert stored(sent)["metadata"]["labels"] == {"mine": "yes"}
 
 
 def test_labels_removed_from_job_come_back_on_read() -> None:
@@ -123,7 +123,7 @@ def test_status_sent_with_create_is_dropped() -> None:
 
 
 def test_manual_selector_generates_nothing() -> None:
-    made = prepared(job(labels={"a": "b"}, manualSelector=True, selector={"matchLabels": {"a": "b"}}))
+    made = stored(job(labels={"a": "b"}, manualSelector=True, selector={"matchLabels": {"a": "b"}}))
     assert made["spec"]["selector"] == {"matchLabels": {"a": "b"}}
     assert made["spec"]["template"]["metadata"]["labels"] == made["metadata"]["labels"] == {"a": "b"}
 

@@ -34,6 +34,9 @@ class JobStrategy(Strategy):
         obj["status"] = {}
         if is_automatic(obj):
             generate_selector(obj)
+
+    def finish_create(self, obj: Manifest) -> None:
+        """Copy the labels of the template, the generated ones among them, to a Job without labels."""
         copy_labels(obj)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
