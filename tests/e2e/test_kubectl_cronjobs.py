@@ -78,7 +78,7 @@ async def test_describe_tells_what_a_cron_job_does(kubectl: Kubectl) -> None:
     assert (lines["Last Schedule Time"], lines["Active Jobs"], lines["Events"]) == ("<unset>", "<none>", "<none>")
 
 
-async def test_job_from_a_cron_job_is_its_own_and_goes_with_it(kubectl: Kubectl) -> None:
+async def test_job_made_from_a_cron_job_goes_with_it(kubectl: Kubectl) -> None:
     await create(kubectl)
     assert await kubectl("create job manual --from=cronjob/hello") == "job.batch/manual created\n"
     path = "{.metadata.annotations}{.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name}"

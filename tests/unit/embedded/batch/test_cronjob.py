@@ -26,7 +26,7 @@ FULL: Manifest = {
 
 
 @given(st.data(), st.sampled_from(["spec", "status"]))
-def test_any_cron_job_is_judged_and_none_breaks_the_server(data: st.DataObject, part: str) -> None:
+def test_any_cronjob_is_judged_and_none_breaks_the_server(data: st.DataObject, part: str) -> None:
     old = prepared(cronjob(schedule="TZ=UTC @daily"))
     try:
         new = spoiled(data, FULL, part)
