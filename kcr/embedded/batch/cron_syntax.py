@@ -7,7 +7,6 @@ Source: cronjob-controller §§8.2-8.4; github.com/robfig/cron/v3/parser.go; Go'
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from kcr.embedded.batch.zones import is_zone
@@ -56,7 +55,6 @@ _FIELDS = (
 )
 
 
-@lru_cache(1024)
 def schedule_fault(text: str) -> str:
     """Return what is wrong with a schedule, `""` when nothing is."""
     try:
