@@ -5,6 +5,7 @@ its way into a store is laid over two that are there already, and takes over eve
 """
 
 import sys
+from collections.abc import Mapping
 from functools import cache
 
 from msgspec import Struct
@@ -41,9 +42,10 @@ def share(new: Struct, known: object, spare: object) -> None:
             force_setattr(new, name, other)
         elif isinstance(mine, Struct):
             share(mine, theirs, other)
-        elif type(mine) is tuple:
-            if mine:
-                force_setattr(new, name, _shared_items(mine, theirs or (), other or ()))
+        elif mine and type(mine) is tuple:
+            force_setattr(new, name, _shared_items(mine, theirs or (), other or ()))
+        elif mine and type(mine) is dict:
+            force_setattr(new, name, _shared_entries(mine, theirs or {}, other or {}))
         elif is_word and type(mine) is str:
             force_setattr(new, name, sys.intern(mine))
 
@@ -54,6 +56,18 @@ def _plan(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
     # What has a uid has a name of its own; other names, of containers say, are words.
     own = _OWN | {"name"} if "uid" in fields else _OWN
     return tuple((name, name in _WORDS) for name in fields if name not in own)
+
+
+def _shared_entries(
+    mine: Mapping[object, object], theirs: Mapping[object, object], others: Mapping[object, object]
+) -> Mapping[object, object]:
+    """Share key by key: pods of an Indexed Job have a label of their own among many that are alike."""
+    entries: dict[object, object] = {}
+    for key, value in mine.items():
+        # What is equal may yet be of another type, as 1 and true are.
+        alike = (known for known in (theirs.get(key), others.get(key)) if known == value and type(known) is type(value))
+        entries[sys.intern(key) if type(key) is str else key] = next(alike, value)
+    return entries
 
 
 def _shared_items(

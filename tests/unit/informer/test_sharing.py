@@ -1,6 +1,9 @@
+from collections.abc import Mapping
+
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.core import Pod
+from kcr.api.meta import Object
 from kcr.informer.sharing import share
 
 
@@ -52,6 +55,39 @@ def test_zero_and_absence_are_not_confused() -> None:
     new = codec.decode(Job, b'{"status":{"active":1,"ready":0}}')
     share(new, old, None)
     assert new.status.ready == 0
+
+
+def labelled(index: str) -> Pod:
+    job = "batch.kubernetes.io/a-key-longer-than-what-the-decoder-keeps"
+    labels = f'"{job}":"the-one-job","index":"{index}"'
+    return codec.decode(Pod, f'{{"metadata":{{"labels":{{{labels}}}}}}}'.encode())
+
+
+def test_unequal_maps_share_keys_and_equal_values() -> None:
+    old, new = labelled("1"), labelled("2")
+    share(old, labelled("0"), None)
+    share(new, old, None)
+    assert codec.encode(new) == codec.encode(labelled("2"))
+    pairs = zip(old.metadata.labels.items(), new.metadata.labels.items(), strict=True)
+    assert [(mine[0] is theirs[0], mine[1] is theirs[1]) for theirs, mine in pairs] == [(True, True), (True, False)]
+
+
+def test_maps_share_with_the_spare_too() -> None:
+    other, new = labelled("1"), labelled("2")
+    share(new, pod("Running"), other)
+    assert new == labelled("2")
+    assert next(iter(new.metadata.labels.values())) is next(iter(other.metadata.labels.values()))
+
+
+class Counts(Object):
+    by_code: Mapping[int, object] = {}
+
+
+def test_keys_and_values_of_maps_keep_their_types() -> None:
+    old, new = Counts(by_code={200: True}), Counts(by_code={200: 1, 404: None})
+    share(new, old, None)
+    assert [type(value) for value in new.by_code.values()] == [int, type(None)]
+    assert list(new.by_code) == [200, 404]
 
 
 def test_value_of_another_type_is_ignored() -> None:
