@@ -10,12 +10,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from controllers.cronjob.controller import Options, setup
+from controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.api.batch import CronJob, Job
-from kcr.api.core import Event
+from kcr.api.conditions import made
+from kcr.api.core import Event, reference_to
+from kcr.api.meta import Key, controller_reference
 from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.embedded import EmbeddedCluster
 from kcr.manager import Manager
+from kcr.testing import VirtualClock
 
 
 def at(text: str, day: str = "2026-06-01") -> datetime:
@@ -24,6 +28,7 @@ def at(text: str, day: str = "2026-06-01") -> datetime:
 
 
 CREATED = at("09:59:10")
+TEN = at("10:00:00")
 
 
 @asynccontextmanager
@@ -92,3 +97,66 @@ async def change(client: Client, name: str = "hello", **spec: Any) -> CronJob:
 async def with_status(client: Client, cron: CronJob, **fields: Any) -> CronJob:
     """Write a status as the controller would have left it."""
     return await client.patch(cron, replace(cron, status=replace(cron.status, **fields)), subresource="status")
+
+
+async def until(clock: VirtualClock, moment: datetime) -> None:
+    """Let time pass until a moment, and everything due by then be done."""
+    await clock.advance((moment - clock.now()).total_seconds())
+
+
+async def make_job(
+    client: Client,
+    cron: CronJob | None,
+    name: str = "hello-a",
+    *,
+    end: str = "",
+    started: datetime | None = None,
+    completed: datetime | None = None,
+    run: datetime | None = None,
+) -> Job:
+    """Make a Job as the CronJob's controller would have, and write down how it ended, as the Job controller would.
+
+    Args:
+        client: Talks to the server.
+        cron: Its controller; None for none.
+        name: Its name.
+        end: Complete, Failed, another condition or none.
+        started: When it started.
+        completed: When it was complete.
+        run: Which run it is; None for one that somebody made by hand.
+    """
+    owners = (controller_reference(cron),) if cron is not None else ()
+    annotations = {SCHEDULED_AT: run.isoformat()} if run is not None else {}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations, "ownerReferences": owners}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
+    job = await client.create_manifest(Job, {"metadata": metadata, "spec": {"template": {"spec": pod}}}, "default")
+    if not end:
+        return job
+    moment = completed or started or CREATED
+    interim = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}.get(end)
+    conditions = tuple(made(kind, "True", "Done", "", moment) for kind in (interim, end) if kind is not None)
+    if interim is not None:
+        started = started or moment
+    if end == "Complete":
+        completed = completed or moment
+    status = replace(job.status, conditions=conditions, start_time=started, completion_time=completed)
+    return await client.patch(job, replace(job, status=status), subresource="status")
+
+
+async def listed(client: Client) -> list[str]:
+    return [reference.name for reference in (await read(client)).status.active]
+
+
+async def ran_before(client: Client, *running: str, **spec: Any) -> CronJob:
+    """The CronJob of the rows whose run of ten o'clock is on record, with these Jobs in its list."""
+    cron = await create(client, manifest(**spec))
+    jobs = [await make_job(client, cron, name) for name in running]
+    return await with_status(client, cron, last_schedule_time=TEN, active=tuple(reference_to(job) for job in jobs))
+
+
+async def complete(client: Client, name: str, moment: datetime) -> None:
+    """Complete a Job."""
+    text = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = [{"type": kind, "status": "True", "reason": "Done"} for kind in ("SuccessCriteriaMet", "Complete")]
+    status = {"conditions": conditions, "startTime": text, "completionTime": text}
+    await client.merge_patch(Job, Key("default", name), {"status": status}, subresource="status")
