@@ -13,12 +13,12 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 # Hours are whole in all of them, and no midnight is skipped.
 PLAIN_ZONES = (
     "UTC", "America/New_York", "America/Los_Angeles", "America/Anchorage", "Europe/Berlin", "Europe/London",
-    "Europe/Dublin", "Asia/Tokyo", "Australia/Sydney", "Pacific/Auckland", "Antarctica/Troll", "Africa/Casablanca",
+    "Europe/Dublin", "Asia/Tokyo", "Australia/Sydney", "Pacific/Auckland", "Antarctica/Troll", "America/Chicago",
 )  # fmt: skip
 # Half and quarter hours, skipped midnights, skipped days, and changes at odd minutes.
 ODD_ZONES = (
-    "Africa/Cairo", "Africa/Monrovia", "America/Asuncion", "America/Caracas", "America/Godthab", "America/Havana",
-    "America/Sao_Paulo", "America/Scoresbysund", "America/St_Johns", "Asia/Amman", "Asia/Beirut", "Asia/Damascus",
+    "Africa/Cairo", "Africa/Casablanca", "Africa/Monrovia", "America/Asuncion", "America/Caracas", "America/Godthab",
+    "America/Havana", "America/Sao_Paulo", "America/Scoresbysund", "America/St_Johns", "Asia/Amman", "Asia/Beirut", "Asia/Damascus",
     "Asia/Gaza", "Asia/Kathmandu", "Asia/Pyongyang", "Asia/Tehran", "Atlantic/Azores", "Australia/Lord_Howe",
     "Pacific/Apia", "Pacific/Chatham", "Pacific/Fakaofo", "Pacific/Kwajalein",
 )  # fmt: skip
