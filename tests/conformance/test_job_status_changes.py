@@ -173,6 +173,57 @@ def test_rule_is_asked_when_its_part_changes(case: Case, after: Manifest) -> Non
     assert any(case.fault in one for one in found), found
 
 
+UNCOUNTED = {"failed": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        pytest.param(
+            status("Complete", end=T1), status("Complete", "Failed", end=T1),
+            "cannot set Complete=True and Failed=true conditions", id="fails-after-completing",
+        ),
+        pytest.param(
+            status("Failed"), status("Failed", "Complete", end=T1),
+            "cannot set Complete=True and Failed=true conditions", id="completes-after-failing",
+        ),
+        pytest.param(
+            status("Complete", end=T1), status("Complete", "FailureTarget", end=T1),
+            "cannot set Complete=True and FailureTarget=true conditions", id="is-to-fail-after-completing",
+        ),
+        pytest.param(
+            status("FailureTarget"), status("FailureTarget", "Complete", end=T1),
+            "cannot set Complete=True and FailureTarget=true conditions", id="completes-when-it-is-to-fail",
+        ),
+        pytest.param(
+            status("SuccessCriteriaMet", "Complete", end=T1), status("Complete", end=T1),
+            "cannot set Complete=True condition without the SuccessCriteriaMet=true condition", id="criteria-dropped",
+        ),
+        pytest.param(
+            status(active=1), status("Failed", "FailureTarget", active=1),
+            "active>0 is invalid for finished job", id="ends-with-active-pods",
+        ),
+        pytest.param(
+            status(terminating=1), status("Failed", "FailureTarget", terminating=1),
+            "terminating>0 is invalid for finished job", id="ends-with-terminating-pods",
+        ),
+        pytest.param(
+            status(uncountedTerminatedPods=UNCOUNTED),
+            status("Failed", "FailureTarget", uncountedTerminatedPods=UNCOUNTED),
+            "must be empty for finished job", id="ends-with-uncounted-pods",
+        ),
+        pytest.param(
+            status("Failed", "FailureTarget"), status("Failed", "FailureTarget", start=None),
+            "startTime is required for finished job", id="start-dropped-after-the-end",
+        ),
+    ],
+)  # fmt: skip
+def test_one_part_that_changes_is_enough(before: Manifest, after: Manifest, fault: str) -> None:
+    # §9.2
+    found = refused_status(stored(job(), before), after)
+    assert any(fault in one for one in found), found
+
+
 def test_completed_indexes_can_be_cleared_where_they_are_wrong() -> None:
     # §9.2
     old = stored(job(), status(completedIndexes="0"))
