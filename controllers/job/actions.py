@@ -56,12 +56,17 @@ class Actions:
         self._random = random
         self._expectations = expectations
 
-    async def create(self, job: Job, members: Sequence[Member]) -> Outcome:
+    async def create(self, job: Job, members: Sequence[Member], group: str = "") -> Outcome:
         """Create the pods of these members, in batches of 1, 2, 4, …; a batch with a failure is the last one.
+
+        Args:
+            job: Whose pods they are.
+            members: What tells them apart.
+            group: The PodGroup they join; empty for none.
 
         Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
         """
-        pod, count = prototype(job), len(members)
+        pod, count = prototype(job, group), len(members)
         self._expectations.expect_creations(identity(job), count)
         attempts = await slow_start(count, lambda n: self._create_one(self._named(made_for(job, pod, members[n]))))
         errors = [failure.error for failure in attempts.failures]

@@ -13,6 +13,7 @@ from controllers.job import indexes
 from controllers.job.actions import Actions
 from controllers.job.adoption import selects
 from controllers.job.conditions import is_finished
+from controllers.job.gangs import Gangs
 from controllers.job.memory import Memory
 from controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
 from controllers.job.orphans import OrphanReconciler, owning_job
@@ -22,9 +23,12 @@ from controllers.job.reconciler import JobReconciler, Services
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
+from kcr.api.scheduling import PodGroup, Workload
 from kcr.controller import Parking
 from kcr.errors import KcrError
+from kcr.events import EventRecorder
 from kcr.expectations import Expectations
+from kcr.gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Handler, Store
 from kcr.manager import Manager
 from kcr.workqueue import ItemExponential, WorkQueue
@@ -35,6 +39,8 @@ COMPONENT = "job-controller"
 
 # Errors of the API: wait a second, then twice as long each time.
 RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
+# Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
+GRACE_SECONDS = 0.3
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +55,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         sync_job_batch_period: Seconds between two looks at a Job that is busy; 0 for no limit.
         max_uncounted_pods: How many ended pods one status write may list.
         max_pod_create_delete_per_sync: How many pods one look creates or deletes at most.
+        feature_gates: Alpha features to turn on or off, such as `GenericWorkload=true,WorkloadWithJob=true`, which
+            lets the pods of an Indexed Job be scheduled all or none.
     """
 
     workers: Annotated[int, Meta(ge=1)] = 5
@@ -58,6 +66,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sync_job_batch_period: Annotated[float, Meta(ge=0)] = 1.0
     max_uncounted_pods: Annotated[int, Meta(ge=1)] = 500
     max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1)] = 500
+    feature_gates: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse gates that do not exist."""
+        read_gates(self.feature_gates)
 
 
 def setup(manager: Manager, options: Options) -> None:
@@ -84,6 +97,7 @@ def setup(manager: Manager, options: Options) -> None:
         parking=parking,
         expectations=expectations,
         actions=Actions(manager.client, recorder, manager.random, expectations),
+        gangs=_gangs(manager, parking, recorder) if WORKLOAD_WITH_JOB in read_gates(options.feature_gates) else None,
         recorder=recorder,
         clock=manager.clock,
         limits=Limits(
@@ -102,12 +116,14 @@ def setup(manager: Manager, options: Options) -> None:
         parking=parking,
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+        grace_seconds=GRACE_SECONDS,
     )
     orphans = manager.add_controller(
         "job_orphan_pod",
         OrphanReconciler(manager.client, jobs, pods, services.is_ours),
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
+        grace_seconds=GRACE_SECONDS,
     )
     keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
@@ -115,6 +131,10 @@ def setup(manager: Manager, options: Options) -> None:
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
     manager.informer(Pod).add_handler(EndedPods(metrics))
     manager.add(Census(jobs, services.is_ours))
+
+
+def _gangs(manager: Manager, parking: Parking, recorder: EventRecorder) -> Gangs:
+    return Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), parking, recorder)
 
 
 def is_ours(job: Job, *, take_over: bool) -> bool:

@@ -51,20 +51,33 @@ class _Template(Object):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _RestartPolicy(Object):
+class _Spec(Object):
     restart_policy: str = ""
+    scheduling_group: Mapping[str, msgspec.Raw] = {}
 
 
 def restart_policy(job: Job) -> str:
     """Return the restartPolicy of the Job's pods: Never or OnFailure."""
-    template = codec.decode(_Template, bytes(job.spec.template))
-    return codec.decode(_RestartPolicy, bytes(template.spec)).restart_policy
+    return _spec(job).restart_policy
 
 
-def prototype(job: Job) -> PodToCreate:
+def names_group(job: Job) -> bool:
+    """Return whether the template says with which other pods the Job's are to be scheduled."""
+    return bool(_spec(job).scheduling_group)
+
+
+def _spec(job: Job) -> _Spec:
+    return codec.decode(_Spec, bytes(codec.decode(_Template, bytes(job.spec.template)).spec))
+
+
+def prototype(job: Job, group: str = "") -> PodToCreate:
     """Return the pod that all of this Job's pods are copies of, but for the name and the index.
 
     Of the template's metadata only labels, annotations and finalizers are kept.
+
+    Args:
+        job: The Job.
+        group: The PodGroup that its pods are to join; empty for none.
 
     Raises:
         ValueError: The template has no labels, so that no pod of it could ever be found again.
@@ -85,9 +98,8 @@ def prototype(job: Job) -> PodToCreate:
         finalizers=finalizers,
         owner_references=(controller_reference(job),),
     )
-    return PodToCreate(
-        metadata=metadata, spec=_with_variable(template.spec) if is_indexed(job) else template.spec.copy()
-    )
+    spec = _with_variable(template.spec) if is_indexed(job) else template.spec.copy()
+    return PodToCreate(metadata=metadata, spec=_in_group(spec, group) if group else spec)
 
 
 def made_for(job: Job, pod: PodToCreate, member: Member) -> PodToCreate:
@@ -121,6 +133,10 @@ def named(pod: PodToCreate, suffix: str) -> PodToCreate:
     second pod comes of it.
     """
     return replace(pod, metadata=replace(pod.metadata, name=pod.metadata.generate_name[:MAX_PREFIX] + suffix))
+
+
+def _in_group(spec: msgspec.Raw, group: str) -> msgspec.Raw:
+    return msgspec.Raw(codec.encode({**_FIELDS.decode(spec), "schedulingGroup": {"podGroupName": group}}))
 
 
 def _with_variable(spec: msgspec.Raw) -> msgspec.Raw:

@@ -11,6 +11,7 @@ from controllers.job.actions import Actions
 from controllers.job.adoption import selects
 from controllers.job.conditions import FAILED, is_being_deleted, is_finished
 from controllers.job.decide import decide
+from controllers.job.gangs import Gangs
 from controllers.job.indexes import ORPHANS, UNSETTLED
 from controllers.job.memory import Memory, Remembered
 from controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
@@ -53,6 +54,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         parking: Holds Jobs back until the stores show what was written for them.
         expectations: Creations and deletions not yet seen.
         actions: The writes to pods.
+        gangs: The groups in which pods are scheduled all or none; None unless that is wanted.
         recorder: Events about Jobs.
         clock: Wall time.
         limits: The tunables of a decision.
@@ -68,6 +70,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     parking: Parking
     expectations: Expectations[Identity]
     actions: Actions
+    gangs: Gangs | None
     recorder: EventRecorder
     clock: Clock
     limits: Limits
@@ -116,13 +119,14 @@ class JobReconciler:
 
     async def _pass_over(self, job: Job, mine: Remembered, sync: Sync) -> Result:
         seen = await self._claim(self._observe(job, mine), mine)
+        group = await self._use.gangs.group_of(seen) if self._use.gangs is not None else ""
         plan = decide(seen)
         sync.action = action_of(plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
         mine.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.
         self._wake_after(job, plan.requeue_after)
-        outcome = await self._act(job, plan.work)
+        outcome = await self._act(job, plan.work, group)
         self._absorb(job, mine, outcome)
         self._use.metrics.created(creation_reason(job, plan.tally.failed, plan.tally.terminating), outcome)
         # What is expected may come and go unseen; then only time can tell.
@@ -188,10 +192,10 @@ class JobReconciler:
             raise claimed.errors[0]
         return replace(seen, pods=claimed.mine)
 
-    async def _act(self, job: Job, work: Work) -> Outcome:
+    async def _act(self, job: Job, work: Work, group: str) -> Outcome:
         match work:
             case ScaleUp(members):
-                return await self._use.actions.create(job, members)
+                return await self._use.actions.create(job, members, group)
             case ScaleDown(pods):
                 return await self._use.actions.remove(job, pods)
             case Terminate(pods):

@@ -23,6 +23,7 @@ from kcr.cli.plugins import Setup, attach, find_plugins
 from kcr.cli.process import run_to_end
 from kcr.cli.progress import Progress
 from kcr.clock import SystemClock
+from kcr.gates import GENERIC_WORKLOAD, read_gates
 from kcr.manager import Manager
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ _EXTRA = ("cryptography", "rich")
 @click.option("--no-controllers", is_flag=True, help="Run no controllers: they run elsewhere, with `kcr run`.")
 @shared.controllers_option("job,ttl")
 @shared.workers_option
+@shared.feature_gates_option
 @click.option("--legacy-apis", is_flag=True, help="Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too.")
 @click.option(
     "--kubeconfig",
@@ -99,13 +101,17 @@ async def _dev(values: dict[str, Any], plugins: dict[str, Setup], documents: Seq
     path = values["kubeconfig"] or default_path(os.environ)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
-            EmbeddedCluster(runtime=values["runtime"], legacy_apis=values["legacy_apis"])
+            EmbeddedCluster(
+                runtime=values["runtime"],
+                legacy_apis=values["legacy_apis"],
+                gangs=GENERIC_WORKLOAD in read_gates(values["feature_gates"]),
+            )
         )
         kubeconfig = await _serve(cluster, values["port"])
         stack.enter_context(private_file(path, kubeconfig))
         manager = Manager(cluster.client, random=random.Random())
         manager.embedded = True
-        attach(plugins, manager, os.environ, workers=values["workers"])
+        attach(plugins, manager, os.environ, workers=values["workers"], feature_gates=values["feature_gates"])
         display = _display(stack, manager, _kubectl(path, "get jobs,pods"))
         progress = Progress(manager, cluster.transport, display)
         for line in _greeting(path, values, documents):

@@ -7,6 +7,7 @@ import click
 
 from kcr.endpoint import parse_address
 from kcr.errors import ConfigError
+from kcr.gates import read_gates
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +53,22 @@ def workers_option(command: F) -> F:
         "--workers", type=click.IntRange(min=1), envvar="KCR_WORKERS", show_envvar=True,
         show_default="the controller's own", help="Objects a controller works on at the same time.",
     )(command)  # fmt: skip
+
+
+def feature_gates_option(command: F) -> F:
+    """Add `--feature-gates`."""
+    return click.option(
+        "--feature-gates", default="", envvar="KCR_FEATURE_GATES", show_envvar=True, show_default="all off",
+        metavar="NAME=true[,…]", callback=_gates, help="Alpha features: GenericWorkload, WorkloadWithJob.",
+    )(command)  # fmt: skip
+
+
+def _gates(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    try:
+        read_gates(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return text
 
 
 def address_option(name: str, what: str) -> Callable[[F], F]:

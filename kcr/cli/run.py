@@ -50,6 +50,7 @@ from kcr.metrics import Metrics
     help="Be the cluster's Job controller: reconcile Jobs without spec.managedBy too.",
 )
 @shared.workers_option
+@shared.feature_gates_option
 @click.option(
     "--kube-api-qps",
     type=click.FloatRange(min=0),
@@ -102,7 +103,8 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
             version = await client.server_version()
             manager.embedded = version.endswith("+kcr")
             manager.expose(metrics=values["metrics_bind_address"], probes=values["health_probe_bind_address"])
-            attach(plugins, manager, os.environ, workers=values["workers"], take_over=values["take_over"])
+            given = {name: values[name] for name in ("workers", "take_over", "feature_gates")}
+            attach(plugins, manager, os.environ, **given)
             await check_access(client, manager.kinds, values["namespace"])
         except (ApiError, TransportError) as error:
             raise click.ClickException(remedy(error, config.server, config.origin)) from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.embedded.census import Census
+from kcr.embedded.gangs import with_gangs
 from kcr.embedded.gc import GarbageCollector
 from kcr.embedded.kinds import KINDS
 from kcr.embedded.legacy import LEGACY_KINDS
@@ -35,7 +36,7 @@ class EmbeddedCluster:
         node: The one node; None when there is no runtime.
     """
 
-    def __init__(  # each is one independent choice, by name
+    def __init__(  # noqa: PLR0913 - each is one independent choice, by name
         self,
         *,
         clock: Clock | None = None,
@@ -43,6 +44,7 @@ class EmbeddedCluster:
         runtime: Runtime | None = "simulated",
         gc: bool = True,
         legacy_apis: bool = False,
+        gangs: bool = False,
         on_run: OnRun | None = None,
     ) -> None:
         """Make a cluster; it runs inside `async with`.
@@ -54,13 +56,16 @@ class EmbeddedCluster:
             gc: Whether dependents of deleted objects are collected and terminating namespaces emptied.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
+            gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
+                here treats each pod for itself all the same.
             on_run: What the simulated runtime asks for the outcome of a container.
         """
         self._clock = clock or SystemClock()
         self._random = random or _unseeded()
         self.storage = Storage()
-        kinds = (*KINDS, *LEGACY_KINDS) if legacy_apis else KINDS
-        self.server = Server(self.storage, clock=self._clock, random=self._random, kinds=kinds)
+        self._kinds = with_gangs(KINDS) if gangs else KINDS
+        served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
+        self.server = Server(self.storage, clock=self._clock, random=self._random, kinds=served)
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)
         self.node = self._node(runtime, on_run)
@@ -79,7 +84,7 @@ class EmbeddedCluster:
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(self._stop)
         if self._gc:
-            census = Census(self.client, [kind.type for kind in KINDS])
+            census = Census(self.client, [kind.type for kind in self._kinds])
             collector = GarbageCollector(self.client, census)
             namespaces = NamespaceController(self.client, census, self._clock)
             self._tasks += [
