@@ -50,7 +50,8 @@ async def test_gang_gets_a_workload_and_a_group(cluster: EmbeddedCluster, clock:
         await finished(cluster.client)
         await cluster.client.delete(Job, Key("default", "pi"), propagation="Background")
         await clock.advance(30)
-        assert await cluster.client.list(Workload, "default") == await cluster.client.list(PodGroup, "default") == ()
+        assert await cluster.client.list(Workload, "default") == ()
+        assert await cluster.client.list(PodGroup, "default") == ()
 
 
 async def test_gates_are_off_by_default(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
