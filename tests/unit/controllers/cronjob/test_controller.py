@@ -1,0 +1,149 @@
+"""What wakes a CronJob, and when: cronjob-controller §2.2 and §2.3."""
+
+import asyncio
+from datetime import UTC
+
+import pytest
+from msgspec.structs import replace
+
+from controllers.cronjob.controller import CronJobEvents, JobEvents
+from kcr.api.batch import CronJob, Job
+from kcr.api.meta import Key, OwnerReference
+from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
+from kcr.workqueue import WorkQueue
+from tests.cron_harness import TEN, at
+from tests.unit.controllers.cronjob.builders import cron, job
+
+pytestmark = pytest.mark.virtual
+
+HELLO = Key("default", "hello")
+
+
+class World:
+    """The handlers, and the queue they fill."""
+
+    def __init__(self, start: str) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self.recorder = FakeRecorder()
+        self.crons = FakeInformer(CronJob, cron())
+        self.of_crons = CronJobEvents(self.queue, self.recorder, VirtualClock(at(start)), UTC)
+        self.of_jobs = JobEvents(self.queue, self.crons.store)
+
+    async def woken(self) -> list[str]:
+        """The names of the CronJobs to be looked at now."""
+        names = []
+        while len(self.queue):
+            key = await self.queue.get()
+            self.queue.done(key)
+            names.append(key.name)
+        return names
+
+    async def seconds_until_woken(self) -> float:
+        """How long it takes until the next one is."""
+        began = asyncio.get_running_loop().time()
+        self.queue.done(await self.queue.get())
+        return asyncio.get_running_loop().time() - began
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "start", "seconds"),
+    [
+        pytest.param(
+            cron("30 * * * *", last=at("09:59:00")), {"schedule": "*/1 * * * *"}, "09:59:59", 1.1, id="58-sooner"
+        ),
+        pytest.param(
+            cron("@every 1m", last=at("09:59:00")), {"schedule": "@every 3m"}, "09:59:59", 121.1, id="59-later"
+        ),
+        pytest.param(
+            cron("0 9 * * *", last=at("07:00:00"), time_zone="Europe/Rome"), {"time_zone": None}, "10:00:00",
+            23 * 3600 + 0.1, id="61-no-zone",
+        ),
+        pytest.param(
+            cron("0 12 * * *", last=at("09:59:00")), {"time_zone": "Bad/Zone"}, "11:00:00", 3600.1,
+            id="an-unknown-zone-is-none",
+        ),
+        pytest.param(
+            cron("*/5 * * * *", last=TEN), {"time_zone": ""}, "10:00:00", 300.1, id="an-empty-zone-is-another"
+        ),
+    ],
+)  # fmt: skip
+async def test_new_schedule_wakes_when_it_is_due(
+    before: CronJob, after: dict[str, str | None], start: str, seconds: float
+) -> None:
+    world = World(start)
+    world.of_crons.on_update(before, replace(before, spec=replace(before.spec, **after)))
+    assert await world.woken() == []
+    assert await world.seconds_until_woken() == pytest.approx(seconds)
+
+
+async def test_unreadable_schedule_wakes_nobody_and_is_told() -> None:
+    # Row 62.
+    world = World("10:00:00")
+    world.of_crons.on_update(cron(), cron("nope"))
+    assert await world.woken() == []
+    assert [str(event) for event in world.recorder.events] == [
+        "Warning UnParseableCronJobSchedule unparseable schedule for cronjob: nope"
+    ]
+
+
+async def test_other_changes_wake_at_once() -> None:
+    # Row 60; a resync and our own status writes are among them.
+    world = World("10:00:00")
+    for new in (cron(suspend=True), cron(last=TEN), cron()):
+        world.of_crons.on_update(cron(), new)
+        assert await world.woken() == ["hello"]
+
+
+async def test_cronjob_wakes_when_it_comes_and_when_it_goes() -> None:
+    world = World("10:00:00")
+    world.of_crons.on_add(cron(), True)
+    assert await world.woken() == ["hello"]
+    world.queue.add_after(HELLO, 60)
+    world.of_crons.on_delete(cron())
+    assert await world.woken() == ["hello"]
+    await asyncio.sleep(61)
+    assert await world.woken() == []
+
+
+async def test_change_of_a_job_wakes_its_cronjob() -> None:
+    world = World("10:00:00")
+    made = job()
+    world.of_jobs.on_add(made, True)
+    assert await world.woken() == ["hello"]
+    world.of_jobs.on_update(made, replace(made, metadata=replace(made.metadata, resource_version="10")))
+    assert await world.woken() == ["hello"]
+    world.of_jobs.on_update(made, made)
+    assert await world.woken() == []
+    world.of_jobs.on_delete(made)
+    assert await world.woken() == ["hello"]
+
+
+async def test_job_with_another_owner_wakes_nobody() -> None:
+    # Section 2.1: kind, name and UID must all fit.
+    world = World("10:00:00")
+    (owner,) = job().metadata.owner_references
+    for other in (
+        replace(owner, uid="another"),
+        replace(owner, name="other"),
+        replace(owner, kind="Workflow"),
+        replace(owner, controller=None),
+    ):
+        stranger = owned(job(), other)
+        world.of_jobs.on_add(stranger, False)
+        world.of_jobs.on_delete(stranger)
+        assert await world.woken() == []
+
+
+async def test_job_that_changes_hands_wakes_both_owners() -> None:
+    # Row 64.
+    world = World("10:00:00")
+    other = cron()
+    other = replace(other, metadata=replace(other.metadata, name="other", uid="uid-other"))
+    world.crons.add(other)
+    moved = owned(job(), replace(job().metadata.owner_references[0], name="other", uid="uid-other"))
+    world.of_jobs.on_update(job(), replace(moved, metadata=replace(moved.metadata, resource_version="10")))
+    assert sorted(await world.woken()) == ["hello", "other"]
+
+
+def owned(job: Job, owner: OwnerReference) -> Job:
+    return replace(job, metadata=replace(job.metadata, owner_references=(owner,)))
