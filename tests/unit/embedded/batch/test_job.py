@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.embedded.core.shape import UndecodableError
+from kcr.embedded.legacy import show_job, take_job
 from kcr.embedded.strategy import Manifest
 from tests.manifests import JOBS, PODS, job, pod, stored, stored_pod
 from tests.spoiling import spoiled
@@ -30,7 +31,14 @@ POD: Manifest = {
     "nodeSelector": {"a": "b"},
     "tolerations": [{"key": "a", "operator": "Exists"}],
     "schedulingGates": [{"name": "a.io/x"}],
-    "affinity": {"nodeAffinity": {}, "podAffinity": {}},
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]
+            }
+        },
+        "podAffinity": {},
+    },
 }
 FULL_JOB = job(
     labels={"a": "b"},
@@ -77,6 +85,17 @@ def test_any_spec_is_judged_and_none_breaks_the_server(data: st.DataObject) -> N
         JOBS.validate(new)
         JOBS.warnings(new, None)
         JOBS.validate_update(new, old)
+    except UndecodableError as error:
+        assert error.code == 400
+
+
+@given(st.data())
+def test_any_old_job_is_taken_or_refused(data: st.DataObject) -> None:
+    try:
+        taken = spoiled(data, {**FULL_JOB, "apiVersion": "extensions/v1beta1"}, "spec")
+        take_job(taken)
+        JOBS.default(taken)
+        show_job(taken)
     except UndecodableError as error:
         assert error.code == 400
 
