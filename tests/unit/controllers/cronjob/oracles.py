@@ -17,10 +17,11 @@ PLAIN_ZONES = (
 )  # fmt: skip
 # Half and quarter hours, skipped midnights, skipped days, and changes at odd minutes.
 ODD_ZONES = (
-    "Africa/Cairo", "Africa/Casablanca", "Africa/Monrovia", "America/Asuncion", "America/Caracas", "America/Godthab",
-    "America/Havana", "America/Sao_Paulo", "America/Scoresbysund", "America/St_Johns", "Asia/Amman", "Asia/Beirut", "Asia/Damascus",
-    "Asia/Gaza", "Asia/Kathmandu", "Asia/Pyongyang", "Asia/Tehran", "Atlantic/Azores", "Australia/Lord_Howe",
-    "Pacific/Apia", "Pacific/Chatham", "Pacific/Fakaofo", "Pacific/Kwajalein",
+    "Africa/Cairo", "Africa/Casablanca", "Africa/Monrovia", "America/Asuncion", "America/Caracas",
+    "America/Godthab", "America/Havana", "America/Sao_Paulo", "America/Scoresbysund", "America/St_Johns",
+    "Asia/Amman", "Asia/Beirut", "Asia/Damascus", "Asia/Gaza", "Asia/Kathmandu", "Asia/Pyongyang", "Asia/Tehran",
+    "Atlantic/Azores", "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham", "Pacific/Fakaofo",
+    "Pacific/Kwajalein",
 )  # fmt: skip
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -92,7 +92,12 @@ def test_days_match_by_date_or_name_or_both(text: str, days: list[int]) -> None:
         pytest.param("0 0 31 2 *", "UTC", "2026-06-01T00:00Z", ["never"], id="no-such-date"),
         pytest.param(", * * * *", "UTC", "2026-06-01T00:00Z", ["never"], id="no-minute"),
         pytest.param("0 0 29 2 *", "UTC", "2096-03-01T00:00Z", ["never"], id="leap-day-beyond-the-horizon"),
+        pytest.param("0 0 29 2 *", "UTC", "2098-12-31T23:59Z", ["never"], id="year-beyond-the-horizon"),
+        pytest.param("0 0 29 2 *", "UTC", "2099-01-01T00:00Z", ["2104-02-29T00:00+00:00"], id="within-the-horizon"),
         pytest.param("0 0 29 2 *", "UTC", "2026-06-01T00:00Z", ["2028-02-29T00:00+00:00"], id="leap-day"),
+        # 1 October has no midnight: the search lands on 30 September, 23:00, and a month later goes on from there.
+        pytest.param("0 12 * 10 *", "America/Asuncion", "2017-08-15T00:00Z",
+                     ["2017-10-31T12:00-03:00"], id="month-without-its-first-midnight-is-lost"),
         # The whole of 30 December 2011 is missing. Upstream never ends here.
         pytest.param("0 12 30 12 *", "Pacific/Apia", "2011-12-01T00:00Z",
                      ["2012-12-30T12:00+14:00"], id="a-date-that-is-missing"),
@@ -132,6 +137,16 @@ def test_first_and_last_moments_of_time_are_no_error(text: str, zone: str) -> No
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     assert expression.next(first, place) is not None
     assert expression.next(last, place) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0 0 31 2 *", "0 0 30 2 *", "0 0 31 4,6,9,11 *", ", * * * *", "* , * * *", "* * * , *", "* * , * ,"],
+)
+def test_what_can_never_match_is_known_at_once(text: str) -> None:
+    expression = parse(text)
+    assert isinstance(expression, Fields)
+    assert search(expression, datetime(2026, 6, 1, tzinfo=UTC), UTC) == (None, 1)
 
 
 class Hiccup(tzinfo):

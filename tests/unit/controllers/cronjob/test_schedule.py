@@ -77,6 +77,7 @@ HOUR, DAY = 3_600.0, 86_400.0
         pytest.param("0 12 * * 5", "C 10:00", "16:00", None, NONE, 20 * HOUR + 0.1, id="friday-ahead"),
         pytest.param("*/5 * * * *", "L 10:00", "10:04:59.95", None, NONE, 0.15, id="just-before"),
         pytest.param("*/5 * * * *", "L 10:00", "10:05:00", "10:05", NONE, 300.1, id="exactly-now"),
+        pytest.param("*/5 * * * *", "L 10:00", "10:10:00", "10:10", FEW, 300.1, id="second-run-exactly-now"),
         pytest.param("*/5 * * * *", "L 12:00", "10:00", None, NONE, 2 * HOUR + 300.1, id="last-run-in-the-future"),
         pytest.param("@every 5m", "L 10:03:13", "10:30:00", "10:28:13", FEW, 193.1, id="every-five-minutes"),
         pytest.param("* 9-17 * * *", "L 09:05", "20:00", None, MANY, 13 * HOUR + 0.1, id="Q6-lost-run"),
@@ -132,6 +133,9 @@ def test_deadline_moves_the_start_but_not_the_timer(
         pytest.param(cronjob(last=june("10:00"), deadline=0), "10:01:00.1", Due(None, False), id="8"),
         pytest.param(cronjob(last=june("10:00"), deadline=10), "10:01:09.9", Due(june("10:01"), False), id="9"),
         pytest.param(cronjob(last=june("10:00"), deadline=10), "10:01:10.0", Due(None, False), id="10"),
+        pytest.param(
+            cronjob(last=june("10:00:59"), deadline=10), "10:01:10.0", Due(None, False), id="10-run-just-before"
+        ),
         pytest.param(cronjob(created=june("10:00")), "10:00:00.5", Due(None, False), id="11"),
         pytest.param(cronjob(created=june("10:00")), "10:01:00", Due(june("10:01"), False), id="12"),
         pytest.param(cronjob("@every 1h", created=june("09:00")), "10:00:00.1", Due(june("10:00"), False), id="13"),
