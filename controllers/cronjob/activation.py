@@ -101,7 +101,9 @@ def search(fields: Fields, after: datetime, zone: tzinfo) -> Found:
     """Return the first moment later than `after` that matches the fields on a clock of the zone.
 
     Readings that a change of the clocks skips do not happen, and those it repeats happen twice. Where midnight is
-    skipped, schedules restricted to some days may lose that day, as they do upstream.
+    skipped, schedules restricted to some days may lose that day, as they do upstream; and when it is the first of a
+    month, those restricted to some months may lose nearly all of it. A day that is missing whole is stepped over,
+    where upstream never ends.
 
     Source: cronjob-controller §9.2, after github.com/robfig/cron, SpecSchedule.Next.
     """
