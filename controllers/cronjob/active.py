@@ -1,7 +1,6 @@
 """The list of active Jobs, and when one last succeeded: how they follow what the Jobs come to."""
 
-from collections.abc import Set
-from datetime import datetime
+from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
 
@@ -24,10 +23,7 @@ def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
         *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
     )
     status = without(seen.cron.status, {job.metadata.uid for job in ended} | seen.missing)
-    last = status.last_successful_time
-    for job in seen.jobs:
-        last = _later(last, job)
-    return (status if last == status.last_successful_time else replace(status, last_successful_time=last)), told
+    return with_successes(status, seen.jobs), told
 
 
 def without(status: CronJobStatus, uids: Set[str]) -> CronJobStatus:
@@ -36,11 +32,14 @@ def without(status: CronJobStatus, uids: Set[str]) -> CronJobStatus:
     return status if len(left) == len(status.active) else replace(status, active=left)
 
 
-def _later(last: datetime | None, job: Job) -> datetime | None:
-    moment = job.status.completion_time
-    if moment is None or not has_succeeded(job):
-        return last
-    return moment if last is None or moment > last else last
+def with_successes(status: CronJobStatus, jobs: Iterable[Job]) -> CronJobStatus:
+    """Return the status with the completion of these Jobs in it, if one of them is the latest."""
+    last = status.last_successful_time
+    for job in jobs:
+        completed = job.status.completion_time
+        if completed is not None and has_succeeded(job) and (last is None or completed > last):
+            last = completed
+    return status if last == status.last_successful_time else replace(status, last_successful_time=last)
 
 
 def _unexpected(job: Job) -> Announcement:

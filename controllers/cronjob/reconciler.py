@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from controllers.cronjob.actions import Actions
-from controllers.cronjob.active import without
+from controllers.cronjob.active import with_successes, without
 from controllers.cronjob.decide import decide
 from controllers.cronjob.doubts import absent, forgotten, recalled, unlisted
 from controllers.cronjob.history import surplus
@@ -70,7 +70,10 @@ class CronJobReconciler:
         mine = self._use.memory.of(cron)
         # First of all: what was started must be on record before anything is judged or deleted by the record.
         cron, jobs = await self._recall(cron, mine)
-        mine.deleted |= await self._use.actions.clear_away(cron, surplus(cron, jobs))
+        excess = surplus(cron, jobs)
+        # A Job that is deleted cannot tell any more that it succeeded.
+        cron = await self._record(cron, with_successes(cron.status, excess))
+        mine.deleted |= await self._use.actions.clear_away(cron, excess)
         try:
             cron, seen = await self._confirm(cron, jobs, mine)
         except KcrError:
