@@ -120,3 +120,8 @@ class Logs:
         """Forget the logs of a pod that is gone."""
         for _, log in self._logs.pop(uid, {}).values():
             log.close()
+
+    def clear(self) -> None:
+        """Forget all logs: they are lost with their node."""
+        for uid in tuple(self._logs):
+            self.drop(uid)

@@ -17,10 +17,17 @@ from kcr.embedded.node.outcome import OnRun, Outcome, annotated_outcome, default
 from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod
 from kcr.embedded.node.process import process_runtime
-from kcr.embedded.node.registration import node_labels, register
+from kcr.embedded.node.registration import node_labels, register, unregistered
 from kcr.embedded.node.runtime import Runtime
 from kcr.embedded.node.scheduler import Scheduler
 from kcr.embedded.node.simulated import SimulatedRuntime
+
+# How long a node is away whose Node object was deleted.
+AWAY_SECONDS = 10.0
+
+
+class _UnregisteredError(Exception):
+    """The Node object is gone; raised to end all that the node is doing."""
 
 
 class Node:
@@ -71,7 +78,24 @@ class Node:
         self._images = {**BUILT_IN, **images}
 
     async def run(self) -> None:
-        """Run pods until cancelled; every process has ended when this returns."""
+        """Run pods until cancelled; every process has ended when this returns.
+
+        When its Node object is deleted, the node is lost with all that runs on it. It comes back a little later,
+        as a machine does that was replaced by one of the same name.
+        """
+        while True:
+            try:
+                await self._live()
+            except* _UnregisteredError:
+                self.logs.clear()
+            await asyncio.sleep(AWAY_SECONDS)
+
+    async def _live(self) -> None:
+        """Run pods until the Node object is gone.
+
+        Raises:
+            ExceptionGroup: Of an `_UnregisteredError`: it is.
+        """
         name, place = self.place.name, self.place
         events = Events(self._client, self._clock, name)
         async with self._open_runtime() as runtime, asyncio.TaskGroup() as group:
@@ -91,8 +115,10 @@ class Node:
 
             await register(self._client, name, place.ip, self._clock.now())
             group.create_task(events.run())
+            group.create_task(PodFeed(self._client, self._random, on_pod=observe, on_gone=forget).run())
             try:
-                await PodFeed(self._client, self._random, on_pod=observe, on_gone=forget).run()
+                await unregistered(self._client, name)
+                raise _UnregisteredError(name)
             finally:
                 kubelet.close()
 

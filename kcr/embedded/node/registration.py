@@ -12,11 +12,12 @@ import structlog
 from kcr.api.core import Node as NodeObject
 from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
-from kcr.errors import AlreadyExistsError, ApiError, TransportError
+from kcr.errors import AlreadyExistsError, ApiError, GoneError, TransportError
 
 T = TypeVar("T")
 
 RETRY_SECONDS = 1.0
+WATCH_SECONDS = 3600.0
 
 _log = structlog.get_logger(__name__)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -97,6 +98,30 @@ async def register(client: Client, name: str, ip: str, moment: datetime) -> None
     manifest = node_manifest(name, ip, version, moment)
     await _insist(create)
     await _insist(renew)
+
+
+async def unregistered(client: Client, name: str) -> None:
+    """Return when the Node object is gone."""
+    fields, version = f"metadata.name={name}", ""
+    while True:
+        try:
+            if not version:
+                page, nodes = await client.list_page(NodeObject, fields=fields)
+                if not nodes:
+                    return
+                version = page.resource_version
+            async with client.watch(
+                NodeObject, fields=fields, resource_version=version, timeout_seconds=WATCH_SECONDS
+            ) as events:
+                async for event in events:
+                    if event.type == "DELETED":
+                        return
+                    version = event.object.metadata.resource_version
+        except GoneError:
+            version = ""
+        except (ApiError, TransportError) as error:
+            _log.warning("node cannot be watched", cause=str(error))
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _insist(step: Callable[[], Awaitable[T]]) -> T:

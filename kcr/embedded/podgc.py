@@ -1,0 +1,89 @@
+"""Pod garbage collection: what runs on a node goes with it, for nobody is left to say how it ended.
+
+A client like any other. Upstream looks every 20 s and lets a missing node wait for 40; here a node that goes is
+acted upon at once.
+
+Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcOrphaned, markFailedAndDeletePod.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from kcr.api.conditions import find
+from kcr.api.core import Node, Pod
+from kcr.api.meta import Condition, ObjectMeta, whole_seconds
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.embedded.census import Census, Place
+from kcr.embedded.pending import Pending
+from kcr.errors import ApiError, NotFoundError, TransportError
+
+_PAUSE_SECONDS = 1.0
+_ENDED = ("Succeeded", "Failed")
+
+_log = logging.getLogger(__name__)
+
+
+class PodCollector:
+    """Fails and deletes the pods of nodes that are gone. `run` does so until it is cancelled.
+
+    A pod that names a node which was never there is left alone: somebody else may run it.
+    """
+
+    def __init__(self, client: Client, census: Census, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._pending: Pending[str] = Pending()
+        census.listeners.append(self._on_change)
+
+    def _on_change(self, place: Place, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
+        if new is None and place.type.resource == Node.resource:
+            self._pending.add(place.key.name)
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        while True:
+            node = await self._pending.next()
+            if not await self._attend(node):
+                self._pending.add(node)
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _attend(self, node: str) -> bool:
+        """Collect the pods of a node that is gone, and return whether none is left to try again."""
+        try:
+            if await self._exists(node):
+                return True  # it is back, and knows best how its pods fare
+            pods = await self._client.list(Pod, fields=f"spec.nodeName={node}")
+        except (ApiError, TransportError) as error:
+            _log.warning("pods of the lost node %s: %s", node, error)
+            return False
+        return all([await self._collect(pod) for pod in pods])
+
+    async def _exists(self, node: str) -> bool:
+        try:
+            await self._client.get(Node, node)
+        except NotFoundError:
+            return False
+        return True
+
+    async def _collect(self, pod: Pod) -> bool:
+        try:
+            with suppress(NotFoundError):  # gone in the meantime
+                if pod.status.phase not in _ENDED:
+                    await self._fail(pod)
+                await self._client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
+        except (ApiError, TransportError) as error:
+            _log.warning("lost pod %s: %s", pod.key, error)
+            return False
+        return True
+
+    async def _fail(self, pod: Pod) -> None:
+        before = find(pod.status.conditions, "DisruptionTarget")
+        lasts = before is not None and before.status == "True"
+        condition = Condition(
+            type="DisruptionTarget", status="True", reason="DeletionByPodGC", message="PodGC: node no longer exists",
+            last_transition_time=before.last_transition_time if before and lasts else whole_seconds(self._clock.now()),
+        )  # fmt: skip
+        change = {"metadata": {"uid": pod.metadata.uid}, "status": {"phase": "Failed", "conditions": [condition]}}
+        await self._client.strategic_patch(Pod, pod.key, change, subresource="status")
