@@ -18,7 +18,8 @@ _log = structlog.get_logger()
 QUEUE_LENGTH = 1000
 MESSAGE_BYTES = 1024
 REASON_LENGTH = 128
-FLUSH_SECONDS = 2.0
+# How long a process that ends goes on writing; it is to be gone within a second.
+FLUSH_SECONDS = 0.4
 # Source: client-go/tools/record/event.go, maxTriesPerEvent and defaultSleepDuration.
 TRIES = 12
 RETRY_SECONDS = 10.0

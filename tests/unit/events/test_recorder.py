@@ -339,10 +339,10 @@ async def test_stopping_writes_what_is_left(clock: VirtualClock) -> None:
 
 
 # EV-4
-async def test_stopping_waits_two_seconds_at_most(clock: VirtualClock) -> None:
+async def test_stopping_waits_half_a_second_at_most(clock: VirtualClock) -> None:
     server = Events()
     server.hang = True
     async with recording(server, clock) as recorder:
         recorder.event(JOB, "Normal", "Seen", "there")
         await clock.advance(1)
-    assert asyncio.get_running_loop().time() == 3
+    assert 1 < asyncio.get_running_loop().time() <= 1.5
