@@ -12,7 +12,7 @@ Where older descriptions of this controller name a function, its behaviour lives
 | name there                                  | room                            |
 |---------------------------------------------|---------------------------------|
 | NewJobController, Run                       | `controller.setup`              |
-| addPod, updatePod, deletePod, updateJob     | `controller`                    |
+| addPod, updatePod, deletePod, updateJob     | `handlers`                      |
 | syncJob                                     | `reconciler`, `decide`          |
 | getPodsForJob                               | `reconciler`, `adoption`        |
 | getStatus                                   | `decide.tally`, `tracking`      |
