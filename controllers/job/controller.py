@@ -36,6 +36,9 @@ RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
 GRACE_SECONDS = 0.3
 
+# Up to a year: beyond that lie "inf" and slips of the finger.
+_Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The tunables. Each is also read from the environment as `KCR_` and its name in capitals.
@@ -55,9 +58,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     workers: Annotated[int, Meta(ge=1)] = 5
     take_over: bool = False
-    job_pod_failure_backoff: Annotated[float, Meta(ge=0)] = 10.0
-    max_job_pod_failure_backoff: Annotated[float, Meta(ge=0)] = 600.0
-    sync_job_batch_period: Annotated[float, Meta(ge=0)] = 1.0
+    job_pod_failure_backoff: _Seconds = 10.0
+    max_job_pod_failure_backoff: _Seconds = 600.0
+    sync_job_batch_period: _Seconds = 1.0
     max_uncounted_pods: Annotated[int, Meta(ge=1)] = 500
     max_pod_create_delete_per_sync: Annotated[int, Meta(ge=1)] = 500
     feature_gates: str = ""

@@ -1,0 +1,104 @@
+"""Every tunable comes from the environment (design: command line)."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from controllers.job import controller as job
+from controllers.job import ttl
+from kcr.cli.plugins import Setup, attach, find_plugins, read_options
+from kcr.cli.run import command
+from kcr.errors import ConfigError
+from kcr.testing import FakeManager, VirtualClock
+
+GATES = "GenericWorkload=true,WorkloadWithJob=true"
+JOB: dict[str, tuple[str, str, object]] = {
+    "KCR_WORKERS": ("7", "workers", 7),
+    "KCR_TAKE_OVER": ("true", "take_over", True),
+    "KCR_JOB_POD_FAILURE_BACKOFF": ("0.05", "job_pod_failure_backoff", 0.05),
+    "KCR_MAX_JOB_POD_FAILURE_BACKOFF": ("2", "max_job_pod_failure_backoff", 2.0),
+    "KCR_SYNC_JOB_BATCH_PERIOD": ("0", "sync_job_batch_period", 0.0),
+    "KCR_MAX_UNCOUNTED_PODS": ("10", "max_uncounted_pods", 10),
+    "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": ("20", "max_pod_create_delete_per_sync", 20),
+    "KCR_FEATURE_GATES": (GATES, "feature_gates", GATES),
+}
+RUN: dict[str, tuple[str, str, object]] = {
+    "KCR_CONTROLLERS": ("job,ttl", "controllers", "job,ttl"),
+    "KCR_KUBECONFIG": ("/some/where", "kubeconfig", "/some/where"),
+    "KCR_CONTEXT": ("staging", "context", "staging"),
+    "KCR_NAMESPACE": ("mine", "namespace", "mine"),
+    "KCR_TAKE_OVER": ("1", "take_over", True),
+    "KCR_WORKERS": ("1", "workers", 1),
+    "KCR_FEATURE_GATES": (GATES, "feature_gates", GATES),
+    "KCR_KUBE_API_QPS": ("50.5", "kube_api_qps", 50.5),
+    "KCR_KUBE_API_BURST": ("60", "kube_api_burst", 60),
+    "KCR_METRICS_BIND_ADDRESS": (":8080", "metrics_bind_address", ":8080"),
+    "KCR_HEALTH_PROBE_BIND_ADDRESS": ("127.0.0.1:8081", "health_probe_bind_address", "127.0.0.1:8081"),
+    "KCR_READY_FILE": ("/tmp/ready", "ready_file", Path("/tmp/ready")),
+    "KCR_LOG_FORMAT": ("json", "log_format", "json"),
+    "KCR_LOG_LEVEL": ("debug", "log_level", "debug"),
+}
+
+
+@pytest.mark.parametrize("variable", JOB)
+def test_variable_reaches_the_job_controller(variable: str) -> None:
+    text, field, value = JOB[variable]
+    given = read_options(job.Options, {variable: text}, {})
+    assert getattr(given, field) == value != getattr(job.Options(), field)
+
+
+def test_all_options_of_the_job_controller_are_in_the_table() -> None:
+    assert {field for _, field, _ in JOB.values()} == set(job.Options.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "-1", id="below-zero"),
+        pytest.param("KCR_MAX_UNCOUNTED_PODS", "0", id="no-pod-at-all"),
+        pytest.param("KCR_MAX_POD_CREATE_DELETE_PER_SYNC", "1.5", id="half-a-pod"),
+        pytest.param("KCR_JOB_POD_FAILURE_BACKOFF", "nan", id="no-number"),
+        pytest.param("KCR_MAX_JOB_POD_FAILURE_BACKOFF", "inf", id="for-ever"),
+    ],
+)
+def test_value_that_makes_no_sense_is_named(variable: str, text: str) -> None:
+    with pytest.raises(click.UsageError, match=f"{variable}='{text}'"):
+        read_options(job.Options, {variable: text}, {})
+
+
+@pytest.mark.parametrize("variable", RUN)
+def test_variable_is_an_option_of_run(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, name, value = RUN[variable]
+    monkeypatch.setenv(variable, text)
+    assert command.make_context("run", []).params[name] == value
+
+
+def test_all_options_of_run_are_in_the_table() -> None:
+    assert {option.name for option in command.params} == {name for _, name, _ in RUN.values()}
+
+
+@pytest.mark.virtual
+async def test_command_line_and_environment_make_the_options_of_all(clock: VirtualClock) -> None:
+    seen: dict[str, Any] = {}
+
+    def job_setup(manager: FakeManager, options: job.Options) -> None:
+        seen["job"] = options
+
+    def ttl_setup(manager: FakeManager, options: ttl.Options) -> None:
+        seen["ttl"] = options
+
+    environ = {"KCR_MAX_UNCOUNTED_PODS": "3", "KCR_WORKERS": "9"}
+    plugins: dict[str, Setup] = {"job": job_setup, "ttl": ttl_setup}
+    attach(plugins, FakeManager(clock=clock), environ, workers=1, take_over=True)
+    assert seen["job"] == job.Options(workers=1, take_over=True, max_uncounted_pods=3)
+    assert seen["ttl"] == ttl.Options(workers=1, take_over=True)
+
+
+@pytest.mark.virtual
+async def test_ttl_runs_beside_others_only_when_told_so(clock: VirtualClock) -> None:
+    plugins = find_plugins(("job", "ttl"))
+    with pytest.raises(ConfigError, match=r"'ttl' cannot share a cluster .* --take-over"):
+        attach(plugins, FakeManager(clock=clock), {}, workers=None, take_over=False)
+    attach(plugins, FakeManager(clock=clock), {}, workers=None, take_over=True)
