@@ -12,7 +12,9 @@ Where older descriptions of this controller name a function, its behaviour lives
 | name there                                  | room                            |
 |---------------------------------------------|---------------------------------|
 | NewJobController, Run                       | `controller.setup`              |
-| addPod, updatePod, deletePod, updateJob     | `handlers`                      |
+| addJob, updateJob, deleteJob                | `handlers`                      |
+| addPod, updatePod, deletePod                | `handlers`                      |
+| worker, processNextWorkItem                 | `kcr.controller`                |
 | syncJob                                     | `reconciler`, `decide`          |
 | getPodsForJob                               | `reconciler`, `adoption`        |
 | getStatus                                   | `decide.tally`, `tracking`      |
