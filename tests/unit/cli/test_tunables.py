@@ -36,7 +36,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_KUBE_API_BURST": ("60", "kube_api_burst", 60),
     "KCR_METRICS_BIND_ADDRESS": (":8080", "metrics_bind_address", ":8080"),
     "KCR_HEALTH_PROBE_BIND_ADDRESS": ("127.0.0.1:8081", "health_probe_bind_address", "127.0.0.1:8081"),
-    "KCR_READY_FILE": ("/tmp/ready", "ready_file", Path("/tmp/ready")),
+    "KCR_READY_FILE": ("/some/ready", "ready_file", Path("/some/ready")),
     "KCR_LOG_FORMAT": ("json", "log_format", "json"),
     "KCR_LOG_LEVEL": ("debug", "log_level", "debug"),
 }
