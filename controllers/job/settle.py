@@ -58,7 +58,9 @@ def close(ledger: Ledger, job: Job, untracked: frozenset[str], now: datetime) ->
     """
     status = counted(job.status, ledger.tracked - untracked)
     nothing_listed = status.uncounted_terminated_pods == UncountedTerminatedPods()
-    done = nothing_listed and not ledger.capped and not status.terminating and not status.active
+    # Not every pod that is let go is listed.
+    all_gone = untracked.issuperset(pod.metadata.uid for pod in ledger.untrack)
+    done = nothing_listed and all_gone and not ledger.capped and not status.terminating and not status.active
     if ledger.ending is None or not done:
         return status
     kind, reason, message = ledger.ending

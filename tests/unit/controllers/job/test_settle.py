@@ -3,6 +3,7 @@ from msgspec.structs import replace
 
 from controllers.job.decide import decide
 from controllers.job.plan import Ledger, Limits, Outcome, Snapshot
+from controllers.job.pods import COMPLETION_INDEX
 from controllers.job.settle import close, settle
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
@@ -69,6 +70,17 @@ def test_terminal_condition_waits_for_pods_that_are_going() -> None:
     final = close(ledger, replace(one, status=ledger.status), frozenset({"uid-a", "uid-b"}), NOW)
     assert types(final) == [("FailureTarget", "BackoffLimitExceeded")]
     assert final.failed == 2
+
+
+def test_terminal_condition_waits_for_finalizers_that_would_not_go() -> None:
+    # §15, step 13: the success of an index is on record at once, and in no list that would tell of its pod.
+    one = job(completion_mode="Indexed")
+    done = pod("a", "Succeeded", finished=ago(1))
+    done = replace(done, metadata=replace(done.metadata, annotations={COMPLETION_INDEX: "0"}))
+    ledger = settled(snapshot(one, done))
+    final = close(ledger, replace(one, status=ledger.status), frozenset(), NOW)
+    assert types(final) == [("SuccessCriteriaMet", "CompletionsReached")]
+    assert final.succeeded == 1
 
 
 def test_failed_job_has_no_completion_time() -> None:

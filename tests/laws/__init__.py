@@ -1,0 +1,1 @@
+"""What must hold of Jobs and their pods, whatever happens: checked on every change the storage makes."""
