@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
-from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.errors import InvalidError
 from tests.flows import World, flow
@@ -113,8 +111,7 @@ async def test_template_of_a_job_that_rests_may_change(world: World, change: dic
     await world.patch(suspend=False)
     await world.until("A2", there=2)
     for pod in world.active():
-        written = await world.client.request("GET", Pod.resource.path("default", pod.metadata.name))
-        assert carries(msgspec.json.decode(written), change)
+        assert carries(await world.read(pod), change)
 
 
 @changes
@@ -154,5 +151,4 @@ async def test_resumed_job_waits_for_pods_that_go(world: World) -> None:
     await world.release(old)
     await world.until("A2", there=2, made=4)
     for pod in world.active():
-        written = await world.client.request("GET", Pod.resource.path("default", pod.metadata.name))
-        assert carries(msgspec.json.decode(written), change)
+        assert carries(await world.read(pod), change)
