@@ -34,7 +34,7 @@ COMPONENT = "job-controller"
 # Errors of the API: wait a second, then twice as long each time.
 RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
-GRACE_SECONDS = 0.3
+GRACE_SECONDS = 0.2
 
 # Up to a year: beyond that lie "inf" and slips of the finger.
 _Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]

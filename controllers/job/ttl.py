@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 # Source: kubernetes/pkg/controller/ttlafterfinished/metrics/metrics.go.
 LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
-GRACE_SECONDS = 0.3
+GRACE_SECONDS = 0.2
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ QUEUE_LENGTH = 1000
 MESSAGE_BYTES = 1024
 REASON_LENGTH = 128
 # How long a process that ends goes on writing; it is to be gone within a second.
-FLUSH_SECONDS = 0.4
+FLUSH_SECONDS = 0.3
 # Source: client-go/tools/record/event.go, maxTriesPerEvent and defaultSleepDuration.
 TRIES = 12
 RETRY_SECONDS = 10.0
