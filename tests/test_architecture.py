@@ -42,11 +42,12 @@ def test_python_in_the_readme_compiles() -> None:
             compile(code, "README.md", "exec")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=relative)
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.yaml")), ids=relative)
 def test_every_example_is_mentioned_or_tested(path: Path) -> None:
-    assert yaml.safe_load(path.read_text())["kind"]
+    assert all(one["kind"] for one in yaml.safe_load_all(path.read_text()))
     tests = "".join(test.read_text() for test in (ROOT / "tests").rglob("test_*.py"))
-    assert f'"{path.stem}"' in tests or path.name in tests
+    name = path.relative_to(ROOT / "examples")
+    assert f'"{name.with_suffix("")}"' in tests or str(name) in tests
 
 
 def test_files_the_readme_names_are_there() -> None:
