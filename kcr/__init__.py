@@ -227,7 +227,7 @@ def run(
     from urllib.parse import urlsplit  # noqa: PLC0415  # see _HOMES
 
     from kcr.cli.logs import configure_logs  # noqa: PLC0415  # see _HOMES
-    from kcr.cli.process import fast_loop, run_to_end  # noqa: PLC0415  # see _HOMES
+    from kcr.cli.process import fast_loop, run_to_end, spare_the_collector  # noqa: PLC0415  # see _HOMES
     from kcr.client import Client, HttpTransport, load_config  # noqa: PLC0415  # see _HOMES
     from kcr.errors import KcrError  # noqa: PLC0415  # see _HOMES
     from kcr.manager import Manager  # noqa: PLC0415  # see _HOMES
@@ -242,6 +242,7 @@ def run(
             manager.expose(metrics=metrics_bind_address, probes=health_probe_bind_address)
             manager.embedded = (await client.server_version()).endswith("+kcr")
             setup(manager)
+            spare_the_collector()
             await manager.run()
         return 0
 

@@ -17,7 +17,7 @@ from kcr.cli import options as shared
 from kcr.cli.contact import check_access, remedy
 from kcr.cli.logs import configure_logs
 from kcr.cli.plugins import Setup, attach, find_plugins
-from kcr.cli.process import fast_loop, run_to_end
+from kcr.cli.process import fast_loop, run_to_end, spare_the_collector
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
@@ -111,6 +111,7 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
         if values["ready_file"]:
             manager.add(ReadyFile(manager, values["ready_file"]))
         structlog.get_logger().info("connected", server=config.server, version=version, controllers=[*plugins])
+        spare_the_collector()
         await manager.run()
     return 0
 
