@@ -86,7 +86,7 @@ class Hands:
     async def copy(self, pod: Pod, **metadata: Any) -> Pod:
         """Create a pod beside another that is like it, but for these fields of its metadata."""
         written = await self.read(pod)
-        kept = {name: written["metadata"].get(name) for name in _COPIED}
+        kept = {name: written["metadata"][name] for name in _COPIED if name in written["metadata"]}
         self._copies += 1
         name = f"{pod.metadata.name}-{self._copies}"
         other = {

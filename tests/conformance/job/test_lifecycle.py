@@ -174,3 +174,37 @@ async def test_pod_that_was_ready_for_longer_stays(world: World) -> None:
     await world.patch(parallelism=1)
     await world.until("A1 R1")
     assert [pod.metadata.uid for pod in world.active()] == [earlier.metadata.uid]
+
+
+@flow()
+async def test_pod_too_many_is_let_go_before_it_is_deleted(world: World) -> None:
+    # Row 9.
+    await world.create(parallelism=2, completions=5)
+    await world.until("A2")
+    await world.crash()
+    extra = await world.copy(world.active()[0])
+    await world.bind(*world.active())
+    await world.ready(*(pod for pod in world.active() if pod.metadata.uid != extra.metadata.uid))
+    await world.start()
+    await world.until("A2 R2 T1", there=3, tracked=2)
+    if world.undisturbed:
+        calls = [call.verb for call in world.faults.calls if call.name == extra.metadata.name]
+        assert calls == ["patch", "delete"]
+    await world.kill([extra])
+    await world.until("A2 R2", there=2, made=3)
+
+
+@flow(options={"max_uncounted_pods": 10, "max_pod_create_delete_per_sync": 10}, soak=True)
+async def test_large_job_comes_to_its_end_in_small_steps(world: World) -> None:
+    # Row 12.
+    await world.create(parallelism=54, completions=56)
+    await world.until("A54")
+    await world.ready(*world.active()[:52])
+    await world.until("A54 R52")
+    await world.fail(*world.active()[:2])
+    await world.until("A54 R50 F2")
+    await world.succeed(*world.active()[:53])
+    await world.until("A3 S53 F2", ready=0)
+    await world.succeed(*world.active())
+    await world.ends("Complete", "CompletionsReached")
+    await world.until("S56 F2", made=58, tracked=0)

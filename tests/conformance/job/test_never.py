@@ -127,3 +127,15 @@ async def test_namesake_does_not_wait_for_old_failures(world: World) -> None:
     await world.create()
     await world.until("A1", seconds=1 if world.undisturbed else 60)
     assert world.job().metadata.uid != old
+
+
+@flow(soak=True)
+async def test_failure_at_the_first_moment_leaves_no_pod_held(world: World) -> None:
+    # Row 36.
+    await world.create(completionMode="Indexed", parallelism=100, completions=100, backoffLimit=0)
+    await world.wait(lambda: bool(world.pods.all))
+    await world.fail(world.active()[0])
+    await world.ends("Failed", "BackoffLimitExceeded")
+    assert world.numbers()["tracked"] == 0
+    job = world.job()
+    assert job.status.failed == len(world.pods.all)
