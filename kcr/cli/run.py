@@ -47,7 +47,7 @@ from kcr.metrics import Metrics
     "--take-over",
     is_flag=True,
     show_envvar=True,
-    help="Be the cluster's Job controller: reconcile Jobs without spec.managedBy too.",
+    help="Take the place of the cluster's own controllers: reconcile Jobs without spec.managedBy too.",
 )
 @shared.workers_option
 @shared.feature_gates_option

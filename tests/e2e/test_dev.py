@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.processes import Start
 
@@ -36,6 +39,12 @@ def indexed(tmp_path: Path) -> str:
     path = Path(manifest(tmp_path, "indexed", "echo index $JOB_COMPLETION_INDEX"))
     fields = "spec:\n  completionMode: Indexed\n  completions: 2\n  parallelism: 2\n"
     path.write_text(path.read_text().replace("spec:\n", fields, 1))
+    return str(path)
+
+
+def short_lived(tmp_path: Path, ttl_seconds: int) -> str:
+    path = Path(manifest(tmp_path, "quick", "echo done"))
+    path.write_text(path.read_text().replace("spec:\n", f"spec:\n  ttlSecondsAfterFinished: {ttl_seconds}\n", 1))
     return str(path)
 
 
@@ -127,3 +136,25 @@ async def test_interrupted_wait_is_no_success(kcr: Start, tmp_path: Path) -> Non
     async with kcr("dev", "-f", manifest(tmp_path, "long", "sleep 1000"), "--wait") as dev:
         await eventually(lambda: "job long: Running: 0/1 succeeded, 1 active" in dev.err)
         assert await dev.stop(signal.SIGINT) == 130
+
+
+async def test_job_that_goes_at_once_has_ended_all_the_same(kcr: Start, tmp_path: Path) -> None:
+    path = short_lived(tmp_path, ttl_seconds=0)
+    async with kcr("dev", "-f", path, "--wait") as dev:
+        assert await dev.end() == 0, dev.err
+        assert dev.out == "done\n"
+        assert "job quick: Complete" in dev.err
+
+
+async def test_ttl_is_kept_without_being_asked_for(kcr: Start, tmp_path: Path) -> None:
+    path = short_lived(tmp_path, ttl_seconds=1)
+    async with kcr("dev", "-f", path) as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        await eventually(lambda: "job quick: Complete" in dev.err, seconds=30)
+        async with HttpTransport(load_config(kubeconfig)) as transport:
+            client = Client(transport)
+
+            async def nothing_is_left() -> bool:
+                return not await client.list(Job, "default") and not await client.list(Pod, "default")
+
+            await eventually(nothing_is_left, seconds=30)
