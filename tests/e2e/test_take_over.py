@@ -180,16 +180,25 @@ def other_server() -> Iterator[str]:
             thread.join()
 
 
-async def test_ttl_beside_another_is_one_line_and_one(kcr: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("controllers", "name", "other"),
+    [
+        pytest.param("job,ttl", "ttl", "ttl-after-finished-controller", id="ttl"),
+        pytest.param("cronjob,job,ttl", "cronjob", "cronjob-controller", id="cronjob"),
+    ],
+)
+async def test_controller_beside_another_is_one_line_and_one(
+    kcr: Start, tmp_path: Path, controllers: str, name: str, other: str
+) -> None:
     path = tmp_path / "config"
     with other_server() as url:
         parts = {"clusters": [{"name": "a", "cluster": {"server": url}}], "users": [{"name": "a", "user": {}}]}
         contexts = {"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "current-context": "a"}
         config = {"apiVersion": "v1", "kind": "Config", **parts, **contexts}
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
-        async with kcr("run", "--controllers", "job,ttl", "--kubeconfig", str(path)) as run:
+        async with kcr("run", "--controllers", controllers, "--kubeconfig", str(path)) as run:
             assert await run.end() == 1
             assert run.err == (
-                "kcr: controller 'ttl' cannot share a cluster with kube-controller-manager's own: "
-                "start that with --controllers=*,-ttl-after-finished-controller, and kcr with --take-over\n"
+                f"kcr: controller '{name}' cannot share a cluster with kube-controller-manager's own: "
+                f"start that with --controllers=*,-{other}, and kcr with --take-over\n"
             )
