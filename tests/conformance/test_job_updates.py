@@ -89,12 +89,13 @@ def test_manual_selector_becomes_automatic_only_with_generated_labels() -> None:
     assert refused_update(once, changed(once, manualSelector=False)) == []
 
 
-def test_very_old_job_need_not_get_prefixed_labels() -> None:
-    # §7.2: what is demanded on update is what the stored Job has.
+@pytest.mark.parametrize("missing", [("controller-uid", "job-name"), ("controller-uid",), ("job-name",)])
+def test_very_old_job_need_not_get_prefixed_labels(missing: tuple[str, ...]) -> None:
+    # §7.2: what is demanded on update is what the stored Job has, both or none.
     old = stored(job())
     for labels in (old["spec"]["template"]["metadata"]["labels"], old["metadata"]["labels"]):
-        for key in [key for key in labels if "/" in key]:
-            del labels[key]
+        for name in missing:
+            del labels[f"batch.kubernetes.io/{name}"]
     old["spec"]["selector"] = {"matchLabels": {"controller-uid": "1f1e-u"}}
     assert refused_update(old, changed(old, parallelism=2)) == []
 

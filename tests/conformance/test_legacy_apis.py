@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from kcr.client import Request
 from kcr.embedded import EmbeddedCluster
 from kcr.testing.clock import VirtualClock
 from tests.conformance.conftest import TABLE, Api, job
@@ -153,6 +154,13 @@ async def test_refusals_warn_about_the_version_too(legacy: Api) -> None:
     assert (broken.status, broken.headers["Warning"]) == (422, WARNING)
     assert "Warning" not in (await legacy.call("GET", NEW)).headers
     assert "Warning" not in (await legacy.call("GET", "/apis/extensions/v1beta1")).headers
+
+
+async def test_watch_warns_when_it_is_opened(legacy: Api) -> None:
+    answer = await legacy.server.handle(Request("GET", f"{OLD}?watch=true&timeoutSeconds=1"))
+    assert (answer.status, answer.headers["Warning"]) == (200, WARNING)
+    assert not isinstance(answer.body, bytes)
+    await answer.body.aclose()
 
 
 async def test_version_warns_before_everything_else(legacy: Api) -> None:
