@@ -6,23 +6,27 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
+from controllers.job import controller as job
 from controllers.job.ttl import Options, setup
 from kcr.api.batch import Job
+from kcr.api.core import Pod
 from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.embedded import EmbeddedCluster
-from kcr.informer import Handler
+from kcr.informer import Handler, Informer
 from kcr.manager import Manager
 
 
 @asynccontextmanager
 async def ttl_controller(
-    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None
+    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, with_jobs: bool = False
 ) -> AsyncIterator[Manager]:
-    """Run the controller for as long as the context lives."""
+    """Run the controller, and the Job controller in the same process if so wished, for as long as the context lives."""
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(1))
     manager.embedded = True
     setup(manager, Options())
+    if with_jobs:
+        job.setup(manager, job.Options())
     async with asyncio.TaskGroup() as group:
         running = group.create_task(manager.run())
         try:
@@ -33,11 +37,12 @@ async def ttl_controller(
 
 
 class Departures(Handler[Any]):
-    """At which version what has gone; and the finalizers that Jobs had on their way."""
+    """At which version what has gone; the finalizers that Jobs had on their way; and the last there was of each."""
 
     def __init__(self) -> None:
         self.gone: list[tuple[int, str]] = []
         self.finalizers: set[str] = set()
+        self.jobs: list[Job] = []
 
     def on_add(self, obj: Any, initial: bool) -> None:
         """Nothing has gone."""
@@ -48,3 +53,21 @@ class Departures(Handler[Any]):
 
     def on_delete(self, obj: Any) -> None:
         self.gone.append((int(obj.metadata.resource_version), type(obj).__name__))
+        if isinstance(obj, Job):
+            self.jobs.append(obj)
+
+
+@asynccontextmanager
+async def departures_from(cluster: EmbeddedCluster) -> AsyncIterator[Departures]:
+    """Watch what goes, through watches of its own, for as long as the context lives."""
+    departures = Departures()
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+        for kind in (Job, Pod):
+            informer: Informer[Any] = Informer(cluster.client, kind, random=Random(9))
+            informer.add_handler(departures)
+            tasks.append(group.create_task(informer.run()))
+            await informer.wait_synced()
+        yield departures
+        for task in tasks:
+            task.cancel()

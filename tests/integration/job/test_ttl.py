@@ -1,5 +1,6 @@
 """Ended Jobs go when their time is up (job-controller §30), on the embedded cluster."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -19,10 +20,10 @@ from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
 from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
-from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, VirtualLoop, eventually
 from kcr.testing.clock import START
-from tests.harness import create, finished, job_controller, manifest, pods_of, read
-from tests.integration.job.departures import Departures, ttl_controller
+from tests.harness import conditions, create, finished, job_controller, manifest, pods_of, read
+from tests.integration.job.departures import Departures, departures_from, ttl_controller
 
 pytestmark = pytest.mark.virtual
 
@@ -253,3 +254,51 @@ async def test_crash_around_the_deletion_is_made_up_for(write: int, clock: Virtu
         async with ttl_controller(cluster, clock):
             await clock.advance(1)
         assert not await exists(cluster)
+
+
+async def whole_life(*, crash_after: int = 0, lost_reply: int = 0) -> int:
+    """Let a Job of three pods come and go in spite of the trouble, and return the number of writes."""
+    clock = VirtualClock()
+
+    def ends(*_: object) -> Outcome:
+        return Outcome(run_for=1)
+
+    async with (
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=ends) as cluster,
+        departures_from(cluster) as seen,
+    ):
+        transport = CrashingTransport(cluster.transport)
+        await create(cluster.client, manifest(completions=3, parallelism=2, ttlSecondsAfterFinished=10))
+
+        async def over() -> bool:
+            return transport.crashed.is_set() or not await cluster.client.list(Job, "default")
+
+        if lost_reply:
+            transport.lose_reply(lost_reply)
+        if crash_after:
+            transport.crash_after(crash_after)
+            async with ttl_controller(cluster, clock, transport=transport, with_jobs=True):
+                await eventually(over, seconds=600)
+        async with ttl_controller(
+            cluster, clock, transport=cluster.transport if crash_after else transport, with_jobs=True
+        ):
+            await eventually(lambda: len(seen.gone) == 4, seconds=600)
+        assert [kind for _, kind in sorted(seen.gone)] == ["Pod", "Pod", "Pod", "Job"]
+        assert conditions(seen.jobs[0])[-1] == ("Complete", "CompletionsReached")
+        assert seen.jobs[0].status.succeeded == 3
+        return transport.writes
+
+
+def in_virtual_time(**trouble: int) -> int:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(whole_life(**trouble))
+
+
+def test_crash_after_any_write_keeps_no_job_for_ever() -> None:
+    for write in range(1, in_virtual_time() + 1):
+        in_virtual_time(crash_after=write)
+
+
+def test_lost_reply_of_any_write_keeps_no_job_for_ever() -> None:
+    for write in range(1, in_virtual_time() + 1):
+        in_virtual_time(lost_reply=write)
