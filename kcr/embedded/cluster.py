@@ -17,6 +17,7 @@ from kcr.embedded.namespaces import NamespaceController
 from kcr.embedded.node import Node
 from kcr.embedded.node.outcome import OnRun
 from kcr.embedded.podgc import PodCollector
+from kcr.embedded.quota import QuotaStatusWriter
 from kcr.embedded.server import Server
 from kcr.embedded.storage import Storage
 from kcr.embedded.transport import InProcessTransport
@@ -54,8 +55,8 @@ class EmbeddedCluster:
             clock: What time it is; the machine's clock by default.
             random: Where names and uids come from; a seed makes a whole run repeatable.
             runtime: How the node runs pods; None for no node at all.
-            gc: Whether dependents of deleted objects are collected, terminating namespaces emptied, and pods of
-                deleted nodes failed.
+            gc: Whether dependents of deleted objects are collected, terminating namespaces emptied, pods of
+                deleted nodes failed, and what is used of quotas is written down.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
@@ -90,11 +91,13 @@ class EmbeddedCluster:
             collector = GarbageCollector(self.client, census)
             namespaces = NamespaceController(self.client, census, self._clock)
             pods = PodCollector(self.client, census, self._clock)
+            quotas = QuotaStatusWriter(self.client, self.server.registry.quotas)
             self._tasks += [
                 group.create_task(census.run(), name="census"),
                 group.create_task(collector.run(), name="gc"),
                 group.create_task(namespaces.run(), name="namespaces"),
                 group.create_task(pods.run(), name="podgc"),
+                group.create_task(quotas.run(), name="quotas"),
             ]
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))

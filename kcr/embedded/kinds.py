@@ -11,9 +11,11 @@ from kcr.embedded.core import (
     ConfigMapStrategy,
     EventStrategy,
     LeaseStrategy,
+    LimitRangeStrategy,
     NamespaceStrategy,
     NodeStrategy,
     PodStrategy,
+    ResourceQuotaStrategy,
     SecretStrategy,
 )
 from kcr.embedded.core.shape import Shape
@@ -186,11 +188,14 @@ SERVICE_ACCOUNTS = Kind(_core("ServiceAccount", "serviceaccounts"), short_names=
 SERVICES = Kind(_core("Service", "services"), short_names=("svc",), categories=("all",), delete_answers_object=True)
 RESOURCE_QUOTAS = Kind(
     _core("ResourceQuota", "resourcequotas"),
+    ResourceQuotaStrategy(),
     short_names=("quota",),
     subresources=("status",),
     delete_answers_object=True,
 )
-LIMIT_RANGES = Kind(_core("LimitRange", "limitranges"), short_names=("limits",), put_creates=True)
+LIMIT_RANGES = Kind(
+    _core("LimitRange", "limitranges"), LimitRangeStrategy(), short_names=("limits",), put_creates=True
+)  # fmt: skip
 JOBS = Kind(
     ResourceType("batch", "v1", "Job", "jobs"),
     JobStrategy(),

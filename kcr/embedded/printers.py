@@ -19,6 +19,7 @@ from kcr.embedded.kinds import (
     NAMESPACES,
     NODES,
     PODS,
+    RESOURCE_QUOTAS,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
@@ -29,6 +30,7 @@ from kcr.embedded.strategy import Manifest
 
 Cells = list[Any]
 _ROLE = "node-role.kubernetes.io/"
+_LIMITS = "limits."
 _NONE = "<none>"
 
 
@@ -175,6 +177,15 @@ def _config_map(obj: Manifest, now: datetime) -> Cells:
     return [_name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), _age(obj, now)]
 
 
+def _quota(quota: Manifest, now: datetime) -> Cells:
+    status = quota.get("status") or {}
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    uses = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
+    requests = ", ".join(use for name, use in uses.items() if not name.startswith(_LIMITS))
+    limits = ", ".join(use for name, use in uses.items() if name.startswith(_LIMITS))
+    return [_name(quota), requests, limits, _age(quota, now)]
+
+
 def _service(service: Manifest, now: datetime) -> Cells:
     spec = service.get("spec") or {}
     ports = ",".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in spec.get("ports") or ())
@@ -214,6 +225,7 @@ _PRINTERS: Mapping[str, Printer] = {
         _columns("Name,Type,Data,Age"),
         lambda obj, now: [_name(obj), obj.get("type", ""), len(obj.get("data") or ()), _age(obj, now)],
     ),
+    RESOURCE_QUOTAS.type.display: Printer(_columns("Name,Request,Limit,Age"), _quota),
     SERVICE_ACCOUNTS.type.display: Printer(_columns("Name,Age"), lambda obj, now: [_name(obj), _age(obj, now)]),
     SERVICES.type.display: Printer(_columns("Name,Type,Cluster-IP,External-IP,Port(s),Age,Selector*"), _service),
 }

@@ -91,6 +91,28 @@ ServiceAccount
   3 imagePullSecrets []LocalObjectReference
   4 automountServiceAccountToken bool
 
+ResourceQuota
+  1 metadata ObjectMeta
+  2 spec ResourceQuotaSpec
+  3 status ResourceQuotaStatus
+
+ResourceQuotaSpec
+  1 hard map[string]quantity
+  2 scopes []string
+  3 scopeSelector ScopeSelector
+
+ResourceQuotaStatus
+  1 hard map[string]quantity
+  2 used map[string]quantity
+
+ScopeSelector
+  1 matchExpressions []ScopedResourceSelectorRequirement
+
+ScopedResourceSelectorRequirement
+  1 scopeName string
+  2 operator string
+  3 values []string
+
 ObjectReference
   1 kind string
   2 namespace string
@@ -246,8 +268,8 @@ Eviction
 
 # What a body may be.
 ROOTS = (
-    "ConfigMap", "CronJob", "DeleteOptions", "Eviction", "Job", "Namespace", "Secret", "SelfSubjectAccessReview",
-    "SelfSubjectReview", "SelfSubjectRulesReview", "ServiceAccount",
+    "ConfigMap", "CronJob", "DeleteOptions", "Eviction", "Job", "Namespace", "ResourceQuota", "Secret",
+    "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview", "ServiceAccount",
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from kcr.embedded.answers import (
     not_found,
 )
 from kcr.embedded.kinds import NAMESPACES, Kind
+from kcr.embedded.quota import Quotas
 from kcr.embedded.storage import Record, Storage
 from kcr.embedded.strategy import FieldError, Manifest
 
@@ -40,8 +41,9 @@ class Written(NamedTuple):
 class Registry:
     """Creates and updates objects of all kinds."""
 
-    def __init__(self, storage: Storage, *, clock: Clock, random: random.Random) -> None:
+    def __init__(self, storage: Storage, quotas: Quotas, *, clock: Clock, random: random.Random) -> None:
         self.storage = storage
+        self.quotas = quotas
         self.clock = clock
         self.random = random
 
@@ -78,6 +80,7 @@ class Registry:
         kind.strategy.prepare_create(obj)
         self._refuse(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
+        self.quotas.check(kind, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
             terminating = existing.metadata.deletion_timestamp is not None

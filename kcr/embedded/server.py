@@ -13,6 +13,7 @@ from kcr.embedded.discovery import Discovery
 from kcr.embedded.forms import Form, MetadataOnly, Plain, of_version, wanted
 from kcr.embedded.kinds import KINDS, NAMESPACES, Kind
 from kcr.embedded.openapi import OpenApi
+from kcr.embedded.quota import Quotas
 from kcr.embedded.registry import Registry
 from kcr.embedded.routes import Query, Route, Routes, check_method
 from kcr.embedded.selection import selection_of
@@ -55,7 +56,7 @@ class Server:
             kinds: What is served.
             most_behind: A watcher that is more changes behind is cut: it would hold all of them in memory.
         """
-        self.registry = Registry(storage, clock=clock, random=random)
+        self.registry = Registry(storage, Quotas(storage, clock, tuple(kinds)), clock=clock, random=random)
         self.logs: logs.LogSource = logs.NoLogs()
         self._storage = storage
         self._clock = clock

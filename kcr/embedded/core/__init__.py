@@ -2,6 +2,7 @@
 
 from kcr.embedded.core.cluster_kinds import NamespaceStrategy, NodeStrategy
 from kcr.embedded.core.data_kinds import ConfigMapStrategy, SecretStrategy, ServiceAccountStrategy
+from kcr.embedded.core.limit_kinds import LimitRangeStrategy, ResourceQuotaStrategy
 from kcr.embedded.core.pod import PodStrategy
 from kcr.embedded.core.record_kinds import EventStrategy, LeaseStrategy
 
@@ -9,9 +10,11 @@ __all__ = [
     "ConfigMapStrategy",
     "EventStrategy",
     "LeaseStrategy",
+    "LimitRangeStrategy",
     "NamespaceStrategy",
     "NodeStrategy",
     "PodStrategy",
+    "ResourceQuotaStrategy",
     "SecretStrategy",
     "ServiceAccountStrategy",
 ]

@@ -56,7 +56,21 @@ def canonical(text: str) -> str:
     Raises:
         ValueError: The text is no quantity; the message is the server's.
     """
-    value, suffix = _parsed(text)
+    return written(*_parsed(text))
+
+
+def family(text: str) -> str:
+    """Return the suffix of a quantity, for another one that is to be written alike."""
+    return _parsed(text)[1]
+
+
+def written(value: int, suffix: str) -> str:
+    """Return the one way to write an amount.
+
+    Args:
+        value: The amount in billionths.
+        suffix: One of the family it is to be written in: powers of 1024, of 1000, or exponents.
+    """
     if suffix in _BINARY and abs(value) >= 1024 * _NANO and value % _NANO == 0:
         return _binary(value // _NANO)
     exponent = -9

@@ -145,6 +145,27 @@ Secret
   immutable *bool
   data stringData map[string]string
 
+ResourceQuota
+  kind apiVersion string
+  metadata any
+  spec ResourceQuotaSpec
+  status ResourceQuotaStatus
+
+ResourceQuotaSpec
+  hard map[string]quantity
+  scopes []string
+  scopeSelector ScopeSelector
+
+ScopeSelector
+  matchExpressions []ScopedResourceSelectorRequirement
+
+ScopedResourceSelectorRequirement
+  scopeName operator string
+  values []string
+
+ResourceQuotaStatus
+  hard used map[string]quantity
+
 Event
   kind apiVersion reason message type action string
   metadata any
