@@ -4,8 +4,9 @@ Source: kubernetes/pkg/controller/job/metrics/metrics.go.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -42,13 +43,15 @@ class JobMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything; the series come with what is counted."""
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"job_controller_{name}", text, labels, registry=registry)
+        def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
+            # Each series is looked up once: that takes longer than to count.
+            return cache(Counter(f"job_controller_{name}", text, labels, registry=registry).labels)
 
-        self._sync_seconds = Histogram(
+        seconds = Histogram(
             "job_controller_job_sync_duration_seconds", "Seconds that a pass over a Job took.",
             _SYNC, buckets=SYNC_BUCKETS, registry=registry,
         )  # fmt: skip
+        self._sync_seconds: Callable[..., Histogram] = cache(seconds.labels)
         self._syncs = counter("job_syncs_total", "Passes over Jobs.", *_SYNC)
         self._jobs = counter("jobs_finished_total", "Jobs that ended.", "completion_mode", "result", "reason")
         self._pods = counter("job_pods_finished_total", "Ended pods that were counted.", "completion_mode", "result")
@@ -83,8 +86,8 @@ class JobMetrics:
 
     def _synced(self, job: Job, sync: "Sync", result: str, seconds: float) -> None:
         labels = (completion_mode(job), result, sync.action)
-        self._syncs.labels(*labels).inc()
-        self._sync_seconds.labels(*labels).observe(seconds)
+        self._syncs(*labels).inc()
+        self._sync_seconds(*labels).observe(seconds)
 
     def recorded(self, before: JobStatus, job: Job) -> None:
         """Count the pods and indexes that a write of the status has counted.
@@ -94,16 +97,16 @@ class JobMetrics:
             job: The Job as the server returned it.
         """
         pods = ended_pods(before, job)
-        self._pods.labels(completion_mode(job), "succeeded").inc(pods.succeeded)
-        self._pods.labels(completion_mode(job), "failed").inc(pods.failed)
+        self._pods(completion_mode(job), "succeeded").inc(pods.succeeded)
+        self._pods(completion_mode(job), "failed").inc(pods.failed)
         if not is_indexed(job):
             return
         indexes = ended_indexes(before, job)
         per_index = job.spec.backoff_limit_per_index is not None
         limit = "perIndex" if per_index else "global"
-        self._indexes.labels("succeeded", limit).inc(indexes.succeeded)
+        self._indexes("succeeded", limit).inc(indexes.succeeded)
         if per_index:
-            self._indexes.labels("failed", limit).inc(indexes.failed)
+            self._indexes("failed", limit).inc(indexes.failed)
 
     def finished(self, job: Job) -> None:
         """Count a Job that has just ended."""
@@ -111,12 +114,12 @@ class JobMetrics:
         for end in ends:
             if end is not None and end.status == "True":
                 result = "failed" if end.type == FAILED else "succeeded"
-                self._jobs.labels(completion_mode(job), result, end.reason).inc()
+                self._jobs(completion_mode(job), result, end.reason).inc()
 
     def handled(self, actions: Iterable[str]) -> None:
         """Count failures by what a podFailurePolicy does about them."""
         for action in actions:
-            self._handled.labels(action).inc()
+            self._handled(action).inc()
 
     def created(self, reason: Reason, outcome: Outcome) -> None:
         """Count creations of pods; unlike upstream, one that failed has not succeeded as well.
@@ -126,19 +129,19 @@ class JobMetrics:
         there = outcome.created - len(outcome.doubtful)
         for status, count in (("succeeded", there), ("failed", outcome.refused)):
             if count:
-                self._creations.labels(reason, status).inc(count)
+                self._creations(reason, status).inc(count)
 
     def ended(self, event: Literal["add", "delete"]) -> None:
         """Count a pod that has ended with the tracking finalizer, or has lost it since."""
-        self._terminated.labels(event).inc()
+        self._terminated(event).inc()
 
     def external(self, controller: str) -> None:
         """Count a Job that names another controller."""
-        self._external.labels(controller).inc()
+        self._external(controller).inc()
 
     def stale(self, resource: ResourceType) -> None:
         """Count a pass that was put off until the store of this kind shows what was written."""
-        self._stale.labels(resource.group, resource.plural).inc()
+        self._stale(resource.group, resource.plural).inc()
 
 
 class Sync:
