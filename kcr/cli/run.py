@@ -7,6 +7,7 @@ import socket
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -82,6 +83,8 @@ def command(**values: Any) -> int:
     names = shared.names(values["controllers"])
     if not names:
         raise click.UsageError("--controllers names none")
+    if values["ready_file"]:
+        clear(values["ready_file"])
     plugins = find_plugins(names)
     return run_to_end(lambda: _run(values, plugins), fast_loop()) or 0
 
@@ -116,22 +119,25 @@ async def _run(values: dict[str, Any], plugins: Mapping[str, Setup]) -> int:
     return 0
 
 
+def clear(ready_file: Path) -> None:
+    """Remove a ready file that a process left behind which was killed; not even for a moment is there one.
+
+    Raises:
+        ConfigError: There can be no such file.
+    """
+    try:
+        with NamedTemporaryFile(dir=ready_file.parent):
+            ready_file.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--ready-file {ready_file}: {error.strerror}: name a file that can be written") from error
+
+
 class ReadyFile:
     """A file that exists while the caches are synced and the workers run."""
 
     def __init__(self, manager: Manager, path: Path) -> None:
-        """Remove a file that an earlier run left behind.
-
-        Raises:
-            ConfigError: There can be no such file.
-        """
         self._manager = manager
         self._path = path
-        try:
-            path.touch()
-            path.unlink()
-        except OSError as error:
-            raise ConfigError(f"--ready-file {path}: {error.strerror}: name a file that can be written") from error
 
     async def run(self) -> None:
         """Make the file when the manager is ready, and remove it at the end."""

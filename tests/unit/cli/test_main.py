@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -60,6 +61,21 @@ def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[st
     assert shown.startswith("kcr: ")
     assert "/nowhere/config" in shown
     assert shown.count("\n") == 1
+
+
+def test_ready_file_of_a_killed_process_goes_first_of_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ready = tmp_path / "ready"
+    ready.touch()
+    # There is no server, not even a kubeconfig: the file has gone before anybody asks for them.
+    assert exit_code_of(["run", "--ready-file", str(ready), "--kubeconfig", "/nowhere/config"]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ready_file_that_cannot_be_is_one_line_and_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ready = tmp_path / "nowhere" / "ready"
+    assert exit_code_of(["run", "--ready-file", str(ready)]) == 1
+    shown = capsys.readouterr().err
+    assert shown == f"kcr: --ready-file {ready}: No such file or directory: name a file that can be written\n"
 
 
 def test_file_without_object_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
