@@ -1,12 +1,11 @@
 """What a CronJob needs: facts go in, a plan comes out."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from controllers.cronjob.active import followed_up
-from controllers.cronjob.cron import CronError, UnknownZoneError
 from controllers.cronjob.job_template import job_name, job_of
 from controllers.cronjob.plan import Announcement, Facts, Plan, Rest, Start, Work
 from controllers.cronjob.schedule import (
@@ -18,6 +17,7 @@ from controllers.cronjob.schedule import (
     timetable_of,
     zone_of,
 )
+from kcr.api.crontab import CronError, UnknownZoneError
 
 Step = tuple[Work, tuple[Announcement, ...]]
 
@@ -30,6 +30,14 @@ def decide(seen: Facts) -> Plan:
     status, noticed = followed_up(seen)
     work, told = _schedule(replace(seen, cron=replace(seen.cron, status=status)))
     return Plan(work=work, status=status, announcements=(*noticed, *told))
+
+
+def look_again(seen: Facts) -> timedelta | None:
+    """Return when to look again after a start that found the name of its Job taken by another's; None for never.
+
+    Upstream forgets the CronJob then, until it changes.
+    """
+    return requeue_delay(seen.cron, timetable_of(seen.cron, seen.local), seen.now)
 
 
 def _schedule(seen: Facts) -> Step:
@@ -59,18 +67,17 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
         run, too_many = due(seen.cron, timetable, seen.now)
     except NeverDueError as error:
         return Rest(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
-    wait = requeue_delay(seen.cron, timetable, seen.now)
     if run is None:
-        return Rest(wait), ()
+        return Rest(requeue_delay(seen.cron, timetable, seen.now)), ()
     told = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
     for objection in OBJECTIONS:
         reasons = objection(seen, run)
         if reasons is not None:
-            return Rest(wait), (*told, *reasons)
+            return Rest(requeue_delay(seen.cron, timetable, seen.now)), (*told, *reasons)
     # An unknown time zone has ended this long before; nothing in the zone's name needs a zone when there is none.
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
-    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces, otherwise=wait), told
+    return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), told
 
 
 def too_late(seen: Facts, run: datetime) -> tuple[Announcement, ...] | None:

@@ -45,13 +45,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         run: The moment it was scheduled for.
         job: Its Job.
         replaces: The Jobs to be deleted first.
-        otherwise: When to look again if the name of its Job is another's; None for never.
     """
 
     run: datetime
     job: JobToCreate
     replaces: tuple[ObjectReference, ...] = ()
-    otherwise: timedelta | None = None
 
 
 class Rest(msgspec.Struct, frozen=True):

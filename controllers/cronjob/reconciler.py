@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controllers.cronjob.actions import Actions
 from controllers.cronjob.active import with_successes, without
-from controllers.cronjob.decide import decide
+from controllers.cronjob.decide import decide, look_again
 from controllers.cronjob.doubts import absent, forgotten, recalled, unlisted
 from controllers.cronjob.history import surplus
 from controllers.cronjob.jobs import BY_CONTROLLER
@@ -154,10 +154,12 @@ class CronJobReconciler:
                 await self._record(cron, without(cron.status, mine.deleted))
                 if outcome.error is not None:
                     raise outcome.error
-                return Result(start.otherwise)
+                return Result(look_again(seen))
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
         """Write the status if it differs, and return the CronJob to go on with."""
+        if status is cron.status:
+            return cron
         written = await self._use.client.patch(cron, replace(cron, status=status), subresource="status")
         if written is not cron:
             self._use.parking.wrote(cron.key, self._use.crons, written.metadata.resource_version)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from controllers.cronjob.decide import decide, too_late
+from controllers.cronjob.decide import decide, look_again, too_late
 from controllers.cronjob.job_template import SCHEDULED_AT
 from controllers.cronjob.plan import Announcement, Facts, Rest, Start
 from kcr.api.batch import CronJob
@@ -258,8 +258,6 @@ def test_run_whose_deadline_is_over_is_missed() -> None:
     assert too_late(replace(seen, now=at("10:00:10")), TEN) is None
 
 
-def test_start_says_when_to_look_again_without_it() -> None:
-    # Row 38, with the correction of Q11: upstream sets no timer when the name of the Job is another's.
-    plan = judged(cron(), at("10:00:00.1"))
-    assert isinstance(plan.work, Start)
-    assert plan.work.otherwise == timedelta(seconds=60)
+def test_taken_name_is_looked_at_again_with_the_next_run() -> None:
+    # Row 38, with the correction of Q11: upstream sets no timer.
+    assert look_again(Facts(cron=cron(), jobs=(), local=UTC, now=at("10:00:00.1"))) == timedelta(seconds=60)
