@@ -4,7 +4,7 @@ Where descriptions of the controller upstream name a function, its behaviour liv
 
 | name there                                        | room                            |
 |---------------------------------------------------|---------------------------------|
-| cron.ParseStandard; SpecSchedule.Next             | `cron`; `activation`            |
+| cron.ParseStandard; SpecSchedule.Next             | `kcr.api.crontab`; `cron`       |
 | formatSchedule, time.LoadLocation                 | `schedule.timetable_of`, `schedule.zone_of` |
 | mostRecentScheduleTime, nextScheduleTime          | `schedule.recent`, `schedule.due` |
 | nextScheduleTimeDuration                          | `schedule.requeue_delay`        |

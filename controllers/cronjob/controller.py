@@ -9,13 +9,13 @@ from msgspec import Meta
 from prometheus_client import Histogram
 
 from controllers.cronjob.actions import Actions
-from controllers.cronjob.cron import CronError, load_zone
 from controllers.cronjob.jobs import BY_CONTROLLER, controller_names
 from controllers.cronjob.local_zone import local_zone
 from controllers.cronjob.memory import Memory
 from controllers.cronjob.reconciler import CronJobReconciler, Services
 from controllers.cronjob.schedule import requeue_delay, timetable_of
 from kcr.api.batch import CronJob, Job
+from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
 from kcr.controller import Parking

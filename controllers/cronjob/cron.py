@@ -1,227 +1,191 @@
-"""The language of `spec.schedule`: five fields, descriptors such as `@hourly`, and `@every <duration>`."""
+"""When a schedule next falls due: five fields compared with the wall clock of a zone, or a fixed delay.
 
-import re
-from collections.abc import Mapping
-from datetime import UTC, timedelta, tzinfo
-from functools import lru_cache
+Moments are counted in whole seconds of UTC, and read in a zone only to compare them with the fields: Python's own
+arithmetic on aware datetimes moves the hands of the wall clock, not time.
+"""
+
+from datetime import MAXYEAR, UTC, date, datetime, timedelta, tzinfo
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
-from controllers.cronjob.activation import Every, Expression, Fields
+from kcr.api.crontab import Expression, Fields
 
-# Unicode's white space; `str.split` would take the separators U+001C to U+001F as well.
-_BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-_WORD = re.compile(f"[^{_BLANKS}]+")
-_INTEGER = re.compile("[+-]?[0-9]+")
-_LARGEST = 2**63 - 1
-# Longer numbers are not even read: Python refuses some, in other words.
-_MOST_DIGITS = 1_000
+# Years after which a search gives up, counted from the year it starts in.
+HORIZON = 5
+# No schedule needs half as many moves of the hands within the horizon; what needs more never falls due.
+MOST_STEPS = 2_000
 
-_EVERY = "@every "
-_DESCRIPTORS = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_NANOSECONDS = {
-    "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6,
-    "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
-}  # fmt: skip
-_TERM = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = _EPOCH.toordinal()
+_SECOND = timedelta(seconds=1)
+# What datetime can hold, less what a zone may add or take away.
+_EARLIEST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // _SECOND
+_LATEST = (datetime(MAXYEAR, 12, 30, tzinfo=UTC) - _EPOCH) // _SECOND
 
 
-class CronError(ValueError):
-    """The text is no schedule; the message says why, in the words that users know from Kubernetes."""
-
-
-class UnknownZoneError(ValueError):
-    """No time zone has this name."""
-
-
-class Span(NamedTuple):
-    """What a field may say: its smallest and largest value, and names for some of them."""
-
-    low: int
-    high: int
-    names: Mapping[str, int] = {}
-
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-SPANS = (
-    Span(0, 59),
-    Span(0, 23),
-    Span(1, 31),
-    Span(1, 12, {name: month for month, name in enumerate(_MONTHS, 1)}),
-    Span(0, 6, {name: day for day, name in enumerate(_WEEKDAYS)}),
-)
-
-
-def load_zone(name: str) -> tzinfo:
-    """Return the time zone of an IANA name; the empty name is UTC.
-
-    Raises:
-        UnknownZoneError: There is none: `unknown time zone <name>`.
-    """
-    if name in ("", "UTC"):
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:  # a directory, a path, no name at all
-        raise UnknownZoneError(f"unknown time zone {name}") from error
-
-
-@lru_cache(maxsize=4096)
-def parse(text: str) -> Expression:
-    """Return what a schedule says.
+def next_run(expression: Expression, after: datetime, zone: tzinfo) -> datetime | None:
+    """Return the first moment later than another one at which a schedule falls due.
 
     Args:
-        text: Five fields or a descriptor, optionally after `TZ=<zone> ` or `CRON_TZ=<zone> `.
+        expression: What the schedule says.
+        after: Any aware moment.
+        zone: Where the clock hangs that the fields are compared with, unless the text names a zone.
 
-    Raises:
-        CronError: It is no schedule.
-
-    Source: cronjob-controller §8, after github.com/robfig/cron, ParseStandard.
+    Returns:
+        Whole seconds, UTC; None when nothing matches until the end of the fifth year to come.
     """
-    if not text:
-        raise CronError("empty spec string")
-    zone = None
-    if text.startswith(("TZ=", "CRON_TZ=")):
-        zone, text = _split_zone(text)
-    if text.startswith("@"):
-        if text.startswith(_EVERY):
-            return _every(text)
-        if text not in _DESCRIPTORS:
-            raise CronError(f"unrecognized descriptor: {text}")
-        text = _DESCRIPTORS[text]
-    words = _WORD.findall(text)
-    if len(words) != len(SPANS):
-        raise CronError(f"expected exactly {len(SPANS)} fields, found {len(words)}: [{' '.join(words)}]")
-    minute, hour, day, month, weekday = (_field(word, span) for word, span in zip(words, SPANS, strict=True))
-    return Fields(minute[0], hour[0], day[0], month[0], weekday[0], both_days=day[1] or weekday[1], zone=zone)
+    if isinstance(expression, Fields):
+        return search(expression, after, expression.zone or zone).moment
+    start = after.astimezone(UTC).replace(microsecond=0)
+    return start + expression.delay if expression.delay < datetime.max.replace(tzinfo=UTC) - start else None
 
 
-def _split_zone(text: str) -> tuple[tzinfo, str]:
-    prefix, blank, rest = text.partition(" ")
-    if not blank:
-        # Upstream turns its own crash into this message.
-        raise CronError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
-    name = prefix.partition("=")[2]
+class Found(NamedTuple):
+    """What a search found, and how many moves of the hands it took. None: never within the horizon."""
+
+    moment: datetime | None
+    steps: int
+
+
+def search(fields: Fields, after: datetime, zone: tzinfo) -> Found:
+    """Return the first moment later than `after` that matches the fields on a clock of the zone.
+
+    Readings that a change of the clocks skips do not happen, and those it repeats happen twice. Where midnight is
+    skipped, schedules restricted to some days may lose that day, as they do upstream; and when it is the first of a
+    month, those restricted to some months may lose nearly all of it. A day that is missing whole is stepped over,
+    where upstream never ends.
+
+    Source: cronjob-controller §9.2, after github.com/robfig/cron, SpecSchedule.Next.
+    """
+    hands = _Hands(zone, min(max((after - _EPOCH) // _SECOND + 1, _EARLIEST), _LATEST))
+    limit = min(hands.wall.year + HORIZON, MAXYEAR - 1)
+    if fields.is_never():
+        return Found(None, hands.steps)
     try:
-        return load_zone(name), rest.strip(_BLANKS)
-    except UnknownZoneError as error:
-        raise CronError(f"provided bad location {name}: {error}") from error
+        while hands.wall.year <= limit:
+            if (
+                hands.reach_month(fields)
+                and hands.reach_day(fields)
+                and hands.reach_hour(fields)
+                and hands.reach_minute(fields)
+                and hands.reach_full_minute()
+            ):
+                return Found(_EPOCH + timedelta(seconds=hands.seconds), hands.steps)
+    except _EndlessError:
+        pass
+    return Found(None, hands.steps)
 
 
-def _field(text: str, span: Span) -> tuple[int, bool]:
-    """Return the values of a field as a set of bits, and whether it counts as a star."""
-    items = [_item(item, span) for item in text.split(",") if item]
-    values = {value for item, _ in items for value in item}
-    return sum(1 << value for value in values), any(starred for _, starred in items)
+class _EndlessError(Exception):
+    """The hands have moved too often."""
 
 
-def _item(text: str, span: Span) -> tuple[range, bool]:
-    """Return the values of `range[/step]`, and whether it counts as a star: a step beyond 1 makes it none."""
-    spread, *steps = text.split("/")
-    first, *last = spread.split("-")
-    starred = first in ("*", "?")  # what follows a hyphen is ignored then
-    if starred:
-        start, end = span.low, span.high
-    else:
-        start = _value(first, span)
-        if len(last) > 1:
-            raise CronError(f"too many hyphens: {text}")
-        end = _value(last[0], span) if last else start
-    if len(steps) > 1:
-        raise CronError(f"too many slashes: {text}")
-    step = _natural(steps[0]) if steps else 1
-    if steps and not last:
-        end = span.high
-    if complaint := _complaint(start, end, step, span):
-        raise CronError(f"{complaint}: {text}")
-    return range(start, end + 1, step), starred and step == 1
+class _Hands:
+    """The hands of a clock in a zone: a moment that is moved, and how the clock reads then.
+
+    Each `reach_…` moves on to a value that matches. False means that a larger unit has changed meanwhile, so that
+    all of them are to be looked at again.
+    """
+
+    __slots__ = ("moved", "seconds", "steps", "wall", "zone")
+
+    def __init__(self, zone: tzinfo, seconds: int) -> None:
+        self.zone = zone
+        self.steps = 0
+        # Whether the smaller units are at their beginning already.
+        self.moved = False
+        self._move_to(seconds)
+
+    def reach_month(self, fields: Fields) -> bool:
+        while not fields.months >> self.wall.month & 1:
+            if not self.moved:
+                self._cut(self.wall.replace(day=1, hour=0, minute=0, second=0))
+            self._move_to(self._next_month())
+            if self.wall.month == 1:
+                return False
+        return True
+
+    def reach_day(self, fields: Fields) -> bool:
+        while not fields.is_day(self.wall):
+            if not self.moved:
+                self._cut(self.wall.replace(hour=0, minute=0, second=0))
+            before = self.seconds
+            self._move_to(_moment(self.wall.toordinal() + 1, self.wall, self.zone))
+            if hour := self.wall.hour:  # this day has no midnight
+                self._move_to(self.seconds + (24 - hour if hour > 12 else -hour) * HOUR)
+            if self.seconds <= before:  # there is no such day at all
+                self._move_to(before + DAY)
+            if self.wall.day == 1:
+                return False
+        return True
+
+    def reach_hour(self, fields: Fields) -> bool:
+        while not fields.hours >> self.wall.hour & 1:
+            if not self.moved:
+                self._cut(self.wall.replace(minute=0, second=0))
+            self._move_by(_distance(fields.hours, self.wall.hour, 24), HOUR)
+            if self.wall.hour == 0:
+                return False
+        return True
+
+    def reach_minute(self, fields: Fields) -> bool:
+        while not fields.minutes >> self.wall.minute & 1:
+            if not self.moved:
+                self.moved = True
+                self._move_to(self.seconds - self.seconds % MINUTE)
+            self._move_by(_distance(fields.minutes, self.wall.minute, 60), MINUTE)
+            if self.wall.minute == 0:
+                return False
+        return True
+
+    def reach_full_minute(self) -> bool:
+        if self.wall.second == 0:
+            return True
+        self.moved = True
+        self._move_to(self.seconds + MINUTE - self.wall.second)
+        return False
+
+    def _move_to(self, seconds: int) -> None:
+        if self.steps == MOST_STEPS:
+            raise _EndlessError
+        self.steps += 1
+        self.seconds = seconds
+        self.wall = datetime.fromtimestamp(seconds, self.zone)
+
+    def _move_by(self, count: int, unit: int) -> None:
+        """Move that many units ahead; but only one when the clocks change on the way, to miss no reading."""
+        offset = self.wall.utcoffset()
+        start = self.seconds
+        self._move_to(start + count * unit)
+        if count > 1 and self.wall.utcoffset() != offset:
+            self._move_to(start + unit)
+
+    def _cut(self, wall: datetime) -> None:
+        self.moved = True
+        self._move_to(_moment(wall.toordinal(), wall, self.zone))
+
+    def _next_month(self) -> int:
+        wall = self.wall
+        year, month = (wall.year, wall.month + 1) if wall.month < 12 else (wall.year + 1, 1)
+        return _moment(date(year, month, 1).toordinal() + wall.day - 1, wall, self.zone)
 
 
-def _complaint(start: int, end: int, step: int, span: Span) -> str | None:
-    if start < span.low:
-        return f"beginning of range ({start}) below minimum ({span.low})"
-    if end > span.high:
-        return f"end of range ({end}) above maximum ({span.high})"
-    if start > end:
-        return f"beginning of range ({start}) beyond end of range ({end})"
-    return None if step else "step of range should be a positive number"
+def _distance(bits: int, value: int, end: int) -> int:
+    """Return how far it is from a value to the next larger one in the set, or to the end when there is none."""
+    larger = bits >> value + 1
+    return (larger & -larger).bit_length() if larger else end - value
 
 
-def _value(text: str, span: Span) -> int:
-    named = span.names.get(text.lower())
-    return _natural(text) if named is None else named
+def _moment(day: int, wall: datetime, zone: tzinfo) -> int:
+    """Return when a clock in the zone shows that day and the time of that reading, in seconds of UTC.
+
+    What the rule yields for readings that never happen, or happen twice, is contract: the searches depend on it.
+    """
+    reading = (day - _EPOCH_DAY) * DAY + wall.hour * HOUR + wall.minute * MINUTE + wall.second
+    return reading - _offset(reading - _offset(reading, zone), zone)
 
 
-def _natural(text: str) -> int:
-    failure = f"failed to parse int from {text}: strconv.Atoi: parsing {_quoted(text)}"
-    if not _INTEGER.fullmatch(text):
-        raise CronError(f"{failure}: invalid syntax")
-    if len(text) > _MOST_DIGITS or not -_LARGEST - 1 <= int(text) <= _LARGEST:
-        raise CronError(f"{failure}: value out of range")
-    if int(text) < 0:
-        raise CronError(f"negative number ({int(text)}) not allowed: {text}")
-    return int(text)
-
-
-def _every(text: str) -> Every:
-    try:
-        seconds = _nanoseconds(text.removeprefix(_EVERY)) // 10**9
-    except CronError as error:
-        raise CronError(f"failed to parse duration {text}: {error}") from error
-    return Every(timedelta(seconds=max(seconds, 1)))
-
-
-def _nanoseconds(text: str) -> int:
-    """Return the length of a duration as `1h30m` or `-1.5s`, of at most 292 years."""
-    unsigned = text[1:] if text.startswith(("-", "+")) else text
-    if unsigned == "0":
-        return 0
-    invalid = CronError(f"time: invalid duration {_quoted_bytes(text)}")
-    # The most negative duration has no positive counterpart.
-    largest = _LARGEST + text.startswith("-")
-    total, position = 0, 0
-    while position < len(unsigned) or not unsigned:
-        term = _TERM.match(unsigned, position)
-        if term is None or len(term[0]) > _MOST_DIGITS:
-            raise invalid
-        whole, fraction, unit = term[1], term[2] or "", term[3]
-        if not unit:
-            raise CronError(f"time: missing unit in duration {_quoted_bytes(text)}")
-        if unit not in _NANOSECONDS:
-            raise CronError(f"time: unknown unit {_quoted_bytes(unit)} in duration {_quoted_bytes(text)}")
-        total += int(whole or 0) * _NANOSECONDS[unit] + int(fraction or 0) * _NANOSECONDS[unit] // 10 ** len(fraction)
-        if total > largest:
-            raise invalid
-        position = term.end()
-    return -total if text.startswith("-") else total
-
-
-def _quoted(text: str) -> str:
-    """Return a text as Go quotes it."""
-    shown = (
-        one if one.isprintable() else f"\\x{ord(one):02x}" if one.isascii() else f"\\u{ord(one):04x}"
-        for one in _escaped(text)
-    )
-    return f'"{"".join(shown)}"'
-
-
-def _quoted_bytes(text: str) -> str:
-    """Return a text as Go quotes it in durations, where only ASCII is shown as such."""
-    shown = (
-        one if one.isascii() and one >= " " else "".join(f"\\x{byte:02x}" for byte in one.encode(errors="replace"))
-        for one in _escaped(text)
-    )
-    return f'"{"".join(shown)}"'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+def _offset(seconds: int, zone: tzinfo) -> int:
+    offset = datetime.fromtimestamp(seconds, zone).utcoffset()
+    return offset // _SECOND if offset else 0

@@ -5,7 +5,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from controllers.cronjob.cron import UnknownZoneError, load_zone
+from kcr.api.crontab import UnknownZoneError, load_zone
 
 LOCALTIME = Path("/etc/localtime")
 

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta, tzinfo
 from enum import Enum
 from typing import NamedTuple
 
-from controllers.cronjob.activation import Expression
-from controllers.cronjob.cron import UnknownZoneError, load_zone, parse
+from controllers.cronjob.cron import next_run
 from kcr.api.batch import CronJob
+from kcr.api.crontab import Expression, UnknownZoneError, load_zone, parse
 
 # A timer fires this much after its run is due, so that it is never early.
 PADDING = timedelta(milliseconds=100)
@@ -30,7 +30,7 @@ class Timetable(NamedTuple):
 
     def next(self, after: datetime) -> datetime | None:
         """Return the first run later than a moment, in whole seconds of UTC; None when there is none for years."""
-        return self.expression.next(after, self.zone)
+        return next_run(self.expression, after, self.zone)
 
 
 class Missed(Enum):

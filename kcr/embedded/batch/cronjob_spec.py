@@ -5,15 +5,16 @@ Source: kubernetes/pkg/apis/batch/validation/validation.go, validateCronJobSpec 
 
 import re
 
-from kcr.embedded.batch.cron_syntax import schedule_fault
+from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
 from kcr.embedded.batch.job_spec import check_job_spec
-from kcr.embedded.batch.zones import LOCAL, is_zone
 from kcr.embedded.fields import invalid, non_negative, not_supported, one_of, required
 from kcr.embedded.strategy import FieldError, Manifest
 
 _POLICIES = ("Allow", "Forbid", "Replace")
 _ZONE_PART = re.compile(r"(?!-|\.\.?$)[A-Za-z.\-_0-9+]{1,14}")
 _ZONE_IN_SCHEDULE = "TZ"
+# The zone of the server itself, which Go calls so.
+_LOCAL = "Local"
 
 
 def names_zone(spec: Manifest) -> bool:
@@ -44,8 +45,11 @@ def _check_schedule(spec: Manifest, *, may_name_zone: bool) -> list[FieldError]:
     field, schedule = "spec.schedule", spec.get("schedule", "")
     if not schedule:
         return [required(field)]
-    fault = schedule_fault(schedule)
-    faults = [invalid(field, schedule, fault)] if fault else []
+    faults: list[FieldError] = []
+    try:
+        parse(schedule)
+    except CronError as error:
+        faults.append(invalid(field, schedule, str(error)))
     if names_zone(spec):
         if not may_name_zone:
             words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
@@ -66,10 +70,18 @@ def _check_zone(zone: str | None) -> list[FieldError]:
     if not all(_ZONE_PART.fullmatch(part) for part in zone.split("/")):
         return [unknown]
     faults: list[FieldError] = []
-    if zone.lower() == LOCAL.lower():
+    if zone.lower() == _LOCAL.lower():
         words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         faults.append(invalid(field, zone, words))
-    return faults if is_zone(zone) else [*faults, unknown]
+    return faults if _is_zone(zone) else [*faults, unknown]
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        load_zone(name)
+    except UnknownZoneError:
+        return name == _LOCAL
+    return True
 
 
 def _check_template(job: Manifest, field: str) -> list[FieldError]:

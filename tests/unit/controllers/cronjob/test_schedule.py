@@ -5,7 +5,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from controllers.cronjob.cron import CronError, UnknownZoneError
 from controllers.cronjob.schedule import (
     Due,
     Missed,
@@ -19,6 +18,7 @@ from controllers.cronjob.schedule import (
     zone_of,
 )
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
+from kcr.api.crontab import CronError, UnknownZoneError
 from kcr.api.meta import ObjectMeta
 
 TOKYO = ZoneInfo("Asia/Tokyo")

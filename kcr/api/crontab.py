@@ -1,0 +1,282 @@
+"""The language of `spec.schedule`: five fields, descriptors such as `@hourly`, and `@every <duration>`.
+
+Server and controller read it alike. What it says is a value here; when that falls due is the controller's business.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+# Unicode's white space; `str.split` would take the separators U+001C to U+001F as well.
+_BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+_WORD = re.compile(f"[^{_BLANKS}]+")
+_INTEGER = re.compile("[+-]?[0-9]+")
+_LARGEST = 2**63 - 1
+# Numbers of more digits, leading zeros aside, are out of every range; Python would not even read some.
+_MOST_DIGITS = 19
+
+_EVERY = "@every "
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_NANOSECONDS = {
+    "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6,
+    "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
+}  # fmt: skip
+_TERM = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+
+
+class CronError(ValueError):
+    """The text is no schedule; the message says why, in the words that users know from Kubernetes."""
+
+
+class UnknownZoneError(ValueError):
+    """No time zone has this name."""
+
+
+class Every(msgspec.Struct, frozen=True):
+    """`@every <duration>`: a fixed delay of whole seconds, aligned to nothing."""
+
+    delay: timedelta
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """Five fields, each a set of bits: bit n is set when the value n matches.
+
+    Attributes:
+        minutes: 0 to 59.
+        hours: 0 to 23.
+        days: Days of the month, 1 to 31.
+        months: 1 to 12.
+        weekdays: 0 is Sunday.
+        both_days: Whether the day of the month and the weekday must both match, and not just one of them.
+        zone: The zone that the text itself names, or None.
+    """
+
+    minutes: int
+    hours: int
+    days: int
+    months: int
+    weekdays: int
+    both_days: bool
+    zone: tzinfo | None = None
+
+    def is_day(self, wall: datetime) -> bool:
+        """Return whether the day of this reading matches."""
+        by_date = self.days >> wall.day & 1
+        by_name = self.weekdays >> wall.isoweekday() % 7 & 1
+        return bool(by_date & by_name if self.both_days else by_date | by_name)
+
+    def is_never(self) -> bool:
+        """Return whether no calendar has a matching day and time: `0 0 31 2 *`, or a field without a value."""
+        longest = 31 if self.months & ~_bits(2, 4, 6, 9, 11) else 30 if self.months & ~_bits(2) else 29
+        dated = bool(self.days & (1 << longest + 1) - 1)
+        named = bool(self.weekdays)
+        has_day = dated and named if self.both_days else dated or named
+        return not (self.minutes and self.hours and self.months and has_day)
+
+
+Expression = Every | Fields
+
+
+class Span(NamedTuple):
+    """What a field may say: its smallest and largest value, and names for some of them."""
+
+    low: int
+    high: int
+    names: Mapping[str, int] = {}
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+SPANS = (
+    Span(0, 59),
+    Span(0, 23),
+    Span(1, 31),
+    Span(1, 12, {name: month for month, name in enumerate(_MONTHS, 1)}),
+    Span(0, 6, {name: day for day, name in enumerate(_WEEKDAYS)}),
+)
+
+
+def load_zone(name: str) -> tzinfo:
+    """Return the time zone of an IANA name; the empty name is UTC.
+
+    Raises:
+        UnknownZoneError: There is none: `unknown time zone <name>`.
+    """
+    if name in ("", "UTC"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # a directory, a path, no name at all
+        raise UnknownZoneError(f"unknown time zone {name}") from error
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Expression:
+    """Return what a schedule says.
+
+    Args:
+        text: Five fields or a descriptor, optionally after `TZ=<zone> ` or `CRON_TZ=<zone> `.
+
+    Raises:
+        CronError: It is no schedule.
+
+    Source: cronjob-controller §8, after github.com/robfig/cron, ParseStandard.
+    """
+    if not text:
+        raise CronError("empty spec string")
+    zone = None
+    if text.startswith(("TZ=", "CRON_TZ=")):
+        zone, text = _split_zone(text)
+    if text.startswith("@"):
+        if text.startswith(_EVERY):
+            return _every(text)
+        if text not in _DESCRIPTORS:
+            raise CronError(f"unrecognized descriptor: {text}")
+        text = _DESCRIPTORS[text]
+    words = _WORD.findall(text)
+    if len(words) != len(SPANS):
+        raise CronError(f"expected exactly {len(SPANS)} fields, found {len(words)}: [{' '.join(words)}]")
+    minute, hour, day, month, weekday = (_field(word, span) for word, span in zip(words, SPANS, strict=True))
+    return Fields(minute[0], hour[0], day[0], month[0], weekday[0], both_days=day[1] or weekday[1], zone=zone)
+
+
+def _split_zone(text: str) -> tuple[tzinfo, str]:
+    prefix, blank, rest = text.partition(" ")
+    if not blank:
+        # Upstream turns its own crash into this message.
+        raise CronError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+    name = prefix.partition("=")[2]
+    try:
+        return load_zone(name), rest.strip(_BLANKS)
+    except UnknownZoneError as error:
+        raise CronError(f"provided bad location {name}: {error}") from error
+
+
+def _field(text: str, span: Span) -> tuple[int, bool]:
+    """Return the values of a field as a set of bits, and whether it counts as a star."""
+    items = [_item(item, span) for item in text.split(",") if item]
+    values = {value for item, _ in items for value in item}
+    return sum(1 << value for value in values), any(starred for _, starred in items)
+
+
+def _item(text: str, span: Span) -> tuple[range, bool]:
+    """Return the values of `range[/step]`, and whether it counts as a star: a step beyond 1 makes it none."""
+    spread, *steps = text.split("/")
+    first, *last = spread.split("-")
+    starred = first in ("*", "?")  # what follows a hyphen is ignored then
+    if starred:
+        start, end = span.low, span.high
+    else:
+        start = _value(first, span)
+        if len(last) > 1:
+            raise CronError(f"too many hyphens: {text}")
+        end = _value(last[0], span) if last else start
+    if len(steps) > 1:
+        raise CronError(f"too many slashes: {text}")
+    step = _natural(steps[0]) if steps else 1
+    if steps and not last:
+        end = span.high
+    if complaint := _complaint(start, end, step, span):
+        raise CronError(f"{complaint}: {text}")
+    return range(start, end + 1, step), starred and step == 1
+
+
+def _complaint(start: int, end: int, step: int, span: Span) -> str | None:
+    if start < span.low:
+        return f"beginning of range ({start}) below minimum ({span.low})"
+    if end > span.high:
+        return f"end of range ({end}) above maximum ({span.high})"
+    if start > end:
+        return f"beginning of range ({start}) beyond end of range ({end})"
+    return None if step else "step of range should be a positive number"
+
+
+def _value(text: str, span: Span) -> int:
+    named = span.names.get(text.lower())
+    return _natural(text) if named is None else named
+
+
+def _natural(text: str) -> int:
+    failure = f"failed to parse int from {text}: strconv.Atoi: parsing {_quoted(text)}"
+    if not _INTEGER.fullmatch(text):
+        raise CronError(f"{failure}: invalid syntax")
+    digits = text.lstrip("+-0")
+    number = int(digits[: _MOST_DIGITS + 1] or "0") * (-1 if text.startswith("-") else 1)
+    if not -_LARGEST - 1 <= number <= _LARGEST:
+        raise CronError(f"{failure}: value out of range")
+    if number < 0:
+        raise CronError(f"negative number ({number}) not allowed: {text}")
+    return number
+
+
+def _every(text: str) -> Every:
+    try:
+        seconds = _nanoseconds(text.removeprefix(_EVERY)) // 10**9
+    except CronError as error:
+        raise CronError(f"failed to parse duration {text}: {error}") from error
+    return Every(timedelta(seconds=max(seconds, 1)))
+
+
+def _nanoseconds(text: str) -> int:
+    """Return the length of a duration as `1h30m` or `-1.5s`, of at most 292 years."""
+    unsigned = text[1:] if text.startswith(("-", "+")) else text
+    if unsigned == "0":
+        return 0
+    invalid = CronError(f"time: invalid duration {_quoted_bytes(text)}")
+    # The most negative duration has no positive counterpart.
+    largest = _LARGEST + text.startswith("-")
+    total, position = 0, 0
+    while position < len(unsigned) or not unsigned:
+        term = _TERM.match(unsigned, position)
+        if term is None:
+            raise invalid
+        # What is cut off here is out of range without it, or less than a nanosecond.
+        whole, fraction, unit = term[1].lstrip("0")[: _MOST_DIGITS + 1], (term[2] or "")[:_MOST_DIGITS], term[3]
+        if not unit:
+            raise CronError(f"time: missing unit in duration {_quoted_bytes(text)}")
+        if unit not in _NANOSECONDS:
+            raise CronError(f"time: unknown unit {_quoted_bytes(unit)} in duration {_quoted_bytes(text)}")
+        total += int(whole or 0) * _NANOSECONDS[unit] + int(fraction or 0) * _NANOSECONDS[unit] // 10 ** len(fraction)
+        if total > largest:
+            raise invalid
+        position = term.end()
+    return -total if text.startswith("-") else total
+
+
+def _bits(*values: int) -> int:
+    return sum(1 << value for value in values)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as Go quotes it."""
+    shown = (
+        one if one.isprintable() else f"\\x{ord(one):02x}" if one.isascii() else f"\\u{ord(one):04x}"
+        for one in _escaped(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def _quoted_bytes(text: str) -> str:
+    """Return a text as Go quotes it in durations, where only ASCII is shown as such."""
+    shown = (
+        one if one.isascii() and one >= " " else "".join(f"\\x{byte:02x}" for byte in one.encode(errors="replace"))
+        for one in _escaped(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
