@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from typing import NamedTuple, Self
 import psutil
 
 from bench.jobs_controller import KUBECONFIG, READY_FILE, Controller, Usage, kcr_run, usage
-from bench.jobs_load import LABEL, Load
+from bench.jobs_load import LABEL, Load, in_parallel
 from bench.jobs_requests import CountingTransport, read_page
 from bench.jobs_server import embedded_server
 from kcr.api.batch import Job
@@ -59,6 +60,9 @@ SHAPES = (Shape(100, 1, True), Shape(100, 10), Shape(500, 1))
 SMALL = (Shape(3, 1, True), Shape(3, 3))
 MEMORY_PODS = 1000
 
+# Bare requests to measure by, and how many at a time.
+YARDSTICK, HANDS = 1000, 20
+BARE = "bare request, ms of CPU"
 P50, PER_POD, CPU = "create to Complete, p50 ms", "requests per pod", "controller CPU, ms per pod"
 BUDGETS: Mapping[tuple[Shape, str], float] = {
     (SHAPES[0], P50): 60,
@@ -157,7 +161,16 @@ async def measure(options: argparse.Namespace, shape: Shape) -> dict[str, float]
                 before = await Snapshot.take(server, controller)
                 await run(load, label, shape, controller, options)
                 after = await Snapshot.take(server, controller)
-            return figures(shape, load, before, after) | life_of(controller)
+                bare = await yardstick(server.client)
+            found = figures(shape, load, before, after)
+            return found | {BARE: bare, "controller CPU per pod to that": found[CPU] / bare} | life_of(controller)
+
+
+async def yardstick(client: Client) -> float:
+    """Return the CPU milliseconds of a bare request of this process, now: it grows with what else the machine does."""
+    began = time.process_time()
+    await in_parallel(map(str, range(YARDSTICK)), HANDS, lambda _: client.server_version())
+    return (time.process_time() - began) / YARDSTICK * 1000
 
 
 async def first(load: Load, label: str, controller: Controller, options: argparse.Namespace) -> None:
