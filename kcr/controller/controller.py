@@ -92,4 +92,7 @@ class Controller:
                 await self.queue.drain()
         except TimeoutError:
             held = sorted(str(key) for key in self.queue.held)
+            if not held:
+                # The last one ended at that very moment.
+                return
             _log.warning("reconciles cut off", controller=self.name, after_seconds=self._grace, keys=held)

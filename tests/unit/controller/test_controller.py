@@ -297,6 +297,16 @@ async def test_grace_bounds_the_end(clock: VirtualClock, grace: float, ends_at: 
     assert cut_off == ([["default/a"]] if grace >= 0 else [])
 
 
+async def test_reconcile_that_ends_with_the_grace_is_not_cut_off(clock: VirtualClock) -> None:  # CM-23
+    script = Script(work(3))
+    with capture_logs() as lines:
+        async with running(script, grace_seconds=2.0) as controller:
+            controller.queue.add(A)
+            await clock.advance(1)
+    assert asyncio.get_running_loop().time() == 3
+    assert [line for line in lines if line["event"] == "reconciles cut off"] == []
+
+
 async def test_delayed_keys_dropped_at_the_end_are_counted(clock: VirtualClock) -> None:  # WQ-16
     with capture_logs() as lines:
         async with running(Script()) as controller:
