@@ -55,6 +55,20 @@ def test_no_count_of_an_indexed_job_is_negative(member: str) -> None:
             indexed(completions=100_001, backoffLimitPerIndex=1, parallelism=10_000, maxFailedIndexes=10_000), [],
             id="at-scale",
         ),
+        pytest.param(
+            indexed(completions=100_000, backoffLimitPerIndex=1, maxFailedIndexes=100_000), [],
+            id="every-index-may-fail",
+        ),
+        pytest.param(indexed(parallelism=100_000), [], id="all-indexes-at-once"),
+        pytest.param(indexed(name="a" * 63, completions=0, parallelism=0), [], id="no-index-no-room-for-it"),
+        pytest.param(
+            indexed(name="a" * 62, completions=1, parallelism=1),
+            [
+                f'metadata.name: Invalid value: "{"a" * 62}": '
+                f"will not able to create pod with invalid DNS label: {'a' * 62}-0"
+            ],
+            id="no-room-for-the-only-index",
+        ),
         pytest.param(indexed(completions=None, parallelism=None), [], id="no-count-means-one-index"),
         pytest.param(
             job(podFailurePolicy=policy(action="Count", onPodConditions=[{"type": f"T{n}"} for n in range(21)])),

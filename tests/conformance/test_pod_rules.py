@@ -113,6 +113,24 @@ def test_everything_else_of_a_pod_is_fixed(change: Manifest) -> None:
     assert any(" Forbidden: " in fault for fault in refused_update(old, changed(old, **change)))
 
 
+def test_deadline_may_stay_or_sink_beside_other_changes() -> None:
+    # batch-api §12.1
+    old = stored_pod(pod(activeDeadlineSeconds=5))
+    new = changed(old, activeDeadlineSeconds=5)
+    new["spec"]["containers"][0]["image"] = "other"
+    assert refused_update(old, new) == refused_update(old, changed(old, activeDeadlineSeconds=4)) == []
+    # Where it rises, nothing else is looked at.
+    (fault,) = refused_update(old, changed(old, activeDeadlineSeconds=6, restartPolicy="Never"))
+    assert fault.startswith("spec.activeDeadlineSeconds: ")
+
+
+def test_grace_becomes_one_second_only_when_it_was_negative() -> None:
+    # batch-api §12.1
+    for seconds, faults in ((-1, 0), (0, 1), (30, 1)):
+        old = stored_pod(pod(terminationGracePeriodSeconds=seconds))
+        assert len(refused_update(old, changed(old, terminationGracePeriodSeconds=1))) == faults
+
+
 def test_images_of_init_containers_may_change() -> None:
     # batch-api §12.1
     old = stored_pod(pod(initContainers=[{"name": "i", "image": "a", "imagePullPolicy": "Always"}]))
