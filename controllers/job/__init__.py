@@ -28,4 +28,6 @@ Where older descriptions of this controller name a function, its behaviour lives
 | pastBackoffLimitOnFailure, getBackoff       | `backoff`                       |
 | pastActiveDeadline                          | `deadline`                      |
 | orphanWorker, syncOrphanPod                 | `orphans`                       |
+| recordJobPodFinished and other counters     | `metrics`                       |
+| TTL: processJob, processTTL, timeLeft       | `ttl`                           |
 """
