@@ -24,14 +24,19 @@ from kcr.testing import VirtualClock, eventually
 from tests.harness import conditions, ended, finished, job_controller, pods_of, witness
 
 PATTERNS = "examples/patterns"
+POD_PER_ITEM = "patterns/queue-pod-per-item/job.yaml"
+VARIABLE = "patterns/queue-variable/job.yaml"
+STATIC = "patterns/indexed-static/job.yaml"
+TEMPLATE = "patterns/expansion/job-template.yaml"
+POD_TO_POD = "patterns/pod-to-pod/job.yaml"
 ITEMS = ("apple", "banana", "cherry", "damson", "elder")
 INDEX = "batch.kubernetes.io/job-completion-index"
 COMPLETE = ("Complete", "CompletionsReached")
 
 
-def pattern(name: str, queue: str = "") -> tuple[Document, ...]:
+def pattern(path: str, queue: str = "") -> tuple[Document, ...]:
     """The objects of a pattern; its workers ask the queue at this address."""
-    documents = read_documents(f"{PATTERNS}/{name}/job.yaml")
+    documents = read_documents(f"examples/{path}")
     if queue:
         spec = documents[-1].manifest["spec"]["template"]["spec"]
         (address,) = spec["containers"][0]["env"]
@@ -61,7 +66,9 @@ async def printed(cluster: EmbeddedCluster, job: str) -> dict[str, list[str]]:
 
 @pytest.fixture
 def expanded(tmp_path: Path) -> Path:
-    """The Jobs that the script makes of its template."""
+    """The Jobs that the script makes of its template, which is a Job itself but for its names."""
+    (template,) = read_documents(f"examples/{TEMPLATE}")
+    assert template.manifest["metadata"]["name"] == "expansion-$ITEM"
     jobs = tmp_path / "jobs.yaml"
     jobs.write_bytes(subprocess.check_output(["sh", f"{PATTERNS}/expansion/expand.sh", *ITEMS]))
     return jobs
@@ -77,7 +84,7 @@ async def test_each_item_gets_one_pod(clock: VirtualClock) -> None:
         return Outcome(run_for=5)
 
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=take) as cluster, job_controller(cluster, clock):
-        await apply(cluster.client, pattern("queue-pod-per-item"))
+        await apply(cluster.client, pattern(POD_PER_ITEM))
         job = await finished(cluster.client, "queue-pod-per-item")
         pods = await pods_of(cluster.client, "queue-pod-per-item")
     assert job.status.succeeded == len(ITEMS)
@@ -94,7 +101,7 @@ async def test_pods_print_the_item_each_has_taken() -> None:
         EmbeddedCluster(runtime="process") as cluster,
         job_controller(cluster, SystemClock()),
     ):
-        await apply(cluster.client, pattern("queue-pod-per-item", address))
+        await apply(cluster.client, pattern(POD_PER_ITEM, address))
         await finished(cluster.client, "queue-pod-per-item", seconds=50)
         lines = await printed(cluster, "queue-pod-per-item")
     assert sorted(lines.values()) == [[item.upper()] for item in ITEMS]
@@ -109,7 +116,7 @@ async def test_no_pod_is_made_once_the_queue_is_empty(clock: VirtualClock) -> No
         witness(cluster) as seen,
         job_controller(cluster, clock),
     ):
-        await apply(cluster.client, pattern("queue-variable"))
+        await apply(cluster.client, pattern(VARIABLE))
         await clock.advance(13)
         assert await ended(cluster.client, "queue-variable") is None
         job = await finished(cluster.client, "queue-variable")
@@ -125,7 +132,7 @@ async def test_few_pods_drain_the_whole_queue() -> None:
         EmbeddedCluster(runtime="process") as cluster,
         job_controller(cluster, SystemClock()),
     ):
-        await apply(cluster.client, pattern("queue-variable", address))
+        await apply(cluster.client, pattern(VARIABLE, address))
         job = await finished(cluster.client, "queue-variable", seconds=50)
         lines = await printed(cluster, "queue-variable")
     assert job.spec.completions is None
@@ -138,7 +145,7 @@ async def test_few_pods_drain_the_whole_queue() -> None:
 async def test_each_index_does_its_own_item() -> None:
     # Examples row 23; the commands really run.
     async with EmbeddedCluster(runtime="process") as cluster, job_controller(cluster, SystemClock()):
-        await apply(cluster.client, pattern("indexed-static"))
+        await apply(cluster.client, pattern(STATIC))
         job = await finished(cluster.client, "indexed-static", seconds=50)
         pods = await pods_of(cluster.client, "indexed-static")
         lines = await printed(cluster, "indexed-static")
@@ -150,7 +157,7 @@ async def test_each_index_does_its_own_item() -> None:
 @pytest.mark.virtual
 async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
     # Examples row 23.
-    items: dict[str, Any] = pattern("indexed-static")[0].manifest["data"]
+    items: dict[str, Any] = pattern(STATIC)[0].manifest["data"]
     done: list[str] = []
 
     def work(pod: RunnablePod, container: str, attempt: int) -> Outcome:
@@ -158,7 +165,7 @@ async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
         return Outcome(run_for=5, exit_code=int(done == ["apple"]))
 
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=work) as cluster, job_controller(cluster, clock):
-        await apply(cluster.client, pattern("indexed-static"))
+        await apply(cluster.client, pattern(STATIC))
         job = await finished(cluster.client, "indexed-static")
     assert (job.status.completed_indexes, job.status.failed) == ("0-2", 1)
     assert sorted(done) == ["apple", "apple", "banana", "cherry"]
@@ -191,7 +198,7 @@ async def test_all_members_run_side_by_side(clock: VirtualClock) -> None:
         witness(cluster) as seen,
         job_controller(cluster, clock),
     ):
-        await apply(cluster.client, pattern("pod-to-pod"))
+        await apply(cluster.client, pattern(POD_TO_POD))
         await eventually(lambda: seen.most_active == 3, seconds=10)
         listed = msgspec.json.decode(await cluster.client.request("GET", Pod.resource.path("default")))
         job = await finished(cluster.client, "pod-to-pod")
