@@ -110,7 +110,9 @@ class Actions:
         try:
             job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
         except AlreadyExistsError:
-            return await self.find(cron, start.job.metadata.name), False
+            # One that goes in this very moment makes room for the next try.
+            found = await self._client.get(Job, start.job.metadata.name, cron.metadata.namespace)
+            return (found if is_own(found, cron) else None), False
         except KcrError as error:
             if not is_namespace_ending(error):
                 self._recorder.event(cron, "Warning", "FailedCreate", f"Error creating job: {error}")

@@ -9,6 +9,7 @@ from msgspec import Meta
 from prometheus_client import Histogram
 
 from controllers.cronjob.actions import Actions
+from controllers.cronjob.clock_watch import ClockWatch
 from controllers.cronjob.jobs import BY_CONTROLLER, controller_names
 from controllers.cronjob.local_zone import local_zone
 from controllers.cronjob.memory import Memory
@@ -80,6 +81,13 @@ def setup(manager: Manager, options: Options) -> None:
     )
     manager.informer(CronJob).add_handler(CronJobEvents(controller.queue, recorder, manager.clock, local))
     manager.informer(Job).add_handler(JobEvents(controller.queue, crons))
+    manager.add(ClockWatch(manager.clock, lambda: wake_all(controller.queue, crons)))
+
+
+def wake_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
+    """Look at all CronJobs."""
+    for cron in crons.list():
+        queue.add(cron.key)
 
 
 class CronJobEvents(Handler[CronJob]):

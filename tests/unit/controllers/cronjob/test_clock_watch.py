@@ -1,0 +1,54 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+import pytest
+
+from controllers.cronjob.clock_watch import ClockWatch
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+
+class Shifted:
+    """A clock that somebody sets."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.by = timedelta()
+
+    def now(self) -> datetime:
+        return self._clock.now() + self.by
+
+
+@asynccontextmanager
+async def watched(clock: Shifted) -> AsyncIterator[list[float]]:
+    """Watch a clock, and give the moments at which a jump was noticed."""
+    noticed: list[float] = []
+    now = asyncio.get_running_loop().time
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(ClockWatch(clock, lambda: noticed.append(now())).run())
+        yield noticed
+        task.cancel()
+
+
+@pytest.mark.parametrize("hours", [8, -1], ids=["the-machine-slept", "the-clock-was-set-back"])
+async def test_jump_is_noticed_once_within_a_minute(clock: VirtualClock, hours: int) -> None:
+    shifted = Shifted(clock)
+    async with watched(shifted) as noticed:
+        await clock.advance(600)
+        shifted.by = timedelta(hours=hours)
+        await clock.advance(61)
+        assert len(noticed) == 1
+        await clock.advance(3600)
+        assert len(noticed) == 1
+
+
+async def test_clock_that_is_set_right_is_left_alone(clock: VirtualClock) -> None:
+    shifted = Shifted(clock)
+    async with watched(shifted) as noticed:
+        for _ in range(100):
+            shifted.by += timedelta(seconds=0.4)
+            await clock.advance(60)
+        assert noticed == []
