@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from kcr.api.core import Node as NodeObject
+from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import RunnablePod
 from kcr.embedded.node.environment import ConfigMap, Secret
@@ -206,3 +208,11 @@ async def test_many_processes_run_at_once_without_threads(processes: EmbeddedClu
     for number in range(30):
         await ended(processes, f"p{number}")
         assert await log(processes.client, f"p{number}") == f"{number}\n"
+
+
+async def test_lost_node_leaves_no_process_behind(processes: EmbeddedCluster) -> None:
+    await create(processes.client, "a", containers=bash("echo $$$$; exec sleep 600"))
+    process = int(await printed(processes, "a", "\n"))
+    await processes.client.delete(NodeObject, Key("", "kcr-node-0"))
+    await eventually(lambda: not lives(process))
+    assert await names(processes.client) == set()

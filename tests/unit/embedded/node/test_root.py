@@ -40,8 +40,8 @@ def test_processes_of_a_killed_node_are_killed(tmp_path: Path) -> None:
     left.mkdir()
     (left / ".lock").touch()
     program = [sys.executable, "-c", "import time; time.sleep(600)"]
-    with (
-        subprocess.Popen(program, env={MARK: f"{left}/uid/.main"}, start_new_session=True) as process,
-        node_root(tmp_path),
-    ):
-        assert process.wait(5) == -9
+    with subprocess.Popen(program, env={MARK: f"{left}/uid/.main"}, start_new_session=True) as process:
+        while not Path(f"/proc/{process.pid}/environ").read_bytes():
+            pass  # the system shows the environment a moment after the program has begun
+        with node_root(tmp_path):
+            assert process.wait(5) == -9
