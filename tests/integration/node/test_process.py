@@ -215,4 +215,8 @@ async def test_lost_node_leaves_no_process_behind(processes: EmbeddedCluster) ->
     process = int(await printed(processes, "a", "\n"))
     await processes.client.delete(NodeObject, Key("", "kcr-node-0"))
     await eventually(lambda: not lives(process))
-    assert await names(processes.client) == set()
+
+    async def is_gone() -> bool:
+        return await names(processes.client) == set()
+
+    await eventually(is_gone)
