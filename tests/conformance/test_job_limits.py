@@ -69,6 +69,14 @@ def test_no_count_of_an_indexed_job_is_negative(member: str) -> None:
             ],
             id="no-room-for-the-only-index",
         ),
+        pytest.param(
+            indexed(name=f"a.{'b' * 60}", completions=10),
+            [
+                f'metadata.name: Invalid value: "a.{"b" * 60}": '
+                f"will not able to create pod with invalid DNS label: a.{'b' * 60}-9"
+            ],
+            id="name-with-two-faults-is-one",
+        ),
         pytest.param(indexed(completions=None, parallelism=None), [], id="no-count-means-one-index"),
         pytest.param(
             job(podFailurePolicy=policy(action="Count", onPodConditions=[{"type": f"T{n}"} for n in range(21)])),

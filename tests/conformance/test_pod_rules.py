@@ -180,6 +180,31 @@ def test_ended_container_follows_its_own_policy_first(containers: str, policy: s
     )
 
 
+RUNNING: Manifest = {"running": {}}
+ENDED: Manifest = {"terminated": {"exitCode": 1}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([{"name": "c", "state": RUNNING}], [{"name": "c", "state": RUNNING}], id="runs-on"),
+        pytest.param([{"name": "c"}], [{"name": "c", "state": RUNNING}], id="starts"),
+        pytest.param([{"name": "c", "state": RUNNING}], [{"name": "c", "state": ENDED}], id="ends"),
+        pytest.param([{"name": "c", "state": ENDED}], [{"name": "c", "state": ENDED}], id="stays-ended"),
+        pytest.param([{"name": "c", "state": ENDED}], [], id="is-no-longer-told-of"),
+        pytest.param(
+            [{"name": "c", "state": ENDED}], [{"name": "c", "state": ENDED}, {"name": "d", "state": RUNNING}],
+            id="another-runs",
+        ),
+    ],
+)  # fmt: skip
+def test_container_that_never_restarts_may_go_on(before: list[Manifest], after: list[Manifest]) -> None:
+    # batch-api §12.3
+    old = stored_pod(pod(restartPolicy="Never"))
+    old["status"]["containerStatuses"] = before
+    assert refused_status(old, containerStatuses=after) == []
+
+
 def test_pod_status_write_keeps_the_observed_generation() -> None:
     # batch-api §4
     old = stored_pod(pod())
