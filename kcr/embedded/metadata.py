@@ -167,7 +167,7 @@ def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
 def _owner_faults(references: list[Manifest]) -> list[FieldError]:
     place, faults, controller = "metadata.ownerReferences", list[FieldError](), ""
     for reference in references:
-        if not reference.get("apiVersion"):
+        if not reference.get("apiVersion", "").rpartition("/")[2]:
             faults.append(invalid(f"{place}.apiVersion", "", "version must not be empty"))
         faults += [
             invalid(f"{place}.{member}", "", "must not be empty")

@@ -19,6 +19,7 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 RESTARTS = 'valid values: "OnFailure", "Never"'
 IMMUTABLE = "field is immutable"
 LONG = "a" * 64
+OWNER = ("apiVersion", "kind", "name", "uid")
 
 
 def sent(metadata: Any = None, template: Any = None, **spec: Any) -> dict[str, Any]:
@@ -70,6 +71,14 @@ async def patched(api: Api, target: str, patch: Any) -> Reply:
             id="11",
         ),
         pytest.param(
+            sent({"ownerReferences": [{"apiVersion": "batch/"}]}),
+            [
+                'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
+                *(f'metadata.ownerReferences.{one}: Invalid value: "": must not be empty' for one in OWNER[1:]),
+            ],
+            id="11-nothing-but-a-group",
+        ),
+        pytest.param(
             sent(parallelism=-1), ["spec.parallelism: Invalid value: -1: must be greater than or equal to 0"], id="12"
         ),
         pytest.param(
@@ -107,6 +116,18 @@ async def test_fault_found_twice_is_said_once(api: Api) -> None:
     fault = f'spec.template.labels: Invalid value: "{LONG}": must be no more than 63 bytes'
     assert reply.body["message"] == f'Job.batch "{LONG}" is invalid: {fault}'
     assert causes(reply) == [fault, fault]
+
+
+async def test_job_has_one_controller_at_most(api: Api) -> None:
+    # §7.1
+    owners = [dict(zip(OWNER, ("v1", kind, name, name), strict=True)) | {"controller": True}
+              for kind, name in (("A", "x"), ("B", "y"))]  # fmt: skip
+    reply = await api.call("POST", JOBS, sent({"ownerReferences": owners}))
+    (cause,) = causes(reply)
+    assert cause.startswith("metadata.ownerReferences: Invalid value: ")
+    assert cause.endswith(
+        'Only one reference can have Controller set to true. Found "true" in references for A/x and B/y'
+    )
 
 
 async def test_long_name_is_fine_with_a_selector_of_ones_own(api: Api) -> None:
