@@ -88,6 +88,16 @@ def test_no_count_of_an_indexed_job_is_negative(member: str) -> None:
             id="all-the-values",
         ),
         pytest.param(
+            job(podFailurePolicy=policy(action="Count", onPodConditions=[{"type": f"T{n}"} for n in range(20)])), [],
+            id="all-the-patterns",
+        ),
+        pytest.param(
+            job(podFailurePolicy={"rules": [{"action": "Count", "onExitCodes": CODES}] * 20}), [], id="all-the-rules"
+        ),
+        pytest.param(
+            indexed(successPolicy={"rules": [{"succeededCount": 5}]}), [], id="every-success"
+        ),
+        pytest.param(
             job(
                 podFailurePolicy=policy(action="Ignore", onExitCodes={**CODES, "containerName": "setup"}),
                 pod={"initContainers": [{"name": "setup", "image": "i"}]},
