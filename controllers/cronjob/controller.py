@@ -75,6 +75,7 @@ def setup(manager: Manager, options: Options) -> None:
         recorder=recorder,
         clock=manager.clock,
         local=local,
+        wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
     )
     controller = manager.add_controller(
         "cronjob", CronJobReconciler(services), workers=options.workers, parking=parking

@@ -1,7 +1,7 @@
 """What a CronJob needs: facts go in, a plan comes out."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from controllers.cronjob.schedule import (
     timetable_of,
     zone_of,
 )
+from kcr.api.batch import CronJob
 from kcr.api.crontab import CronError, UnknownZoneError
 
 Step = tuple[Work, tuple[Announcement, ...]]
@@ -32,12 +33,17 @@ def decide(seen: Facts) -> Plan:
     return Plan(work=work, status=status, announcements=(*noticed, *told))
 
 
-def look_again(seen: Facts) -> timedelta | None:
-    """Return when to look again after a start that found the name of its Job taken by another's; None for never.
+def look_again(cron: CronJob, local: tzinfo, now: datetime) -> timedelta | None:
+    """Return when the next run is due, whatever becomes of this one; None for never.
 
-    Upstream forgets the CronJob then, until it changes.
+    For a start whose name is taken by another's Job, and for whatever has failed: upstream forgets the CronJob in the
+    one case until it changes, and in the other lets all runs be missed that fall into the back-off.
     """
-    return requeue_delay(seen.cron, timetable_of(seen.cron, seen.local), seen.now)
+    try:
+        timetable = timetable_of(cron, local)
+    except CronError:
+        return None
+    return requeue_delay(cron, timetable, now)
 
 
 def _schedule(seen: Facts) -> Step:

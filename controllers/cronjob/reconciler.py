@@ -1,6 +1,6 @@
 """One pass over one CronJob: recall, clear away, confirm, decide, act, record."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta, tzinfo
 
 import msgspec
@@ -38,6 +38,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         recorder: Events about CronJobs.
         clock: Wall time.
         local: The zone of schedules that name none.
+        wake: Puts a key into the queue, after so many seconds.
     """
 
     client: Client
@@ -49,6 +50,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     recorder: EventRecorder
     clock: Clock
     local: tzinfo
+    wake: Callable[[Key, float], None]
 
 
 class CronJobReconciler:
@@ -67,7 +69,16 @@ class CronJobReconciler:
             self._use.memory.forget(key)
             self._use.parking.forget(key)
             return Result()
-        mine = self._use.memory.of(cron)
+        try:
+            return await self._pass_over(cron, self._use.memory.of(cron))
+        except KcrError:
+            # However long the back-off has become: the next run is due when it is due.
+            left = look_again(cron, self._use.local, self._use.clock.now())
+            if left is not None:
+                self._use.wake(key, left.total_seconds())
+            raise
+
+    async def _pass_over(self, cron: CronJob, mine: Remembered) -> Result:
         # First of all: what was started must be on record before anything is judged or deleted by the record.
         cron, jobs = await self._recall(cron, mine)
         excess = surplus(cron, jobs)
@@ -154,7 +165,7 @@ class CronJobReconciler:
                 await self._record(cron, without(cron.status, mine.deleted))
                 if outcome.error is not None:
                     raise outcome.error
-                return Result(look_again(seen))
+                return Result(look_again(seen.cron, seen.local, seen.now))
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
         """Write the status if it differs, and return the CronJob to go on with."""

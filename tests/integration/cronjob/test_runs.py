@@ -8,7 +8,7 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
-from kcr.errors import Cause, ConflictError, ForbiddenError, ServerError
+from kcr.errors import AlreadyExistsError, Cause, ConflictError, ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from tests.cron_harness import (
     CREATED,
@@ -240,6 +240,37 @@ async def test_name_of_another_job_is_left_alone(server: EmbeddedCluster, watch:
         assert await listed(server.client) == ["hello-29671801"]
 
 
+async def test_name_that_becomes_free_is_taken_with_the_next_try(server: EmbeddedCluster, watch: VirtualClock) -> None:
+    # Section 14: a Job that was there for the creation, and is not for the look at it.
+    await create(server.client, manifest())
+    faults = FaultyTransport(server.transport)
+    faults.on("create", Job, nth=1).fail(AlreadyExistsError(409, "AlreadyExists", "it is there"))
+    async with cron_controller(server, watch, transport=faults):
+        await until(watch, at("10:00:01"))
+    assert await listed(server.client) == ["hello-29671800"]
+
+
+async def test_answer_that_never_comes_is_asked_for_before_the_next_run(
+    server: EmbeddedCluster, watch: VirtualClock
+) -> None:
+    # The Job is there, nobody said so, and the watch does not show it: under Forbid it counts all the same.
+    await create(server.client, manifest(concurrencyPolicy="Forbid"))
+    faults = FaultyTransport(server.transport)
+    faults.on("watch", Job, nth=1).freeze(after=1)
+    faults.on("create", Job, nth=1).lose_reply()
+    async with cron_controller(server, watch, transport=faults):
+        faults.on("watch", Job).fail(ServerError(500, "InternalError", "no"))
+        faults.on("list", Job).fail(ServerError(500, "InternalError", "no"))
+        faults.on("get", Job).fail(ServerError(500, "InternalError", "no"))
+        await until(watch, at("10:01:15"))
+        faults.heal()
+        await until(watch, at("10:02:30"))
+        assert len(await names_of(server.client)) == 1
+        assert await listed(server.client) == await names_of(server.client)
+        reasons = {reason for reason, _ in await events_of(server.client)}
+    assert reasons == {"FailedCreate", "JobAlreadyActive"}
+
+
 async def test_refused_creation_is_told_and_tried_again(server: EmbeddedCluster, watch: VirtualClock) -> None:
     # Row 39: what has ended was cleared away all the same, which may be what the quota waits for.
     cron = await create(server.client, manifest(successfulJobsHistoryLimit=0))
@@ -255,6 +286,18 @@ async def test_refused_creation_is_told_and_tried_again(server: EmbeddedCluster,
         ("FailedCreate", "Error creating job: exceeded quota"),
         ("SuccessfulCreate", "Created job hello-29671800"),
     ]
+
+
+async def test_run_after_a_long_outage_is_in_time(server: EmbeddedCluster, watch: VirtualClock) -> None:
+    # Upstream waits for the end of its back-off, which is ten minutes by then.
+    await create(server.client, manifest())
+    faults = FaultyTransport(server.transport)
+    faults.on("create", Job).fail(ServerError(500, "InternalError", "no"))
+    async with cron_controller(server, watch, transport=faults):
+        await until(watch, at("10:10:30"))
+        faults.heal()
+        await until(watch, at("10:11:00.2"))
+        assert await names_of(server.client) == ["hello-29671811"]
 
 
 async def test_creation_in_a_namespace_that_goes_is_no_failure(server: EmbeddedCluster, watch: VirtualClock) -> None:

@@ -258,6 +258,16 @@ def test_run_whose_deadline_is_over_is_missed() -> None:
     assert too_late(replace(seen, now=at("10:00:10")), TEN) is None
 
 
-def test_taken_name_is_looked_at_again_with_the_next_run() -> None:
-    # Row 38, with the correction of Q11: upstream sets no timer.
-    assert look_again(Facts(cron=cron(), jobs=(), local=UTC, now=at("10:00:00.1"))) == timedelta(seconds=60)
+@pytest.mark.parametrize(
+    ("what", "seconds"),
+    [
+        # Row 38, with the correction of Q11: upstream sets no timer.
+        pytest.param(cron(), 60.0, id="38-name-taken"),
+        pytest.param(cron(last=at("09:00:00")), 60.0, id="long-ago"),
+        pytest.param(cron("0 0 31 2 *"), None, id="never-due"),
+        pytest.param(cron("nope"), None, id="no-schedule"),
+    ],
+)
+def test_next_run_is_due_whatever_becomes_of_this_one(what: CronJob, seconds: float | None) -> None:
+    left = look_again(what, UTC, at("10:00:00.1"))
+    assert left == (None if seconds is None else timedelta(seconds=seconds))
