@@ -139,6 +139,17 @@ def test_images_of_init_containers_may_change() -> None:
     assert refused_update(old, new) == []
 
 
+def test_warnings_of_a_pod_come_again_with_another_spec() -> None:
+    # batch-api §6
+    old = stored_pod(pod(terminationGracePeriodSeconds=-1))
+    old["metadata"]["name"] = "a.b"
+    words = "must be >= 0; negative values are invalid and will be treated as 1"
+    grace = f"spec.terminationGracePeriodSeconds: {words}"
+    assert [one.partition(":")[0] for one in PODS.warnings(old, None)] == ["metadata.name", grace.partition(":")[0]]
+    assert PODS.warnings(old, deepcopy(old)) == []
+    assert PODS.warnings(changed(old, activeDeadlineSeconds=5), old) == [grace]
+
+
 def test_resources_of_the_pod_replace_those_of_containers() -> None:
     # batch-api §12.2
     limits = {"limits": {"cpu": "1", "memory": "1Gi"}}
