@@ -41,8 +41,8 @@ def _indexed(random: Random, completions: int) -> dict[str, Any]:
     spec: dict[str, Any] = {"completionMode": "Indexed"}
     if random.random() < 0.6:
         spec["backoffLimitPerIndex"] = random.randint(0, 2)
-        if random.random() < 0.4:
-            spec["maxFailedIndexes"] = random.randint(0, completions)
+        if random.random() < 0.5:
+            spec["maxFailedIndexes"] = random.randint(0, min(2, completions))
     if random.random() < 0.25:
         spec["successPolicy"] = {"rules": [_success_rule(random, completions) for _ in range(random.randint(1, 2))]}
     if random.random() < 0.3:
@@ -64,7 +64,7 @@ def _success_rule(random: Random, completions: int) -> dict[str, Any]:
 
 
 def _with_failure_policy(random: Random, *, per_index: bool) -> dict[str, Any]:
-    actions = ("FailJob", "Ignore", "Count", *(("FailIndex",) if per_index else ()))
+    actions = ("FailJob", "Ignore", "Count", *(("FailIndex", "FailIndex") if per_index else ()))
     rules = [_failure_rule(random, random.choice(actions)) for _ in range(random.randint(1, 3))]
     spec: dict[str, Any] = {
         "podFailurePolicy": {"rules": rules},
@@ -114,7 +114,7 @@ def drawn_outcomes(seed: int) -> Callable[[Any, str, int], Outcome]:
             run_for=dice.choice((0.0, dice.random() * 15, dice.random() * 15, dice.random() * 60)),
             start_delay=dice.choice((0.0, 0.0, 2.0)),
             term_exit_code=dice.choice((0, 143)),
-            ignore_sigterm=dice.random() < 0.2,
+            ignore_sigterm=dice.random() < 0.4,
         )
 
     return outcome

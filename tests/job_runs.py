@@ -78,7 +78,7 @@ class Run:
                     transport.crash_after(0)
             async with job_controller(cluster, clock, transport=storm, seed=self._seed - 1, **self.options):
                 if self.weather.is_mild:
-                    self._collect(debts, 0.0, 40.0 if self.weather.most else 5.0)
+                    self._collect(debts, 0.0, self.weather.patience_seconds)
                 await clock.advance(random.random() * 60)
                 await meddling
                 storm.calm = True
@@ -114,7 +114,12 @@ def wrongs_of(seed: int) -> list[str]:
 def main(first: int, last: int) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     for seed in range(first, last):
-        if wrongs := wrongs_of(seed):
+        try:
+            wrongs = wrongs_of(seed)
+        except Exception as error:
+            # A controller that falls over is wrong as well.
+            wrongs = [repr(error)]
+        if wrongs:
             print(f"seed {seed}: {wrongs[0]}")
             return 1
     return 0

@@ -34,8 +34,8 @@ class User:
         self._elastic = is_indexed and not fixed and kind["parallelism"] == kind["completions"]
         edits = (
             self._scale, self._scale, self._suspend, self._suspend, self._recreate, self._edit_spec,
-            self._delete_pod, self._delete_pod, self._evict, self._evict, self._strip, self._disown, self._relabel,
-            self._give, self._tell,
+            self._edit_template, self._delete_pod, self._delete_pod, self._delete_pod, self._evict, self._evict,
+            self._strip, self._disown, self._relabel, self._give, self._tell,
         )  # fmt: skip
         # Only some: what a single edit breaks is easier to see.
         self._edits = random.sample(edits, random.choice((0, 0, 1, 1, 2, 4, 8)))
@@ -68,6 +68,13 @@ class User:
             "podReplacementPolicy": self._random.choice(("TerminatingOrFailed", "Failed")),
         }
         await self._patch(**{change: values[change]})
+
+    async def _edit_template(self) -> None:
+        """Change what new pods are made of; the server lets it happen only while the Job is suspended."""
+        told = {SEEN: str(self._random.randint(1, 9))}
+        await self._patch(suspend=True)
+        await asyncio.sleep(self._random.choice((0.0, 1.0, 10.0)))
+        await self._patch(template={"metadata": {"annotations": told}}, suspend=self._random.random() < 0.5)
 
     async def _recreate(self) -> None:
         await self._client.delete(Job, KEY, propagation=self._random.choice(("Background", "Foreground", "Orphan")))

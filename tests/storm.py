@@ -20,6 +20,7 @@ _WRITES = ("POST", "PATCH", "DELETE")
 # A write that is not executed, one whose reply is lost, one that is executed when nobody waits for it any more,
 # one that takes long; and refusals.
 _FAULTS = ("cut", "lost", "late", "slow", "409", "429", "500")
+_OUTAGE = ("cut", "lost", "500")
 _REASONS = {"403": "Forbidden", "409": "Conflict", "429": "TooManyRequests", "500": "InternalError"}
 
 
@@ -32,6 +33,7 @@ class Weather(NamedTuple):
         delay: By how many seconds a watch may lag.
         cut_after: After how many lines a watch is cut; 0 for never.
         twice: How many of the lines come twice.
+        outage: From when to when no write is answered, in seconds.
     """
 
     share: float = 0.0
@@ -39,6 +41,17 @@ class Weather(NamedTuple):
     delay: float = 0.0
     cut_after: int = 0
     twice: float = 0.0
+    outage: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong."""
+        return self.is_mild and not self.most and not any(self.outage)
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long everything may take in it: a retry waits twice as long as the one before, up to a minute."""
+        return 5.0 if self.is_calm else 40.0 if not any(self.outage) else 100.0
 
     @property
     def is_mild(self) -> bool:
@@ -47,12 +60,15 @@ class Weather(NamedTuple):
 
 
 def drawn_weather(random: Random) -> Weather:
-    """Calm, a few hiccups, or a storm."""
+    """Calm, a few hiccups, an outage, or a storm."""
     kind = random.random()
-    if kind < 0.25:
+    if kind < 0.2:
         return Weather(most=0)
-    if kind < 0.5:
+    if kind < 0.4:
         return Weather(share=0.2, most=random.randint(1, 3))
+    if kind < 0.5:
+        start = random.choice((0.0, random.random() * 20))
+        return Weather(most=0, outage=(start, start + random.random() * 8))
     return Weather(
         share=random.choice((0.0, 0.05, 0.2)),
         delay=random.choice((0.0, 0.5, 3.0, 20.0)),
@@ -66,7 +82,8 @@ class Storm:
 
     Attributes:
         calm: Whether everything goes well from now on.
-        invalid: What the server refused with 422.
+        invalid: What the server refused with 422: no status and no pod of ours may be malformed. Patches of pods may
+            come too late to be valid.
     """
 
     def __init__(
@@ -100,7 +117,7 @@ class Storm:
         async with self._signed(request) as response:
             if fault == "lost":
                 raise TransportError(f"{request.method} {request.target}: the reply was lost")
-            if response.status == 422:
+            if response.status == 422 and (request.method == "POST" or "/status" in request.target):
                 self.invalid.append((await response.read()).decode())
             yield _Gusty(response, self, self._length(request)) if watches and not self.calm else response
 
@@ -113,8 +130,12 @@ class Storm:
 
     def _fault(self, request: Request) -> str:
         weather = self._weather
-        spared = self.calm or request.method not in _WRITES or "/events" in request.target or self._done >= weather.most
-        if spared or self._random.random() >= weather.share:
+        if self.calm or request.method not in _WRITES or "/events" in request.target:
+            return ""
+        start, end = weather.outage
+        if start <= asyncio.get_running_loop().time() < end:
+            return self._random.choice(_OUTAGE)
+        if self._done >= weather.most or self._random.random() >= weather.share:
             return ""
         self._done += 1
         return self._random.choice(self._faults)

@@ -1,7 +1,7 @@
 """How a Job ends, and what its conditions and times say meanwhile (job-controller §§2.5, 10, 11, 25)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from controllers.job.conditions import (
@@ -17,7 +17,7 @@ from controllers.job.pod_template import restart_policy
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.conditions import find, is_true
 from kcr.api.meta import Condition
-from tests.laws.history import JobStep, JobTrail, now, uids
+from tests.laws.history import JobStep, JobTrail, PodTrail, now, uids
 from tests.laws.policies import actions_on, completed, failed, failure_counts, known_completed, success_policy_met
 from tests.storm import CONTROLLER, LATE
 
@@ -112,10 +112,12 @@ def indexes_have_witnesses(step: JobStep) -> Iterator[str]:
         return
     if (completed(job) & failed(job)).intervals:
         yield f"indexes {completed(job) & failed(job)} have both succeeded and failed"
-    pods = [pod for pod in step.trail.pods.values() if pod.ended is not None]
-    good = {pod.index for pod in pods if pod.ended and pod.ended.status.phase == "Succeeded"}
     # One that was told to go counts as failed, and may succeed after all.
     listed = step.trail.listed["failed"].keys() | step.fresh("failed")
+    good = {
+        pod.index for pod in step.trail.pods.values()
+        if pod.ended and pod.ended.status.phase == "Succeeded" and (pod.uid not in listed or pod.disturbed)
+    }  # fmt: skip
     bad = {pod.index for pod in step.trail.pods.values() if failure_counts(job, pod) or pod.uid in listed}
     for index in range(max(job.spec.completions or 0, step.trail.most("completions"))):
         if index in completed(job) and index not in good:
@@ -148,6 +150,9 @@ def _holds(reason: str, job: Job, trail: JobTrail) -> bool:
         case "MaxFailedIndexesExceeded":
             return len(failed(job)) > trail.least("max_failed_indexes")
         case "FailedIndexes":
+            if len(failed(job)) > trail.most("max_failed_indexes", len(failed(job))):
+                # That would have been the reason, and sooner.
+                return False
             return len(known_completed(job, trail) | failed(job)) >= trail.least("completions")
         case "SuccessPolicy":
             return success_policy_met(job, known_completed(job, trail))
@@ -160,20 +165,21 @@ def _holds(reason: str, job: Job, trail: JobTrail) -> bool:
 def _failed_too_often(job: Job, trail: JobTrail) -> bool:
     limit = trail.least("backoff_limit", 6)
     listed = trail.listed["failed"] | Counter(uids(job, "failed"))
-    # Those that the controller itself has told to go do not make it give up.
+    # Those that the controller itself has told to go do not make it give up. Those that somebody else has may, in the
+    # moment before they turn out to have succeeded. Those that were taken away and adopted again count again.
+    waits = trail.always_replaces_only_failed
     bad = sum(
-        max(listed[uid], failure_counts(job, pod))
+        max(listed[uid] + pod.disturbed, failure_counts(job, pod), pod.told_early and not waits)
         for uid, pod in trail.pods.items() if pod.told_to_go_by not in (CONTROLLER, LATE)
     )  # fmt: skip
     if bad > limit:
         return True
-    return restart_policy(job) == "OnFailure" and restarts(trail, ended=True) >= max(limit, 1)
+    return restart_policy(job) == "OnFailure" and restarts(trail.pods.values()) >= max(limit, 1)
 
 
-def restarts(trail: JobTrail, *, ended: bool) -> int:
-    """How often containers were restarted in place: those of all pods, or of those that are not over."""
-    states = [pod.pod for pod in trail.pods.values() if ended or pod.is_active or pod.is_terminating]
-    return sum(status.restart_count for pod in states for status in pod.status.container_statuses)
+def restarts(pods: Iterable[PodTrail]) -> int:
+    """How often containers were restarted in place."""
+    return sum(status.restart_count for pod in pods for status in pod.pod.status.container_statuses)
 
 
 def _is_complete(job: Job, trail: JobTrail) -> bool:
@@ -182,7 +188,7 @@ def _is_complete(job: Job, trail: JobTrail) -> bool:
     if job.spec.completion_mode == "Indexed":
         return len(known_completed(job, trail)) >= trail.least("completions")
     known = sum(trail.listed["succeeded"].values()) + sum(
-        pod.uid not in trail.listed["succeeded"] and pod.ended.status.phase == "Succeeded"
+        (pod.uid not in trail.listed["succeeded"] or pod.disturbed) and pod.ended.status.phase == "Succeeded"
         for pod in trail.pods.values() if pod.ended is not None
     )  # fmt: skip
     return known >= trail.least("completions", 1)

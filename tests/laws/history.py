@@ -33,6 +33,7 @@ class PodTrail:
         ended: The state in which it ended, or None.
         finals: That state and those that it has had since.
         told_to_go_by: Who asked first for it to go.
+        told_early: Whether it had not ended by then.
     """
 
     def __init__(self, pod: Pod, author: str) -> None:
@@ -44,6 +45,7 @@ class PodTrail:
         self.ended: Pod | None = None
         self.finals: list[Pod] = []
         self.told_to_go_by: str | None = None
+        self.told_early = False
         self.index = completion_index(pod)
 
     @property
@@ -219,7 +221,7 @@ class History:
             trail.disturbed |= not is_ours and _belongings(old) != _belongings(new)
             trail.spared |= is_ours and is_tracked(old) and not is_tracked(new) and is_active(old)
         if new.metadata.deletion_timestamp is not None and trail.told_to_go_by is None:
-            trail.told_to_go_by = author
+            trail.told_to_go_by, trail.told_early = author, not has_ended(new)
         if has_ended(new):
             trail.ended = trail.ended or new
             trail.finals.append(new)

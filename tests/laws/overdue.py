@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from controllers.job.conditions import (
+    COMPLETE,
+    FAILED,
     FAILURE_TARGET,
+    INTERIM,
     SUCCESS_CRITERIA_MET,
     SUSPENDED,
     is_being_deleted,
@@ -48,9 +51,9 @@ class Debts:
         """Note the debts that have been open for too long."""
         if self.counts_from is None:
             return
-        moment = asyncio.get_running_loop().time()
-        if (trail := self._history.current) is not None and trail.here and _is_past_deadline(trail.job):
-            self._since.setdefault("fails: its deadline has passed", moment)
+        moment, trail = asyncio.get_running_loop().time(), self._history.current
+        if trail is not None and trail.here and (passed := _past_deadline(trail.job)) is not None:
+            self._since["fails: its deadline has passed"] = moment - passed
         for debt, since in self._since.items():
             patience = self.patience_seconds + (BACKOFF_SECONDS if debt.startswith(_MISSING) else 0.0)
             if moment - max(since, self.counts_from) > patience:
@@ -105,17 +108,20 @@ def _reports(job: Job, pods: list[PodTrail], active: list[PodTrail]) -> Iterator
 
 def _uncounted(trail: JobTrail, pods: list[PodTrail], active: list[PodTrail]) -> Iterator[str]:
     job = trail.job
-    per_index = job.spec.backoff_limit_per_index is not None
     taken = {pod.index for pod in active}
+    held = {pod.uid for pod in pods if _may_be_held(job, pod, taken)}
     for pod in pods:
-        if pod.ended is None or not pod.is_tracked:
-            continue
-        if per_index and has_index(job, pod) and pod.index not in taken and pod.ended.status.phase == "Failed":
-            # It may be held until its replacement is there.
-            continue
-        yield f"pod {pod.pod.metadata.name} is counted and let go"
-    if uids(job, "succeeded") or uids(job, "failed"):
+        if pod.ended is not None and pod.is_tracked and pod.uid not in held:
+            yield f"pod {pod.pod.metadata.name} is counted and let go"
+    if {*uids(job, "succeeded"), *uids(job, "failed")} - held:
         yield "counts the pods that are listed"
+
+
+def _may_be_held(job: Job, pod: PodTrail, taken: set[int | None]) -> bool:
+    """Whether a failed pod may wait for the one that replaces it."""
+    if job.spec.backoff_limit_per_index is None or not has_index(job, pod) or pod.index in taken:
+        return False
+    return pod.is_tracked and (pod.ended is None or pod.ended.status.phase == "Failed")
 
 
 def _ending(trail: JobTrail, pods: list[PodTrail], active: list[PodTrail]) -> str:
@@ -128,7 +134,7 @@ def _ending(trail: JobTrail, pods: list[PodTrail], active: list[PodTrail]) -> st
         return "fails: a pod has failed for good"
     if job.status.failed + len(uids(job, "failed")) + bad > limit:
         return "fails: too many pods have failed"
-    if restart_policy(job) == "OnFailure" and restarts(trail, ended=False) >= max(limit, 1):
+    if restart_policy(job) == "OnFailure" and restarts(pod for pod in pods if pod.ended is None) >= max(limit, 1):
         return "fails: containers were restarted too often"
     return _ending_of_indexes(job) if job.spec.completion_mode == "Indexed" else _completion(job, active)
 
@@ -148,14 +154,14 @@ def _completion(job: Job, active: list[PodTrail]) -> str:
     return "completes: enough pods have succeeded" if enough and not active else ""
 
 
-def _is_past_deadline(job: Job) -> bool:
+def _past_deadline(job: Job) -> float | None:
+    """For how many seconds its deadline has passed; None when none counts."""
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
-    ends = is_finished(job) or any(
-        is_true(job.status.conditions, kind) for kind in (FAILURE_TARGET, SUCCESS_CRITERIA_MET)
-    )
-    if ends or limit is None or start is None or job.spec.suspend or is_true(job.status.conditions, SUSPENDED):
-        return False
-    return now() - start > timedelta(seconds=limit)
+    ends = (*INTERIM.values(), COMPLETE, FAILED, SUSPENDED)
+    if limit is None or start is None or job.spec.suspend or any(is_true(job.status.conditions, kind) for kind in ends):
+        return None
+    passed = (now() - start - timedelta(seconds=limit)).total_seconds()
+    return passed if passed > 0 else None
 
 
 def _numbers(job: Job, pods: list[PodTrail], active: list[PodTrail]) -> Iterator[str]:

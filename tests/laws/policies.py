@@ -76,9 +76,16 @@ def failures_of(trail: JobTrail, index: int) -> tuple[int, int] | None:
     """
     mine = [pod for pod in trail.pods.values() if pod.index == index]
     actions = [actions_on(trail.job, pod) for pod in mine]
-    if trail.shrunk or any(pod.disturbed or pod.spared for pod in mine) or any(len(found) > 1 for found in actions):
+    if trail.shrunk or any(pod.disturbed or pod.spared or _changed_its_mind(pod) for pod in mine):
+        return None
+    if any(len(found) > 1 for found in actions):
         return None
     return sum(failure_counts(trail.job, pod) for pod in mine), actions.count({"Ignore"})
+
+
+def _changed_its_mind(pod: PodTrail) -> bool:
+    """Whether it was told to go, which may have counted as a failure, and has succeeded after that."""
+    return pod.told_early and pod.ended is not None and pod.ended.status.phase == "Succeeded"
 
 
 def said_of(pod: Pod) -> tuple[int, int]:
