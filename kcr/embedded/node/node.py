@@ -17,7 +17,7 @@ from kcr.embedded.node.outcome import OnRun, Outcome, annotated_outcome, default
 from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod
 from kcr.embedded.node.process import process_runtime
-from kcr.embedded.node.registration import node_labels, register, unregistered
+from kcr.embedded.node.registration import follow, node_labels, register
 from kcr.embedded.node.runtime import Runtime
 from kcr.embedded.node.scheduler import Scheduler
 from kcr.embedded.node.simulated import SimulatedRuntime
@@ -113,11 +113,11 @@ class Node:
                 scheduler.forget(uid)
                 kubelet.forget(uid)
 
-            await register(self._client, name, place.ip, self._clock.now())
+            scheduler.observe_node(await register(self._client, name, place.ip, self._clock.now()))
             group.create_task(events.run())
             group.create_task(PodFeed(self._client, self._random, on_pod=observe, on_gone=forget).run())
             try:
-                await unregistered(self._client, name)
+                await follow(self._client, name, scheduler.observe_node)
                 raise _UnregisteredError(name)
             finally:
                 kubelet.close()

@@ -84,24 +84,25 @@ def _condition(kind: str, status: str, reason: str, message: str, moment: dateti
     }  # fmt: skip
 
 
-async def register(client: Client, name: str, ip: str, moment: datetime) -> None:
-    """Create the Node object, or renew its status. Each step is tried until the server takes it."""
+async def register(client: Client, name: str, ip: str, moment: datetime) -> NodeObject:
+    """Create the Node object, or renew its status, and return it. Each step is tried until the server takes it."""
 
     async def create() -> None:
         with suppress(AlreadyExistsError):
             await client.create_manifest(NodeObject, manifest)
 
-    async def renew() -> None:
-        await client.merge_patch(NodeObject, Key("", name), {"status": manifest["status"]}, subresource="status")
+    async def renew() -> NodeObject:
+        status = {"status": manifest["status"]}
+        return await client.merge_patch(NodeObject, Key("", name), status, subresource="status")
 
     version = await _insist(client.server_version)
     manifest = node_manifest(name, ip, version, moment)
     await _insist(create)
-    await _insist(renew)
+    return await _insist(renew)
 
 
-async def unregistered(client: Client, name: str) -> None:
-    """Return when the Node object is gone."""
+async def follow(client: Client, name: str, on_node: Callable[[NodeObject], None]) -> None:
+    """Tell of each change of the Node object, and return when it is gone."""
     fields, version = f"metadata.name={name}", ""
     while True:
         try:
@@ -109,6 +110,7 @@ async def unregistered(client: Client, name: str) -> None:
                 page, nodes = await client.list_page(NodeObject, fields=fields)
                 if not nodes:
                     return
+                on_node(nodes[0])
                 version = page.resource_version
             async with client.watch(
                 NodeObject, fields=fields, resource_version=version, timeout_seconds=WATCH_SECONDS
@@ -116,6 +118,8 @@ async def unregistered(client: Client, name: str) -> None:
                 async for event in events:
                     if event.type == "DELETED":
                         return
+                    if event.type != "BOOKMARK":
+                        on_node(event.object)
                     version = event.object.metadata.resource_version
         except GoneError:
             version = ""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kcr.api.core import Node
 from kcr.api.meta import Condition, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
@@ -49,8 +50,9 @@ class Scheduler:
         self._labels = labels
         # Pods that wait for a node, by uid. Each has one task, until it is bound or gone.
         self._waiting: dict[str, RunnablePod] = {}
-        # Pods that were told that they do not fit.
-        self._refused: set[str] = set()
+        # Pods that do not fit, by uid, and what they were told; they wait for the node to change.
+        self._refused: dict[str, tuple[RunnablePod, str]] = {}
+        self._cordoned = False
 
     def observe(self, pod: RunnablePod) -> None:
         """Take note of a pod."""
@@ -58,26 +60,47 @@ class Scheduler:
         if not wants_a_node(pod):
             self.forget(uid)
         elif uid not in self._waiting and uid not in self._refused:
-            self._waiting[uid] = pod
-            self._group.create_task(self._place(pod))
+            self._try(pod)
+
+    def observe_node(self, node: Node) -> None:
+        """Take note of whether the node takes pods; those that fit from now on get their turn."""
+        self._cordoned = node.spec.unschedulable
+        for uid, (pod, told) in tuple(self._refused.items()):
+            if self._obstacle(pod) != told:
+                del self._refused[uid]
+                self._try(pod)
 
     def forget(self, uid: str) -> None:
         """Give up a pod that no longer waits."""
         self._waiting.pop(uid, None)
-        self._refused.discard(uid)
+        self._refused.pop(uid, None)
+
+    def _obstacle(self, pod: RunnablePod) -> str:
+        """Return why a pod cannot have the node now, `""` when it can."""
+        wanted = pod.spec.node_selector or {}
+        if any(self._labels.get(name) != value for name, value in wanted.items()):
+            return "1 node(s) didn't match Pod's node affinity/selector"
+        return "1 node(s) were unschedulable" if self._cordoned else ""
+
+    def _try(self, pod: RunnablePod) -> None:
+        self._waiting[pod.metadata.uid] = pod
+        self._group.create_task(self._place(pod))
 
     async def _place(self, pod: RunnablePod) -> None:
         uid = pod.metadata.uid
-        fits = all(self._labels.get(name) == value for name, value in (pod.spec.node_selector or {}).items())
-        attempt = self._bind if fits else self._refuse
         while uid in self._waiting:
+            obstacle = self._obstacle(pod)
             try:
-                await attempt(pod)
+                await (self._refuse(pod, obstacle) if obstacle else self._bind(pod))
             except (TransportError, ServerError, TooManyRequestsError):
                 await asyncio.sleep(RETRY_SECONDS)
+                continue
             except ApiError:
                 break  # bound by somebody else, gone, or changed: the next event of the pod tells
-            else:
+            if not obstacle:
+                break
+            if uid in self._waiting and obstacle == self._obstacle(pod):
+                self._refused[uid] = pod, obstacle
                 break
         self._waiting.pop(uid, None)
 
@@ -93,13 +116,12 @@ class Scheduler:
         where = f"{metadata.namespace}/{metadata.name}"
         self._events.record(pod, "Scheduled", f"Successfully assigned {where} to {self._node}")
 
-    async def _refuse(self, pod: RunnablePod) -> None:
-        message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    async def _refuse(self, pod: RunnablePod, obstacle: str) -> None:
+        message = f"0/1 nodes are available: {obstacle}."
         condition = Condition(
             type="PodScheduled", status="False", reason="Unschedulable", message=message,
             last_transition_time=whole_seconds(self._clock.now()),
         )  # fmt: skip
-        self._refused.add(pod.metadata.uid)
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
         await self._client.strategic_patch(RunnablePod, pod.key, patch, subresource="status")
         self._events.record(pod, "FailedScheduling", message, type_="Warning")

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from kcr.api.conditions import is_true
 from kcr.api.core import Node as NodeObject
+from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import FOREVER, Outcome, RunnablePod
 from kcr.testing import VirtualClock
@@ -301,3 +302,36 @@ async def test_many_pods_run_side_by_side_with_own_addresses(cluster: EmbeddedCl
     pods = await cluster.client.list(RunnablePod, "default")
     assert {pod.status.phase for pod in pods} == {"Succeeded"}
     assert len({pod.status.pod_ip for pod in pods}) == 200
+
+
+async def test_pods_wait_while_the_node_is_cordoned(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # api-server §27.2.
+    async def cordon(unschedulable: bool) -> None:
+        await clock.advance(1)
+        await cluster.client.merge_patch(NodeObject, Key("", "kcr-node-0"), {"spec": {"unschedulable": unschedulable}})
+        await clock.advance(1)
+
+    message = "0/1 nodes are available: 1 node(s) were unschedulable."
+    await cordon(True)
+    await create(cluster.client, "a")
+    await create(cluster.client, "stray", nodeSelector={"kubernetes.io/hostname": "elsewhere"})
+    await clock.advance(60)
+    pod = await get(cluster.client, "a")
+    assert (pod.spec.node_name, pod.status.phase) == (None, "Pending")
+    assert [(c.type, c.status, c.reason, c.message) for c in pod.status.conditions] == [
+        ("PodScheduled", "False", "Unschedulable", message)
+    ]
+    assert await events(cluster.client, "a") == [("FailedScheduling", 1, message)]
+    await cordon(False)
+    assert (await get(cluster.client, "a")).spec.node_name == "kcr-node-0"
+    assert (await get(cluster.client, "stray")).spec.node_name is None
+
+
+async def test_cordoned_node_keeps_what_it_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # api-server §27.2.
+    runs(cluster, Outcome(run_for=60))
+    await create(cluster.client, "a")
+    await clock.advance(1)
+    await cluster.client.merge_patch(NodeObject, Key("", "kcr-node-0"), {"spec": {"unschedulable": True}})
+    await clock.advance(60)
+    assert (await get(cluster.client, "a")).status.phase == "Succeeded"
