@@ -13,6 +13,8 @@ from tests.manifests import job, refused
 
 CODES = {"operator": "In", "values": [1]}
 POD = "spec.template.spec"
+# 65,536 bytes: five, then six for each number but the last.
+LONGEST = ",".join(str(number) for number in range(9_999, 20_922))
 
 
 def indexed(**spec: Any) -> Manifest:
@@ -118,6 +120,10 @@ def test_no_count_of_an_indexed_job_is_negative(member: str) -> None:
             indexed(successPolicy={"rules": [{"succeededCount": -1}]}),
             ["spec.successPolicy.rules[0].succeededCount: Invalid value: -1: must be greater than or equal to 0"],
             id="success-count",
+        ),
+        pytest.param(
+            indexed(completions=30_000, successPolicy={"rules": [{"succeededIndexes": LONGEST}]}), [],
+            id="longest-text-of-indexes",
         ),
         pytest.param(
             indexed(completions=20_000, successPolicy={"rules": [
