@@ -1,24 +1,16 @@
 """The node when its Node object is deleted, and the pods that ran on it."""
 
-import asyncio
-from random import Random
-
 import pytest
 
 from kcr.api.conditions import find
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
-from kcr.embedded.census import Census
-from kcr.embedded.kinds import NODES, PODS
 from kcr.embedded.node import FOREVER, Outcome
 from kcr.embedded.node.node import AWAY_SECONDS
-from kcr.embedded.podgc import PodCollector
-from kcr.errors import BadRequestError, ServerError
-from kcr.testing import FaultyTransport, VirtualClock
-from kcr.testing.faults import Verb
+from kcr.errors import BadRequestError
+from kcr.testing import VirtualClock
 from tests.integration.node.pods import create, get, log, manifest, names, state
 
 pytestmark = pytest.mark.virtual
@@ -94,42 +86,3 @@ async def test_nothing_of_a_lost_pod_runs_on(cluster: EmbeddedCluster, clock: Vi
     assert (pod.status.phase, state(pod)) == ("Failed", "running")  # nobody was left to say how it ended
     with pytest.raises(BadRequestError):
         await log(cluster.client, "held")
-
-
-async def test_pods_of_a_node_that_is_back_at_once_stay(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
-        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
-        await create(cluster.client, "a", nodeName=NODE.name)
-        await clock.advance(1)
-        await lose(cluster)
-        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
-        await clock.advance(60)
-        assert await names(cluster.client) == {"a"}
-
-
-async def test_pods_of_a_node_never_seen_stay(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
-        await create(cluster.client, "a", nodeName="elsewhere")
-        await clock.advance(60)
-        assert await names(cluster.client) == {"a"}
-
-
-@pytest.mark.parametrize("call", ["list", "patch", "delete"])
-async def test_lost_pods_go_though_requests_fail(clock: VirtualClock, call: Verb) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
-        faults = FaultyTransport(cluster.transport)
-        client = Client(faults)
-        census = Census(client, [NODES.type, PODS.type])
-        collector = PodCollector(client, census, clock)
-        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
-        for number in range(3):
-            await create(cluster.client, f"p{number}", nodeName=NODE.name)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(census.run()), group.create_task(collector.run())]
-            await clock.settle()
-            faults.on(call, Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
-            await lose(cluster)
-            await clock.advance(5)
-            assert await names(cluster.client) == set()
-            for task in tasks:
-                task.cancel()
