@@ -154,9 +154,11 @@ async def ran_before(client: Client, *running: str, **spec: Any) -> CronJob:
     return await with_status(client, cron, last_schedule_time=TEN, active=tuple(reference_to(job) for job in jobs))
 
 
-async def complete(client: Client, name: str, moment: datetime) -> None:
-    """Complete a Job."""
+async def complete(client: Client, name: str, moment: datetime, *, end: str = "Complete") -> None:
+    """End a Job, as the Job controller would: Complete, or Failed."""
     text = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-    conditions = [{"type": kind, "status": "True", "reason": "Done"} for kind in ("SuccessCriteriaMet", "Complete")]
-    status = {"conditions": conditions, "startTime": text, "completionTime": text}
+    interim = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[end]
+    conditions = [{"type": kind, "status": "True", "reason": "Done"} for kind in (interim, end)]
+    status = {"conditions": conditions, "startTime": text}
+    status |= {"completionTime": text} if end == "Complete" else {}
     await client.merge_patch(Job, Key("default", name), {"status": status}, subresource="status")
