@@ -6,9 +6,10 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from controllers.cronjob.controller import CronJobEvents, JobEvents
+from controllers.cronjob.controller import CronJobEvents, JobEvents, Options
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, OwnerReference
+from kcr.cli.plugins import read_options
 from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
 from kcr.workqueue import WorkQueue
 from tests.cron_harness import TEN, at
@@ -147,3 +148,16 @@ async def test_job_that_changes_hands_wakes_both_owners() -> None:
 
 def owned(job: Job, owner: OwnerReference) -> Job:
     return replace(job, metadata=replace(job.metadata, owner_references=(owner,)))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "field", "value"),
+    [
+        ("KCR_WORKERS", "7", "workers", 7),
+        ("KCR_TAKE_OVER", "true", "take_over", True),
+        ("KCR_CRONJOB_TIME_ZONE", "Europe/Rome", "cronjob_time_zone", "Europe/Rome"),
+    ],
+)
+async def test_variable_reaches_the_controller(variable: str, text: str, field: str, value: object) -> None:
+    given = read_options(Options, {variable: text}, {})
+    assert getattr(given, field) == value != getattr(Options(), field)
