@@ -131,8 +131,8 @@ DEFECTS = (
     _defect(
         "terminating-pods-fail-under-failed",
         "pods.py",
-        'return told_to_go and pod.status.phase != "Succeeded" and not replaces_only_failed(job)',
-        'return told_to_go and pod.status.phase != "Succeeded"',
+        "return is_terminating(pod) and not replaces_only_failed(job) and not is_ending(job)",
+        "return is_terminating(pod) and not is_ending(job)",
     ),
     _defect(
         "fatal-failure-is-let-go",

@@ -30,6 +30,11 @@ def is_finished(job: Job) -> bool:
     return is_true(job.status.conditions, COMPLETE) or is_true(job.status.conditions, FAILED)
 
 
+def is_ending(job: Job) -> bool:
+    """Return whether it is on record how the Job ends: its pods have been told to go."""
+    return any(is_true(job.status.conditions, interim) for interim in INTERIM.values())
+
+
 def is_being_deleted(job: Job) -> bool:
     """Return whether somebody has asked for the Job to go."""
     return job.metadata.deletion_timestamp is not None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from controllers.job.conditions import is_ending
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
 from kcr.api.core import ContainerStatus, Pod
@@ -57,12 +58,14 @@ def replaces_only_failed(job: Job) -> bool:
 def has_failed(pod: Pod, job: Job) -> bool:
     """Return whether the pod counts as failed for this Job.
 
+    Once it is on record how the Job ends it tells its pods to go, and that they go is no failure. Upstream makes no
+    such difference: when its controller has been restarted, a Job that met its success policy has failed pods.
+
     Source: kubernetes/pkg/controller/job/job_controller.go, isPodFailed.
     """
-    if pod.status.phase == "Failed":
-        return True
-    told_to_go = pod.metadata.deletion_timestamp is not None
-    return told_to_go and pod.status.phase != "Succeeded" and not replaces_only_failed(job)
+    if has_ended(pod):
+        return pod.status.phase == "Failed"
+    return is_terminating(pod) and not replaces_only_failed(job) and not is_ending(job)
 
 
 def is_indexed(job: Job) -> bool:

@@ -21,6 +21,7 @@ from controllers.job.plan import (
     Ledger,
     Limits,
     Outcome,
+    Plan,
     ScaleDown,
     ScaleUp,
     Snapshot,
@@ -126,13 +127,16 @@ class JobReconciler:
         mine.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.
         self._wake_after(job, plan.requeue_after)
-        outcome = await self._act(job, plan.work, group)
-        self._absorb(job, mine, outcome)
-        self._use.metrics.created(creation_reason(job, plan.tally.failed, plan.tally.terminating), outcome)
-        # What is expected may come and go unseen; then only time can tell.
-        self._wake_after(job, self._use.expectations.time_left(identity(job)))
-        ledger = settle(seen, plan, outcome)
-        recorded = await self._record(job, ledger.status, mine)
+        if isinstance(plan.work, Terminate) and seen.expectations_met:
+            outcome, ledger, recorded = await self._end(seen, plan, mine)
+        else:
+            outcome = await self._act(job, plan.work, group)
+            self._absorb(job, mine, outcome)
+            self._use.metrics.created(creation_reason(job, plan.tally.failed, plan.tally.terminating), outcome)
+            # What is expected may come and go unseen; then only time can tell.
+            self._wake_after(job, self._use.expectations.time_left(identity(job)))
+            ledger = settle(seen, plan, outcome)
+            recorded = await self._record(job, ledger.status, mine)
         self._use.metrics.handled(ledger.handled)
         self._announce(recorded, ledger)
         released = await self._untrack(job, ledger, mine)
@@ -149,6 +153,20 @@ class JobReconciler:
         if ledger.again and not is_finished(closed):
             self._use.wake(job.key, mine.bucket.delay(self._now()))
         return Result()
+
+    async def _end(self, seen: Snapshot, plan: Plan, mine: Remembered) -> tuple[Outcome, Ledger, Job]:
+        """Put the Job's end on record, and only then tell its pods to go.
+
+        Upstream deletes first. If it dies in between, it finds pods that go, takes them for failures, and may fail a
+        Job that has met its success policy, or give another reason than the one it had.
+        """
+        ledger = settle(seen, plan, Outcome(deleted=plan.tally.active))
+        recorded = await self._record(seen.job, ledger.status, mine)
+        outcome = await self._act(seen.job, plan.work, "")
+        self._absorb(seen.job, mine, outcome)
+        stay = {pod.metadata.uid for pod in plan.tally.active} - {pod.metadata.uid for pod in outcome.deleted}
+        untrack = tuple(pod for pod in ledger.untrack if pod.metadata.uid not in stay)
+        return outcome, replace(ledger, untrack=untrack), recorded
 
     def _wake_after(self, job: Job, left: timedelta | None) -> None:
         if left:

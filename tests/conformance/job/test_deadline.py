@@ -1,14 +1,17 @@
 """Jobs that run out of time: the scenarios of job-controller §37.5."""
 
+import pytest
+
 from tests.flows import World, flow
 
 MESSAGE = "Job was active longer than specified deadline"
 
 
+@pytest.mark.parametrize("limit", [6, 0])
 @flow()
-async def test_deadline_ends_endless_pods(world: World) -> None:
-    # Row 49.
-    await world.create(activeDeadlineSeconds=1, parallelism=2)
+async def test_deadline_ends_endless_pods(world: World, limit: int) -> None:
+    # Row 49; that the pods go then is no other reason.
+    await world.create(activeDeadlineSeconds=1, parallelism=2, backoffLimit=limit)
     await world.wait(lambda: len(world.pods.all) == 2)
     await world.bind(*world.active())
     pods = world.active()

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from controllers.job.pods import finish_time, has_failed, is_active, is_terminating
+from kcr.api.batch import JobStatus
 from kcr.api.core import PodStatus
 from kcr.api.meta import Condition
 from tests.builders import NOW, ago, job, pod
@@ -36,6 +37,14 @@ def test_pod_told_to_go_counts_as_failed_by_policy(phase: str, deleted: bool, po
     # job-controller §§9, 22.
     one = pod(phase=phase, deleted=NOW if deleted else None)
     assert has_failed(one, job(pod_replacement_policy=policy)) is failed
+
+
+@pytest.mark.parametrize("interim", ["FailureTarget", "SuccessCriteriaMet"])
+def test_pod_that_goes_for_the_end_on_record_has_not_failed(interim: str) -> None:
+    # job-controller §§15, 23: whoever told it to go may have died since.
+    ending = job(status=JobStatus(conditions=(Condition(type=interim, status="True"),)))
+    assert not has_failed(pod(deleted=NOW), ending)
+    assert has_failed(pod(phase="Failed"), ending)
 
 
 def test_end_of_a_pod_is_taken_from_the_best_source() -> None:
