@@ -1,7 +1,6 @@
 """Creating pods, deleting them, letting them go: the writes of a reconcile, and what came of them."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from random import Random
 from typing import TypeVar
@@ -40,8 +39,6 @@ T = TypeVar("T")
 
 UNTRACK = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
 
-# No answer, or one that does not say whether the write has happened.
-_UNKNOWN = (TransportError, ServerError)
 _BUSY = (ConflictError, TooManyRequestsError)
 
 
@@ -138,24 +135,40 @@ class Actions:
             doubted: Whether it may be there already.
 
         Raises:
-            ApiError: The server refuses it.
+            ApiError: The server refuses it, or fails every time and does not have it.
             InDoubtError: There was no answer.
         """
-        error: ApiError | InDoubtError = InDoubtError(pod, "not sent")
+        error: KcrError = KcrError("not sent")
+        unanswered = False
         for pause in PAUSES:
             await asyncio.sleep(pause)
             try:
                 return await self._create_or_find(pod, doubted=doubted)
             except AlreadyExistsError as taken:
                 # Somebody else's pod has the name; the next draw will be free.
-                pod, error, doubted = self._named(pod), taken, False
-            except _UNKNOWN as unknown:
-                error, doubted = InDoubtError(pod, str(unknown)), True
+                pod, error, doubted, unanswered = self._named(pod), taken, False, False
+            except TransportError as silence:
+                error, doubted, unanswered = silence, True, True
+            except ServerError as failure:
+                error, doubted = failure, True
             except _BUSY as busy:
                 # This try was not executed; one before it may still be under way.
                 if not doubted:
                     raise
-                error = InDoubtError(pod, str(busy))
+                error = busy
+        if unanswered:
+            raise InDoubtError(pod, str(error))
+        return await self._found_after(pod, error)
+
+    async def _found_after(self, pod: PodToCreate, error: KcrError) -> Pod:
+        """Return the pod if the server has made it, though it said that it had failed."""
+        if isinstance(error, ServerError):
+            try:
+                found = await self._find(pod)
+            except KcrError as unknown:
+                raise InDoubtError(pod, str(unknown)) from unknown
+            if found is not None:
+                return found
         raise error
 
     async def _create_or_find(self, pod: PodToCreate, *, doubted: bool) -> Pod:
@@ -168,12 +181,18 @@ class Actions:
             # A pod that is there may be refused for other reasons: it has used up the quota itself, for one.
             if not doubted and not isinstance(refusal, AlreadyExistsError):
                 raise
-            with contextlib.suppress(NotFoundError):
-                found = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
-                owner = controller_of(found.metadata)
-                if owner is not None and owner.uid == pod.metadata.owner_references[0].uid:
-                    return found
+            if (found := await self._find(pod)) is not None:
+                return found
             raise
+
+    async def _find(self, pod: PodToCreate) -> Pod | None:
+        """Return the pod if the server has it, and it is ours."""
+        try:
+            found = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
+        except NotFoundError:
+            return None
+        owner = controller_of(found.metadata)
+        return found if owner is not None and owner.uid == pod.metadata.owner_references[0].uid else None
 
     async def _untrack_one(self, pod: Pod, *, as_seen: bool) -> Pod | KcrError | None:
         seen = {"resourceVersion": pod.metadata.resource_version} if as_seen else {}
