@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from random import Random
 from typing import Literal
 
+from kcr.api.core import Node as NodeObject
+from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.embedded.node.events import Events
@@ -89,6 +91,14 @@ class Node:
             except* _UnregisteredError:
                 self.logs.clear()
             await asyncio.sleep(AWAY_SECONDS)
+
+    async def delete(self) -> None:
+        """Lose the node: delete its Node object.
+
+        Raises:
+            NotFoundError: It is lost already, or has not begun yet.
+        """
+        await self._client.delete(NodeObject, Key("", self.place.name))
 
     async def _live(self) -> None:
         """Run pods until the Node object is gone.

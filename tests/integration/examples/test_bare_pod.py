@@ -4,8 +4,7 @@ from random import Random
 
 import pytest
 
-from kcr.api.core import Node, Pod
-from kcr.api.meta import Key
+from kcr.api.core import Pod
 from kcr.cli.manifests import apply, read_documents
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
@@ -25,7 +24,8 @@ async def test_lost_node_takes_the_bare_pod_for_good(clock: VirtualClock) -> Non
         await apply(cluster.client, read_documents("examples/bare-pod.yaml"))
         await clock.advance(30)
         lost = await cluster.client.list(Pod, "default")
-        await cluster.client.delete(Node, Key("", "kcr-node-0"))
+        assert cluster.node is not None
+        await cluster.node.delete()
         job = await finished(cluster.client, "safe")
         (made,) = await pods_of(cluster.client, "safe")
         left = await cluster.client.list(Pod, "default")

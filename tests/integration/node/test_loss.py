@@ -5,7 +5,6 @@ import pytest
 from kcr.api.conditions import find
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
-from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import FOREVER, Outcome
 from kcr.embedded.node.node import AWAY_SECONDS
@@ -15,12 +14,13 @@ from tests.integration.node.pods import create, get, log, manifest, names, state
 
 pytestmark = pytest.mark.virtual
 
-NODE = Key("", "kcr-node-0")
+NODE = "kcr-node-0"
 HOLD = "example.dev/hold"
 
 
 async def lose(cluster: EmbeddedCluster) -> None:
-    await cluster.client.delete(NodeObject, NODE)
+    assert cluster.node is not None
+    await cluster.node.delete()
 
 
 async def nodes(cluster: EmbeddedCluster) -> list[str]:
@@ -71,8 +71,8 @@ async def test_lost_node_comes_back_and_runs_what_waits(cluster: EmbeddedCluster
     assert await nodes(cluster) == []
     assert not (await get(cluster.client, "late")).spec.node_name
     await clock.advance(2)
-    assert await nodes(cluster) == [NODE.name]
-    assert (await get(cluster.client, "late")).spec.node_name == NODE.name
+    assert await nodes(cluster) == [NODE]
+    assert (await get(cluster.client, "late")).spec.node_name == NODE
 
 
 async def test_nothing_of_a_lost_pod_runs_on(cluster: EmbeddedCluster, clock: VirtualClock) -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from kcr.api.core import Node as NodeObject
-from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import RunnablePod
 from kcr.embedded.node.environment import ConfigMap, Secret
@@ -213,7 +211,8 @@ async def test_many_processes_run_at_once_without_threads(processes: EmbeddedClu
 async def test_lost_node_leaves_no_process_behind(processes: EmbeddedCluster) -> None:
     await create(processes.client, "a", containers=bash("echo $$$$; exec sleep 600"))
     process = int(await printed(processes, "a", "\n"))
-    await processes.client.delete(NodeObject, Key("", "kcr-node-0"))
+    assert processes.node is not None
+    await processes.node.delete()
     await eventually(lambda: not lives(process))
 
     async def is_gone() -> bool:
