@@ -114,20 +114,18 @@ class Witness(Handler[Job]):
         self.completed: datetime | None = None
 
     def on_add(self, obj: Job, initial: bool) -> None:
-        # What somebody makes by hand is nobody's run.
-        if obj.metadata.name != BY_HAND:
-            self.made[obj.metadata.name] += 1
-            self._see(obj)
+        self.made[obj.metadata.name] += 1
+        self._see(obj)
 
     def on_update(self, old: Job, new: Job) -> None:
-        if new.metadata.name != BY_HAND:
-            self._see(new)
+        self._see(new)
 
     def on_delete(self, obj: Job) -> None:
         self.at_work.discard(obj.metadata.uid)
 
     def _see(self, job: Job) -> None:
-        works = not end_of(job) and job.metadata.deletion_timestamp is None
+        # What somebody makes by hand is nobody's run, and a success all the same.
+        works = not end_of(job) and job.metadata.deletion_timestamp is None and job.metadata.name != BY_HAND
         (self.at_work.add if works else self.at_work.discard)(job.metadata.uid)
         self.most = max(self.most, len(self.at_work))
         if end_of(job) == COMPLETE:
@@ -218,11 +216,12 @@ def check(cron: CronJob, seen: Witness, flow: Flow, trouble: Trouble) -> None:
     """No run was started twice, none too many, and the last one is on record."""
     expected = {f"hello-{29671800 + minute}" for minute in flow.runs}
     assert set(seen.made.values()) == {1}
+    made = set(seen.made) - {BY_HAND}
     if trouble.outage == 0:
-        assert set(seen.made) == expected
+        assert made == expected
     assert flow.most is None or seen.most <= flow.most
     assert cron.status.last_schedule_time is not None
-    assert f"hello-{int(cron.status.last_schedule_time.timestamp()) // 60}" == max(seen.made)
+    assert f"hello-{int(cron.status.last_schedule_time.timestamp()) // 60}" == max(made)
 
 
 def in_virtual_time(flow: str, trouble: Trouble = NO_TROUBLE) -> int:
@@ -265,7 +264,8 @@ def test_late_watches_start_the_same_runs(flow: str) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("outage", [0.0, 1.0, 30.0, 70.0, 130.0])
-@pytest.mark.parametrize("flow", FLOWS)
+# A Job that goes before anybody has noted its run leaves nothing to tell of it.
+@pytest.mark.parametrize("flow", sorted(set(FLOWS) - {"lost-job"}))
 def test_crash_under_late_watches_starts_no_run_twice(flow: str, outage: float) -> None:
     for write in range(1, in_virtual_time(flow, Trouble(late=LATE)) + 1):
         in_virtual_time(flow, Trouble(crash_after=write, outage=outage, late=LATE))
