@@ -25,10 +25,16 @@ EXAMPLES = "examples"
 
 @asynccontextmanager
 async def job_controller(
-    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, seed: int = 1, **options: Any
+    cluster: EmbeddedCluster,
+    clock: Clock,
+    *,
+    transport: Transport | None = None,
+    seed: int | Random = 1,
+    **options: Any,
 ) -> AsyncIterator[Manager]:
     """Run the Job controller for as long as the context lives; it ends as a process does that is told to."""
-    manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
+    random = seed if isinstance(seed, Random) else Random(seed)
+    manager = Manager(Client(transport or cluster.transport), clock=clock, random=random)
     manager.embedded = True
     setup(manager, Options(**options))
     async with asyncio.TaskGroup() as group:

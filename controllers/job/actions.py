@@ -145,7 +145,7 @@ class Actions:
             try:
                 return await self._create_or_find(pod, doubted=doubted)
             except AlreadyExistsError as taken:
-                # Somebody else's pod has the name; the next draw will be free.
+                # Another pod has the name, perhaps of this very Job; the next draw will be free.
                 pod, error, doubted, unanswered = self._named(pod), taken, False, False
             except TransportError as silence:
                 error, doubted, unanswered = silence, True, True
@@ -177,9 +177,10 @@ class Actions:
             return await self._client.create_manifest(Pod, codec.encode(pod), pod.metadata.namespace)
         except ServerError:
             raise
-        except ApiError as refusal:
-            # A pod that is there may be refused for other reasons: it has used up the quota itself, for one.
-            if not doubted and not isinstance(refusal, AlreadyExistsError):
+        except ApiError:
+            # A pod that is there may be refused for other reasons: it has used up the quota itself, for one. But one
+            # that was never sent before cannot be there: among thousands of pods, two draw the same name.
+            if not doubted:
                 raise
             if (found := await self._find(pod)) is not None:
                 return found

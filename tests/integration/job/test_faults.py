@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -211,3 +212,23 @@ async def test_namesake_inherits_nothing(
             pod for pod in await pods_of(cluster.client) if pod.metadata.owner_references[0].uid == last.metadata.uid
         ]
         assert len(mine) == 5
+
+
+class SameDraw(Random):
+    """Draws the suffixes of the first two pods alike."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._letters = iter("bbbbb" * 2)
+
+    def choice(self, seq: Any) -> Any:
+        return next(self._letters, None) or super().choice(seq)
+
+
+@pytest.mark.virtual
+async def test_two_pods_that_draw_one_name_are_two(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # Among 6,000 pods of a Job it happens once: 27 letters, five of them.
+    async with job_controller(cluster, clock, seed=SameDraw()):
+        await create(cluster.client, manifest(parallelism=2, completions=2))
+        await finished(cluster.client, seconds=30)
+        assert len(await pods_of(cluster.client)) == 2
