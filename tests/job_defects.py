@@ -135,12 +135,6 @@ DEFECTS = (
         "return is_terminating(pod) and not is_ending(job)",
     ),
     _defect(
-        "fatal-failure-is-let-go",
-        "tracking.py",
-        "        if found.action == FAIL_JOB and not self._ends:\n",
-        "        if False:\n",
-    ),
-    _defect(
         "fatal-failures-are-overlooked",
         "decide.py",
         "    already_succeeding, already_failing, failed_by_policy, past_backoff_limit,",

@@ -35,7 +35,7 @@ class User:
         edits = (
             self._scale, self._scale, self._suspend, self._suspend, self._recreate, self._edit_spec,
             self._edit_template, self._delete_pod, self._delete_pod, self._delete_pod, self._evict, self._evict,
-            self._strip, self._disown, self._relabel, self._give, self._tell,
+            self._strip, self._force, self._force, self._disown, self._relabel, self._give, self._tell,
         )  # fmt: skip
         # Only some: what a single edit breaks is easier to see.
         self._edits = random.sample(edits, random.choice((0, 0, 1, 1, 2, 4, 8)))
@@ -102,6 +102,12 @@ class User:
     async def _strip(self) -> None:
         """Take a pod's finalizers, as somebody does who has no patience."""
         if pod := await self._pod():
+            await self._client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
+
+    async def _force(self) -> None:
+        """Take a pod away whatever it says."""
+        if pod := await self._pod():
+            await self._client.delete(Pod, pod.key, grace_period_seconds=0)
             await self._client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
 
     async def _disown(self) -> None:

@@ -14,7 +14,7 @@ from controllers.job.pods import has_ended, is_tracked
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Pod
-from tests.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, uids
+from tests.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.laws.policies import actions_on, completed, failed, has_index
 from tests.storm import CONTROLLER, LATE
 
@@ -44,12 +44,12 @@ def lists_name_pods_once(step: JobStep) -> Iterator[str]:
             if pod is None:
                 yield f"{kind}: {uid} was never its pod"
                 continue
-            if not pod.disturbed and any(uid in ever for ever in step.trail.listed.values()):
+            if not pod.moved and any(uid in ever for ever in step.trail.listed.values()):
                 yield f"{kind}: pod {pod.pod.metadata.name} is listed again"
             yield from _belongs(step, pod, kind)
         for uid in set(uids(step.old, kind)) - set(uids(step.new, kind)) if step.new is not None else ():
             pod = step.trail.pods.get(uid)
-            if pod is not None and not pod.disturbed and pod.is_tracked:
+            if pod is not None and not pod.moved and pod.is_tracked:
                 yield f"{kind}: pod {pod.pod.metadata.name} is counted and keeps its finalizer"
 
 
@@ -96,11 +96,13 @@ def lists_stay_short(limit: int) -> Callable[[JobStep], Iterator[str]]:
 def finalizers_go_after_the_count(step: PodStep) -> Iterator[str]:
     """A pod that the controller lets go is on record, or need not be."""
     old, new, trail = step.old, step.new, step.job
-    goes = old is not None and new is not None and is_tracked(old) and not is_tracked(new)
-    if not goes or step.author not in (CONTROLLER, LATE) or trail is None or not trail.here:
+    if old is None or not is_tracked(old) or (new is not None and is_tracked(new)):
         return
-    assert old is not None  # mypy does not see through `goes`
-    if not fits(trail.job, old):
+    if step.author not in (CONTROLLER, LATE) or trail is None or not trail.here:
+        return
+    released = new is not None and owner_of(new) != owner_of(old)
+    if not fits(trail.job, old) or (released and step.trail.moved):
+        # The selector did not fit a moment ago, at least.
         return
     if is_finished(trail.job):
         # All that were its own have been let go by then; this one came later.

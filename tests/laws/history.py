@@ -28,7 +28,8 @@ class PodTrail:
         owner: UID of the Job that controls it, or empty.
         here: Whether it is still there.
         ours: Whether the controller made it.
-        disturbed: Whether anybody but the controller has made it, or touched its owner, labels or finalizers.
+        moved: Whether anybody but the controller has made it, or touched its owner or labels.
+        disturbed: Whether that, or anybody else has taken its finalizer.
         spared: Whether the controller has let it go before it ended: there were too many.
         ended: The state in which it ended, or None.
         finals: That state and those that it has had since.
@@ -40,7 +41,7 @@ class PodTrail:
         self.pod = pod
         self.here = True
         self.ours = author in (CONTROLLER, LATE)
-        self.disturbed = not self.ours
+        self.moved = self.disturbed = not self.ours
         self.spared = False
         self.ended: Pod | None = None
         self.finals: list[Pod] = []
@@ -215,10 +216,12 @@ class History:
         is_ours = author in (CONTROLLER, LATE)
         trail.here = new is not None
         if new is None:
+            trail.disturbed |= not is_ours and is_tracked(trail.pod)
             return
         trail.pod = new
         if old is not None:
-            trail.disturbed |= not is_ours and _belongings(old) != _belongings(new)
+            trail.moved |= not is_ours and _belongings(old) != _belongings(new)
+            trail.disturbed |= trail.moved or (not is_ours and is_tracked(old) != is_tracked(new))
             trail.spared |= is_ours and is_tracked(old) and not is_tracked(new) and is_active(old)
         if new.metadata.deletion_timestamp is not None and trail.told_to_go_by is None:
             trail.told_to_go_by, trail.told_early = author, not has_ended(new)
@@ -228,7 +231,7 @@ class History:
 
 
 def _belongings(pod: Pod) -> tuple[object, ...]:
-    return owner_of(pod), dict(pod.metadata.labels), is_tracked(pod)
+    return owner_of(pod), dict(pod.metadata.labels)
 
 
 def owner_of(pod: Pod) -> str:
