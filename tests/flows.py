@@ -32,6 +32,8 @@ __all__ = ["World", "flow", "index_of"]
 
 Flow = Callable[..., Awaitable[None]]
 
+_DISTURBANCES = (("crash_after", "crashes"), ("lost_reply", "lost"))
+
 
 async def live_through(flow: Flow, trouble: Trouble, setting: Setting, arguments: Mapping[str, Any]) -> World:
     """Run a flow once, and check what must hold in all of them."""
@@ -73,6 +75,7 @@ def flow(
     late: Mapping[str, float] | None = None,
     collects: bool = False,
     soak: bool = False,
+    calm: bool = False,
 ) -> Callable[[Flow], Callable[..., None]]:
     """Make a test of a flow: undisturbed, with a crash after every write, with every reply lost.
 
@@ -81,6 +84,7 @@ def flow(
         late: See `Setting`.
         collects: See `Setting`.
         soak: Whether it has so many pods that the disturbed runs belong into `make soak`.
+        calm: Whether it is not to be disturbed, because it asks what other flows ask under any trouble.
     """
     setting = Setting(options or {}, late or {}, collects)
     marks = [pytest.mark.soak, pytest.mark.timeout(0)] if soak else [pytest.mark.timeout(60)]
@@ -95,11 +99,9 @@ def flow(
         own = list(inspect.signature(lived).parameters.values())[1:]
         troubles = inspect.Parameter("trouble", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         test.__signature__ = inspect.Signature([troubles, *own])  # type: ignore[attr-defined]  # what pytest reads
-        rows = [
-            pytest.param("nothing", id="undisturbed"),
-            pytest.param("crash_after", id="crashes", marks=marks),
-            pytest.param("lost_reply", id="lost", marks=marks),
-        ]
+        rows = [pytest.param("nothing", id="undisturbed")]
+        if not calm:
+            rows += [pytest.param(kind, id=name, marks=marks) for kind, name in _DISTURBANCES]
         whole: Callable[..., None] = pytest.mark.parametrize("trouble", rows)(test)
         return whole
 

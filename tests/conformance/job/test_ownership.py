@@ -1,6 +1,5 @@
 """Whose a pod is, what becomes of it when its Job goes, and what happens to writes that fail: job-controller §37.12."""
 
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ from kcr.api.batch import Job
 from kcr.api.conditions import is_true
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key, controller_of
-from kcr.errors import ConflictError, ForbiddenError, ServerError
+from kcr.errors import ConflictError, ServerError
 from tests.flows import World, flow
 from tests.harness import manifest
 
@@ -333,30 +332,3 @@ async def test_pod_of_unknown_phase_is_active(world: World) -> None:
     await world.report(world.active()[0], {"phase": "Unknown"})
     await world.stays("A2")
     await world.until("A2", made=2)
-
-
-@flow(soak=True)
-async def test_quota_lets_in_what_it_can(world: World) -> None:
-    # Row 134: a quota of ten pods, as far as the controller can tell.
-    refusals = [world.faults.on("create", Pod, nth=number) for number in range(11, 40)]
-    for refusal in refusals:
-        refusal.fail(ForbiddenError(403, "Forbidden", "exceeded quota: pods, requested: pods=1, used: pods=10"))
-    await world.create(parallelism=100, completions=200)
-    await world.wait(lambda: world.job().status.active == 10)
-    if world.undisturbed:
-        # Batches of 1, 2, 4 and 8: three of the last succeed. When the store shows them one more is tried, and
-        # then one each time, later and later.
-        assert attempts(world) == 16
-        times = []
-        for tried in range(16, 24):
-            await world.wait(lambda tried=tried: attempts(world) > tried)  # type: ignore[misc]  # bound at once
-            times.append((world.clock.now() - world.began).total_seconds())
-        assert [after - before for before, after in pairwise(times)] == [4, 8, 16, 32, 60, 60, 60]
-        message = "Error creating: exceeded quota: pods, requested: pods=1, used: pods=10"
-        assert ("FailedCreate", message) in await world.events()
-    await world.until("A10", made=10)
-
-
-def attempts(world: World) -> int:
-    """Return how often the controller tried to create a pod."""
-    return sum(call.verb == "create" and call.resource[2] == "pods" for call in world.faults.calls)
