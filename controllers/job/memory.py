@@ -9,8 +9,9 @@ from collections.abc import Callable
 from controllers.job.backoff import Backoff
 from controllers.job.plan import Identity, Outcome
 from controllers.job.pod_template import PodToCreate
-from kcr.api.batch import Job
+from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Key
+from kcr.informer.store import version_of
 
 BURST = 5.0
 
@@ -60,6 +61,21 @@ class Remembered:
         self.held_back = False
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
+        # The status as it was last written here, or seen.
+        self.status = JobStatus()
+        # The version at which somebody else was seen to have written it; 0 for never.
+        self._overwritten_at = 0
+
+    def is_ahead(self, job: Job, pods_version: int) -> bool:
+        """Return whether somebody else may have counted pods in the Job's status that the store shows as they were.
+
+        Args:
+            job: The Job as last seen.
+            pods_version: What the store of pods has reached.
+        """
+        if job.status != self.status:
+            self.status, self._overwritten_at = job.status, version_of(job.metadata.resource_version)
+        return pods_version < self._overwritten_at
 
     def absorb(self, outcome: Outcome) -> None:
         """Note what was written to the Job's pods."""

@@ -30,6 +30,7 @@ from controllers.job.plan import (
     identity,
 )
 from controllers.job.pods import TRACKING_FINALIZER, is_tracked
+from controllers.job.rivals import pods_now
 from controllers.job.settle import close, settle
 from kcr.api.batch import Job, JobStatus
 from kcr.api.conditions import find
@@ -119,7 +120,7 @@ class JobReconciler:
         return Result(requeue_after=timedelta())
 
     async def _pass_over(self, job: Job, mine: Remembered, sync: Sync) -> Result:
-        seen = await self._claim(self._observe(job, mine), mine)
+        seen = await self._claim(await self._caught_up(self._observe(job, mine), mine), mine)
         group = await self._use.gangs.group_of(seen) if self._use.gangs is not None else ""
         plan = decide(seen)
         sync.action = action_of(plan)
@@ -189,6 +190,12 @@ class JobReconciler:
             now=self._use.clock.now(),
         )
 
+    async def _caught_up(self, seen: Snapshot, mine: Remembered) -> Snapshot:
+        """Look at the pods themselves, if the store may be older than what somebody else has written about them."""
+        if not mine.is_ahead(seen.job, self._use.pods.resource_version):
+            return seen
+        return replace(seen, pods=await pods_now(self._use.client, seen.job))
+
     async def _claim(self, seen: Snapshot, mine: Remembered) -> Snapshot:
         """Release pods that the selector no longer fits, and adopt those without a controller that it fits.
 
@@ -240,6 +247,7 @@ class JobReconciler:
         if written is not job:
             version = written.metadata.resource_version
             mine.echoes.add(version)
+            mine.status = written.status
             self._use.parking.wrote(job.key, self._use.jobs, version)
             self._use.metrics.recorded(job.status, written)
         return written
