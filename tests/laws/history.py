@@ -27,7 +27,6 @@ class PodTrail:
         pod: Its last state.
         owner: UID of the Job that controls it, or empty.
         here: Whether it is still there.
-        ours: Whether the controller made it.
         moved: Whether anybody but the controller has made it, or touched its owner or labels.
         disturbed: Whether that, or anybody else has taken its finalizer.
         spared: Whether the controller has let it go before it ended: there were too many.
@@ -40,8 +39,8 @@ class PodTrail:
     def __init__(self, pod: Pod, author: str) -> None:
         self.pod = pod
         self.here = True
-        self.ours = author in (CONTROLLER, LATE)
-        self.moved = self.disturbed = not self.ours
+        # One that the controller has made without waiting for the answer is a gift as well.
+        self.moved = self.disturbed = author != CONTROLLER
         self.spared = False
         self.ended: Pod | None = None
         self.finals: list[Pod] = []
