@@ -20,7 +20,9 @@ class Delays(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []
         self._arrivals = 0
         # The one timer, set for the head of the heap or for an earlier moment that has since died.
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        # That moment. The timer itself may not tell: uvloop has none for delays below half a millisecond.
+        self._armed = 0.0
 
     def add(self, key: K, seconds: float) -> None:
         """Have the key come in `seconds`, unless it comes earlier already."""
@@ -49,18 +51,19 @@ class Delays(Generic[K]):
     def _set_timer(self) -> None:
         moment = self._heap[0][0] if self._heap else None
         if self._timer is not None:
-            if moment is not None and self._timer.when() <= moment:
+            if moment is not None and self._armed <= moment:
                 return
             self._timer.cancel()
             self._timer = None
         if moment is not None:
+            self._armed = moment
             # An empty context: the timer outlives the reconcile that set it, and must not log in its name.
-            self._timer = asyncio.get_running_loop().call_at(moment, self._fire, moment, context=contextvars.Context())
+            self._timer = asyncio.get_running_loop().call_at(moment, self._fire, context=contextvars.Context())
 
-    def _fire(self, armed: float) -> None:
+    def _fire(self) -> None:
         self._timer = None
         # A loop may fire a hair early; what the timer was set for is due all the same.
-        now = max(armed, asyncio.get_running_loop().time())
+        now = max(self._armed, asyncio.get_running_loop().time())
         while self._heap and self._heap[0][0] <= now:
             moment, _, key = heapq.heappop(self._heap)
             if self._moments.get(key) == moment:
