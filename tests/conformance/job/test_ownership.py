@@ -220,6 +220,22 @@ async def test_job_of_our_own_is_looked_after(world: World, name: str | None) ->
     await world.ends("Complete", "CompletionsReached")
 
 
+@flow(options={"embedded": False}, calm=True)
+async def test_jobs_of_the_cluster_are_left_to_it(world: World) -> None:
+    # Row 132: beside a controller that looks after Jobs already.
+    for name in (None, "kubernetes.io/job-controller", "example.com/x"):
+        await world.create(managedBy=name)
+        await world.clock.advance(60)
+        written = await world.client.request("GET", Job.resource.path("default", "pi"))
+        assert msgspec.json.decode(written)["status"] == {}
+        await world.delete()
+    # Only Jobs that name a third one are counted.
+    assert world.counted("jobs_by_external_controller", controller_name="example.com/x") == 1
+    assert world.counted("jobs_by_external_controller", controller_name="kubernetes.io/job-controller") == 0
+    await world.create(managedBy="kcr.dev/job-controller")
+    await world.until("A1", made=1)
+
+
 @flow(collects=True)
 async def test_namesake_managed_elsewhere_is_left_alone(world: World) -> None:
     # Row 133.
