@@ -5,6 +5,7 @@ arithmetic on aware datetimes moves the hands of the wall clock, not time.
 """
 
 from datetime import MAXYEAR, UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import NamedTuple
 
 from kcr.api.crontab import Expression, Fields
@@ -36,9 +37,15 @@ def next_run(expression: Expression, after: datetime, zone: tzinfo) -> datetime 
         Whole seconds, UTC; None when nothing matches until the end of the fifth year to come.
     """
     if isinstance(expression, Fields):
-        return search(expression, after, expression.zone or zone).moment
+        return _found(expression, (after - _EPOCH) // _SECOND, expression.zone or zone)
     start = after.astimezone(UTC).replace(microsecond=0)
     return start + expression.delay if expression.delay < datetime.max.replace(tzinfo=UTC) - start else None
+
+
+# The same question is asked again in every pass over a CronJob, and by all that share a schedule.
+@lru_cache(16_384)
+def _found(fields: Fields, second: int, zone: tzinfo) -> datetime | None:
+    return search(fields, _EPOCH + timedelta(seconds=second), zone).moment
 
 
 class Found(NamedTuple):
