@@ -81,17 +81,27 @@ class Actions:
             error=error or (errors[0] if doubtful else None),
         )
 
-    async def resolve(self, job: Job, pod: PodToCreate) -> Outcome:
-        """Send a create again that went without an answer.
+    async def resolve(self, job: Job, pod: PodToCreate, *, wanted: bool) -> Outcome:
+        """Learn what became of a create that went without an answer.
+
+        Args:
+            job: Whose pod it is.
+            pod: The pod.
+            wanted: Whether to send the create again; else it is only looked for.
 
         Raises:
-            InDoubtError: There is still no answer; the reconcile is to be tried again.
+            KcrError: There is still no answer; the reconcile is to be tried again.
         """
-        try:
-            made = await self._create_one(pod, doubted=True)
-        except ApiError:
+        if wanted:
+            try:
+                made: Pod | None = await self._create_one(pod, doubted=True)
+            except ApiError:
+                made = None
+        else:
+            made = await self._find(pod)
+        if made is None:
             self._expectations.creation_observed(identity(job))
-            return Outcome(refused=1)
+            return Outcome(refused=int(wanted))
         self._announcer.created(job, [made.metadata.name])
         return Outcome(created=1, versions=_versions((made,)))
 

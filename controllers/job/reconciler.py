@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
+from controllers.job import deadline
 from controllers.job.actions import Actions
 from controllers.job.adoption import selects
 from controllers.job.conditions import FAILED, is_being_deleted, is_finished
@@ -40,6 +41,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Parking, Result
 from kcr.dependents import claim
+from kcr.errors import KcrError
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 from kcr.informer import Store
@@ -106,18 +108,27 @@ class JobReconciler:
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
         with self._use.metrics.sync(job) as sync:
-            if mine.doubtful:
+            if not mine.doubtful:
+                return await self._pass_over(job, mine, sync)
+            try:
                 return await self._resolve(job, mine)
-            return await self._pass_over(job, mine, sync)
+            except KcrError:
+                # What has ended is counted all the same.
+                await self._pass_over(job, mine, sync)
+                raise
 
     async def _resolve(self, job: Job, mine: Remembered) -> Result:
         """Learn what became of a creation that went without an answer."""
-        outcome = await self._use.actions.resolve(job, mine.doubtful[0])
+        outcome = await self._use.actions.resolve(job, mine.doubtful[0], wanted=self._wants_pods(job))
         self._absorb(job, mine, outcome)
         mine.doubtful.pop(0)
         self._use.metrics.created(creation_reason(job, job.status.failed, job.status.terminating or 0), outcome)
         # That took time: what was read before it is no longer the present.
         return Result(requeue_after=timedelta())
+
+    def _wants_pods(self, job: Job) -> bool:
+        left = deadline.time_left(job, self._use.clock.now())
+        return not job.spec.suspend and not is_being_deleted(job) and (left is None or left > timedelta())
 
     async def _pass_over(self, job: Job, mine: Remembered, sync: Sync) -> Result:
         seen = await self._claim(await self._caught_up(self._observe(job, mine), mine), mine)
@@ -180,6 +191,9 @@ class JobReconciler:
         mine.untracked &= {pod.metadata.uid for pod in pods if is_tracked(pod)}
         met = self._use.expectations.expectations_met(identity(job))
         mine.held_back = not met
+        if met:
+            # They have been seen by now, or waited for as long as anybody waits.
+            mine.doubtful.clear()
         return Snapshot(
             job=job,
             pods=pods,

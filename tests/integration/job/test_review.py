@@ -10,6 +10,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Request, Response, Transport
 from kcr.embedded import EmbeddedCluster
+from kcr.errors import TransportError
 from kcr.testing import VirtualClock
 from tests.harness import conditions, counters, create, finished, job_controller, manifest, pods_of, read
 from tests.storm import refusal
@@ -29,14 +30,16 @@ class NoNewPods:
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         if self.closed and request.method == "POST" and request.target.partition("?")[0].endswith("/pods"):
+            if self._code == "cut":
+                raise TransportError("no answer")
             yield refusal(self._code)
             return
         async with self._inner.send(request) as response:
             yield response
 
 
-# The server's own failure leaves open whether the pod was made; the other does not.
-failing = pytest.mark.parametrize("code", ["403", "500"])
+# A refusal, the server's own failure, and silence: the last two leave open whether the pod was made.
+failing = pytest.mark.parametrize("code", ["403", "500", "cut"])
 
 
 @failing
