@@ -62,20 +62,31 @@ class Remembered:
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
         # The status as it was last written here, or seen.
-        self.status = JobStatus()
-        # The version at which somebody else was seen to have written it; 0 for never.
-        self._overwritten_at = 0
+        self._status = JobStatus()
+        # What the store of pods has to reach before it is relied on: the version at which somebody else was seen to
+        # have written the status, or which was written here with the pods looked at themselves. 0 for nothing.
+        self._counted_at = 0
+        # Whether the pods are looked at themselves in this pass.
+        self._ahead = False
 
     def is_ahead(self, job: Job, pods_version: int) -> bool:
-        """Return whether somebody else may have counted pods in the Job's status that the store shows as they were.
+        """Return whether pods may be counted in the Job's status that the store still shows as they were.
 
         Args:
             job: The Job as last seen.
             pods_version: What the store of pods has reached.
         """
-        if job.status != self.status:
-            self.status, self._overwritten_at = job.status, version_of(job.metadata.resource_version)
-        return pods_version < self._overwritten_at
+        if job.status != self._status:
+            self._status, self._counted_at = job.status, version_of(job.metadata.resource_version)
+        self._ahead = pods_version < self._counted_at
+        return self._ahead
+
+    def wrote(self, job: Job) -> None:
+        """Note a Job as the server returned it after a write of its status."""
+        self._status = job.status
+        self.echoes.add(job.metadata.resource_version)
+        if self._ahead:
+            self._counted_at = version_of(job.metadata.resource_version)
 
     def absorb(self, outcome: Outcome) -> None:
         """Note what was written to the Job's pods."""

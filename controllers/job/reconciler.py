@@ -259,10 +259,8 @@ class JobReconciler:
         """
         written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
         if written is not job:
-            version = written.metadata.resource_version
-            mine.echoes.add(version)
-            mine.status = written.status
-            self._use.parking.wrote(job.key, self._use.jobs, version)
+            mine.wrote(written)
+            self._use.parking.wrote(job.key, self._use.jobs, written.metadata.resource_version)
             self._use.metrics.recorded(job.status, written)
         return written
 
