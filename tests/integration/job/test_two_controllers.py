@@ -7,14 +7,19 @@ of the runs watches lag: what the one has counted the other learns over two watc
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 
 import pytest
 
-from controllers.job.conditions import SUCCESS_CRITERIA_MET, is_finished
+from controllers.job.conditions import SUCCESS_CRITERIA_MET, is_ending, is_finished
+from controllers.job.pods import has_ended
 from kcr.api.batch import UncountedTerminatedPods
 from kcr.api.conditions import is_true
+from kcr.api.core import Pod
+from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
+from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock, VirtualLoop
 from tests.harness import job_controller
 from tests.job_drawings import drawn_job, drawn_options, drawn_outcomes
@@ -40,8 +45,11 @@ def end_has_nothing_open(step: JobStep) -> Iterator[str]:
 
 
 def pods_go_after_the_count(step: PodStep) -> Iterator[str]:
-    """As the law of its name, but for Jobs that have succeeded: what the other controller made too many may go."""
-    if step.job is None or not _is_over(step.job):
+    """As the law of its name, but for Jobs that have succeeded: what the other controller made too many may go.
+
+    A pod whose labels somebody has taken and given back may be released meanwhile.
+    """
+    if not step.trail.moved and (step.job is None or not _is_over(step.job)):
         yield from counting.finalizers_go_after_the_count(step)
 
 
@@ -53,17 +61,45 @@ ALWAYS = (
     counting.counts_add_up, counting.lists_name_pods_once, conditions.conditions_stay, conditions.numbers_only_grow,
     conditions.start_time_follows_suspension, conditions.indexes_have_witnesses, end_has_nothing_open,
 )  # fmt: skip
-# While watches lag, the one ends the Job and cannot know of the pod that the other has just made.
-PROMPT = (conditions.end_comes_last, conditions.ending_has_a_reason)
+
+
+class Births:
+    """The versions at which pods were made.
+
+    When the one ends the Job it cannot know of the pod that the other has made a moment ago; of all others it does.
+    """
+
+    def __init__(self) -> None:
+        self._born: dict[str, int] = {}
+        # The version of each Job over which it was written how it ends.
+        self._decided: dict[str, int] = {}
+
+    def note(self, step: PodStep) -> Iterator[str]:
+        """Note a new pod; nothing is wrong with it."""
+        if step.old is None and step.new is not None:
+            self._born[step.trail.uid] = int(step.new.metadata.resource_version)
+        yield from ()
+
+    def end_comes_last(self, step: JobStep) -> Iterator[str]:
+        """When the Job ends, no pod is left that was there before it was put on record how it ends."""
+        if step.new is None or step.old is None or is_finished(step.old):
+            return
+        if not is_ending(step.old):
+            self._decided[step.new.metadata.uid] = int(step.old.metadata.resource_version)
+        for pod in step.trail.present() if is_finished(step.new) else ():
+            is_open = pod.is_active or pod.is_terminating or pod.is_tracked
+            if not pod.disturbed and is_open and self._born[pod.uid] < self._decided[step.new.metadata.uid]:
+                yield f"ended before pod {pod.pod.metadata.name} {pod.pod.status.phase} did"
 
 
 async def live(seed: int) -> list[str]:
     """Let two controllers bring one Job to its end, and return what was wrong."""
     random, clock = Random(seed), VirtualClock()
     lag, job = random.choice(LAGS), drawn_job(random)
-    weather, laws = Weather(most=0, delay=lag), ALWAYS if lag else (*ALWAYS, *PROMPT)
+    weather, births = Weather(most=0, delay=lag), Births()
+    laws = ALWAYS if lag else (*ALWAYS, births.end_comes_last)
     async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=drawn_outcomes(seed)) as cluster:
-        history = History(cluster, laws, (pods_go_after_the_count, numbers.pods_are_released_for_a_reason))
+        history = History(cluster, laws, (births.note, pods_go_after_the_count, numbers.pods_are_released_for_a_reason))
         compact = cluster.storage.compact
         async with (
             stormy(cluster.transport, weather, random, compact=compact, late=False) as one,
@@ -72,10 +108,22 @@ async def live(seed: int) -> list[str]:
             job_controller(cluster, clock, transport=other, seed=-seed - 1, **drawn_options(random)),
         ):
             await User(cluster.client, random, job).meddle()
+            await _fail_unscheduled(cluster.client)
             await _see_the_end(history, clock)
     refused = [f"refused: {refusal}" for storm in (one, other) for refusal in storm.invalid]
     held = [f"pod {pod.pod.metadata.name} keeps its finalizer" for pod in history.pods.values() if pod.is_tracked]
     return [*history.wrongs, *refused, *held]
+
+
+async def _fail_unscheduled(client: Client) -> None:
+    """Say of pods that were told to go before they had a node that they have failed: nobody else will.
+
+    Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcUnscheduledTerminating.
+    """
+    for pod in await client.list(Pod, "default"):
+        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not has_ended(pod):
+            with suppress(NotFoundError):
+                await client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
 
 
 async def _see_the_end(history: History, clock: VirtualClock) -> None:
