@@ -107,6 +107,10 @@ class JobReconciler:
             return Result()
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
+        if self._use.expectations.expectations_met(identity(job)):
+            # They have been seen by now, or waited for as long as anybody waits. Sent again, one that has come and gone
+            # would be one too many: nobody expects it any more.
+            mine.doubtful.clear()
         with self._use.metrics.sync(job) as sync:
             if not mine.doubtful:
                 return await self._pass_over(job, mine, sync)
@@ -191,9 +195,6 @@ class JobReconciler:
         mine.untracked &= {pod.metadata.uid for pod in pods if is_tracked(pod)}
         met = self._use.expectations.expectations_met(identity(job))
         mine.held_back = not met
-        if met:
-            # They have been seen by now, or waited for as long as anybody waits.
-            mine.doubtful.clear()
         return Snapshot(
             job=job,
             pods=pods,

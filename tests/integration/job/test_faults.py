@@ -15,7 +15,7 @@ from kcr.client import Request, Response, Transport
 from kcr.embedded import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import CrashingTransport, VirtualClock
-from tests.harness import LateWatches, conditions, create, finished, job_controller, manifest, pods_of, read
+from tests.harness import LateWatches, conditions, create, finished, job_controller, manifest, pods_of, read, witness
 from tests.storm import refusal
 
 KEY = Key("default", "pi")
@@ -121,6 +121,24 @@ async def test_refusal_after_a_lost_reply_makes_no_second_pod(
         assert len(await pods_of(cluster.client)) == 1
         script.watching.set()
         await finished(cluster.client, seconds=600)
+
+
+@pytest.mark.virtual
+async def test_creation_that_was_seen_is_not_sent_again(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # The pod has come and gone before anybody is told that it was made. Sent again, it would be one too many, because
+    # nobody expects it any more.
+    script = Script(cluster.transport, "cut", "lost", "cut", "cut", "cut", "lost")
+    async with (
+        witness(cluster) as seen,
+        job_controller(cluster, clock, transport=script, sync_job_batch_period=0.0),
+    ):
+        await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "forever"}))
+        await clock.advance(0.3)
+        (pod,) = await pods_of(cluster.client)
+        await cluster.client.delete(Pod, pod.key, grace_period_seconds=0)
+        await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
+        await clock.advance(20)
+        assert (seen.most_active, len(await pods_of(cluster.client))) == (1, 1)
 
 
 @pytest.mark.virtual
