@@ -4,7 +4,8 @@ Everything here may be lost at any moment: it saves waiting and requests, and ne
 All of it is filed under namespace, name and UID, so that a Job created anew under an old name starts clean.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from controllers.job.backoff import Backoff
 from controllers.job.plan import Identity, Outcome
@@ -122,6 +123,15 @@ class Memory:
             self.forget(job.key)
             mine = self._jobs[job.key] = Remembered(job.metadata.uid, self._period)
         return mine
+
+    @contextmanager
+    def in_use(self, mine: Remembered, key: Key) -> Iterator[None]:
+        """Let a pass note things; if its Job is forgotten meanwhile, they are dropped with the end of the context."""
+        try:
+            yield
+        finally:
+            if self._jobs.get(key) is not mine:
+                self._forgotten(Identity(key, mine.uid))
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the Job of this name, whichever it was."""

@@ -111,7 +111,7 @@ class JobReconciler:
             # They have been seen by now, or waited for as long as anybody waits. Sent again, one that has come and gone
             # would be one too many: nobody expects it any more.
             mine.doubtful.clear()
-        with self._use.metrics.sync(job) as sync:
+        with self._use.metrics.sync(job) as sync, self._use.memory.in_use(mine, key):
             if not mine.doubtful:
                 return await self._pass_over(job, mine, sync)
             try:

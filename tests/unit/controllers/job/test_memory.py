@@ -56,3 +56,36 @@ def test_own_write_is_an_echo_exactly_once() -> None:
     assert mine.is_echo("17")
     assert not mine.is_echo("17")
     assert not mine.is_echo("18")
+
+
+def test_job_forgotten_during_its_pass_leaves_nothing() -> None:
+    # job-controller §40, rule 2: what the pass notes after the Job went is dropped when it ends.
+    forgotten: list[Identity] = []
+    memory = Memory(1.0, forgotten.append)
+    with memory.in_use(memory.of(other("a")), job().key):
+        memory.forget(job().key)
+    assert forgotten == [Identity(job().key, "a")] * 2
+
+
+def test_pods_counted_by_somebody_else_are_not_taken_from_an_older_store() -> None:
+    mine, one = Memory(1.0, lambda _: None).of(job()), job()
+    counted = replace(one, status=replace(one.status, failed=1), metadata=replace(one.metadata, resource_version="20"))
+    assert mine.is_ahead(counted, 19)
+    assert not mine.is_ahead(counted, 20)
+
+
+def test_own_status_is_no_news_to_the_store() -> None:
+    mine, one = Memory(1.0, lambda _: None).of(job()), job()
+    counted = replace(one, status=replace(one.status, failed=1), metadata=replace(one.metadata, resource_version="20"))
+    mine.wrote(counted)
+    assert not mine.is_ahead(counted, 19)
+
+
+def test_what_was_counted_ahead_of_the_store_is_not_taken_from_it_again() -> None:
+    mine, one = Memory(1.0, lambda _: None).of(job()), job()
+    foreign = replace(one, status=replace(one.status, failed=1), metadata=replace(one.metadata, resource_version="20"))
+    own = replace(one, status=replace(one.status, failed=2), metadata=replace(one.metadata, resource_version="30"))
+    assert mine.is_ahead(foreign, 19)
+    mine.wrote(own)
+    assert mine.is_ahead(own, 25)
+    assert not mine.is_ahead(own, 30)
