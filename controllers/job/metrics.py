@@ -206,8 +206,13 @@ def completion_mode(job: Job) -> str:
     return job.spec.completion_mode or "NonIndexed"
 
 
-def action_of(plan: Plan) -> Action:
-    """Return what a pass does about the number of pods; creations that have to wait are creations all the same."""
+def action_of(job: Job, plan: Plan) -> Action:
+    """Return what a pass does about the number of pods.
+
+    Creations that have to wait are creations all the same; and a Job that is suspended deletes, be it nothing.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
+    """
     match plan.work:
         case ScaleUp():
             return "pods_created"
@@ -215,6 +220,8 @@ def action_of(plan: Plan) -> Action:
             return "pods_deleted"
         case _ if not plan.managed:
             return "reconciling"
+        case _ if job.spec.suspend:
+            return "pods_deleted"
         case _:
             return "pods_created" if plan.delayed else "tracking"
 

@@ -138,7 +138,7 @@ class JobReconciler:
         seen = await self._claim(await self._caught_up(self._observe(job, mine), mine), mine)
         group = await self._use.gangs.group_of(seen) if self._use.gangs is not None else ""
         plan = decide(seen)
-        sync.action = action_of(plan)
+        sync.action = action_of(job, plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
         mine.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.

@@ -133,6 +133,7 @@ RUNNING, TWO = pod("one"), (pod("one"), pod("two"))
         pytest.param(job(), (FAILED,), True, "pods_created", id="creates-later"),
         pytest.param(job(), TWO, True, "pods_deleted", id="deletes"),
         pytest.param(job(suspend=True), TWO, True, "pods_deleted", id="suspends"),
+        pytest.param(job(suspend=True), (), True, "pods_deleted", id="is-suspended"),
         pytest.param(job(), (RUNNING,), True, "tracking", id="has-what-it-needs"),
         pytest.param(job(), (), False, "reconciling", id="waits-for-its-writes"),
         pytest.param(job(deleted=True), (RUNNING,), True, "reconciling", id="is-going"),
@@ -140,7 +141,7 @@ RUNNING, TWO = pod("one"), (pod("one"), pod("two"))
     ],
 )
 def test_pass_is_named_by_what_it_does(found: Job, pods: tuple[Pod, ...], met: bool, action: str) -> None:
-    assert action_of(decide(snapshot(found, *pods, expectations_met=met))) == action
+    assert action_of(found, decide(snapshot(found, *pods, expectations_met=met))) == action
 
 
 @pytest.mark.virtual
