@@ -105,6 +105,11 @@ class Actions:
         self._announcer.created(job, [made.metadata.name])
         return Outcome(created=1, versions=_versions((made,)))
 
+    def seen(self, job: Job, names: Sequence[str]) -> Outcome:
+        """Tell of pods whose creation had no answer, and that have been seen since."""
+        self._announcer.created(job, names)
+        return Outcome(created=len(names))
+
     async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first."""
         self._expectations.expect_deletions(identity(job), len(pods))

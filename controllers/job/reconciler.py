@@ -107,10 +107,8 @@ class JobReconciler:
             return Result()
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
-        if self._use.expectations.expectations_met(identity(job)):
-            # They have been seen by now, or waited for as long as anybody waits. Sent again, one that has come and gone
-            # would be one too many: nobody expects it any more.
-            mine.doubtful.clear()
+        if mine.doubtful and self._use.expectations.expectations_met(identity(job)):
+            self._let_doubts_rest(job, mine)
         with self._use.metrics.sync(job) as sync, self._use.memory.in_use(mine, key):
             if not mine.doubtful:
                 return await self._pass_over(job, mine, sync)
@@ -126,9 +124,22 @@ class JobReconciler:
         outcome = await self._use.actions.resolve(job, mine.doubtful[0], wanted=self._wants_pods(job))
         self._absorb(job, mine, outcome)
         mine.doubtful.pop(0)
-        self._use.metrics.created(creation_reason(job, job.status.failed, job.status.terminating or 0), outcome)
+        self._count(job, outcome)
         # That took time: what was read before it is no longer the present.
         return Result(requeue_after=timedelta())
+
+    def _let_doubts_rest(self, job: Job, mine: Remembered) -> None:
+        """Believe what has been seen, or waited for as long as anybody waits.
+
+        Sent again, a pod that has come and gone would be one too many: nobody expects it any more.
+        """
+        there = [pod.metadata.name for pod in mine.doubtful if self._use.pods.get(pod.key) is not None]
+        mine.doubtful.clear()
+        self._count(job, self._use.actions.seen(job, there))
+
+    def _count(self, job: Job, outcome: Outcome) -> None:
+        reason = creation_reason(job, job.status.failed, job.status.terminating or 0)
+        self._use.metrics.created(reason, outcome)
 
     def _wants_pods(self, job: Job) -> bool:
         left = deadline.time_left(job, self._use.clock.now())
