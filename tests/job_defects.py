@@ -65,28 +65,10 @@ DEFECTS = (
         "",
     ),
     _defect(
-        "untracked-pods-are-forgotten",
-        "reconciler.py",
-        "            untracked=frozenset(mine.untracked),\n",
-        "            untracked=frozenset(),\n",
-    ),
-    _defect(
         "end-while-pods-are-terminating",
         "settle.py",
         " and not status.terminating and not status.active",
         " and not status.active",
-    ),
-    _defect(
-        "success-of-a-failed-pod-counts",
-        "indexed.py",
-        'if pod.status.phase == "Succeeded" and pod.metadata.uid not in listed)',
-        'if pod.status.phase == "Succeeded")',
-    ),
-    _defect(
-        "successes-of-an-index-add-up",
-        "settle.py",
-        "return replace(status, succeeded=len(completed),",
-        "return replace(status, succeeded=status.succeeded + len(listing.completed),",
     ),
     _defect(
         "failures-of-an-index-do-not-add-up",
@@ -149,12 +131,6 @@ DEFECTS = (
     ),
     _defect("failed-indexes-may-exceed", "decide.py", "or len(failed) <= most:", "or len(failed) <= most + 1:"),
     _defect("complete-while-pods-are-active", "completion.py", "    if active:\n        return False\n", ""),
-    _defect(
-        "end-without-expectations",
-        "settle.py",
-        "return plan.ending if everything_goes and seen.expectations_met else None",
-        "return plan.ending",
-    ),
     _defect(
         "pods-that-ended-unseen-are-spared",
         "actions.py",

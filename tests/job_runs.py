@@ -33,7 +33,6 @@ JOB_LAWS: tuple[JobLaw, ...] = (
 )  # fmt: skip
 POD_LAWS: tuple[PodLaw, ...] = (
     counting.finalizers_go_after_the_count, numbers.no_pod_is_one_too_many, numbers.pods_are_released_for_a_reason,
-    numbers.pods_go_when_the_end_is_on_record,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from controllers.job.pods import has_ended, is_tracked
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -35,7 +36,7 @@ class User:
         edits = (
             self._scale, self._scale, self._suspend, self._suspend, self._recreate, self._edit_spec,
             self._edit_template, self._delete_pod, self._delete_pod, self._delete_pod, self._evict, self._evict,
-            self._strip, self._force, self._force, self._disown, self._relabel, self._give, self._tell,
+            self._strip, self._force, self._force, self._force, self._disown, self._relabel, self._give, self._tell,
         )  # fmt: skip
         # Only some: what a single edit breaks is easier to see.
         self._edits = random.sample(edits, random.choice((0, 0, 1, 1, 2, 4, 8)))
@@ -43,7 +44,9 @@ class User:
     async def meddle(self) -> None:
         AUTHOR.set(USER)
         await create(self._client, self._job)
-        for _ in range(self._random.randint(1, 6) if self._edits else 0):
+        # Who knows one thing only does it all the time.
+        most = 12 if len(self._edits) == 1 else 6
+        for _ in range(self._random.randint(1, most) if self._edits else 0):
             await asyncio.sleep(self._random.choice((0.0, self._random.random(), self._random.random() * 20)))
             try:
                 await self._random.choice(self._edits)()
@@ -105,8 +108,11 @@ class User:
             await self._client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
 
     async def _force(self) -> None:
-        """Take a pod away whatever it says."""
-        if pod := await self._pod():
+        """Take a pod away whatever it says, one that has ended and is not counted yet if there is any."""
+        pods = await self._client.list(Pod, "default")
+        pending = [pod for pod in pods if has_ended(pod) and is_tracked(pod)]
+        if pods:
+            pod = self._random.choice(pending or pods)
             await self._client.delete(Pod, pod.key, grace_period_seconds=0)
             await self._client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
 

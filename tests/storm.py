@@ -30,7 +30,8 @@ class Weather(NamedTuple):
     Attributes:
         share: How many of the writes go wrong.
         most: How many at most.
-        delay: By how many seconds a watch may lag.
+        delay: By how many seconds a watch of pods may lag.
+        jobs_delay: By how many seconds a watch of Jobs may.
         cut_after: After how many lines a watch is cut; 0 for never.
         twice: How many of the lines come twice.
         outage: From when to when no write is answered, in seconds.
@@ -39,6 +40,7 @@ class Weather(NamedTuple):
     share: float = 0.0
     most: int = 10_000
     delay: float = 0.0
+    jobs_delay: float = 0.0
     cut_after: int = 0
     twice: float = 0.0
     outage: tuple[float, float] = (0.0, 0.0)
@@ -56,7 +58,7 @@ class Weather(NamedTuple):
     @property
     def is_mild(self) -> bool:
         """Whether the watches are prompt, and few writes go wrong, if any."""
-        return not (self.delay or self.cut_after or self.twice) and self.most <= 3
+        return not (self.delay or self.jobs_delay or self.cut_after or self.twice) and self.most <= 3
 
 
 def drawn_weather(random: Random) -> Weather:
@@ -69,9 +71,11 @@ def drawn_weather(random: Random) -> Weather:
     if kind < 0.5:
         start = random.choice((0.0, random.random() * 20))
         return Weather(most=0, outage=(start, start + random.random() * 8))
+    delay = random.choice((0.0, 0.5, 3.0, 20.0))
     return Weather(
         share=random.choice((0.0, 0.05, 0.2)),
-        delay=random.choice((0.0, 0.5, 3.0, 20.0)),
+        delay=delay,
+        jobs_delay=random.choice((0.0, delay)),
         cut_after=random.choice((0, 2, 10)),
         twice=random.choice((0.0, 0.2)),
     )
@@ -119,7 +123,7 @@ class Storm:
                 raise TransportError(f"{request.method} {request.target}: the reply was lost")
             if response.status == 422 and (request.method == "POST" or "/status" in request.target):
                 self.invalid.append((await response.read()).decode())
-            yield _Gusty(response, self, self._length(request)) if watches and not self.calm else response
+            yield _Gusty(response, self, request) if watches and not self.calm else response
 
     @asynccontextmanager
     async def _signed(self, request: Request, author: str = CONTROLLER) -> AsyncIterator[Response]:
@@ -153,20 +157,21 @@ class Storm:
         async with self._signed(request, LATE):
             pass
 
-    def _length(self, request: Request) -> int:
+    def length(self, request: Request) -> int:
         """After how many lines a watch is cut. Most first lists get through, or no controller would ever begin."""
         if not self._weather.cut_after or ("sendInitialEvents" in request.target and self._random.random() < 0.7):
             return 100_000
         return self._random.randint(1, 2 * self._weather.cut_after)
 
-    async def blown(self, lines: AsyncIterator[bytes], left: int) -> AsyncIterator[bytes]:
+    async def blown(self, lines: AsyncIterator[bytes], request: Request) -> AsyncIterator[bytes]:
         """Yield lines late, some of them twice, until the stream is cut; what it missed may be forgotten then."""
         loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
-        weather = self._weather
+        weather, left = self._weather, self.length(request)
+        delay = weather.jobs_delay if "/jobs?" in request.target else weather.delay
 
         async def take() -> None:
             async for line in lines:
-                waiting.put_nowait((loop.time() + self._random.random() * weather.delay * (not self.calm), line))
+                waiting.put_nowait((loop.time() + self._random.random() * delay * (not self.calm), line))
             waiting.put_nowait((loop.time(), None))
 
         # Not in a group of its own: whoever reads may stop at any line.
@@ -189,9 +194,9 @@ class Storm:
 
 
 class _Gusty:
-    def __init__(self, inner: Response, storm: Storm, length: int) -> None:
+    def __init__(self, inner: Response, storm: Storm, request: Request) -> None:
         self._inner = inner
-        self._length = length
+        self._request = request
         self._storm = storm
         self.status = inner.status
         self.headers = inner.headers
@@ -200,7 +205,7 @@ class _Gusty:
         return await self._inner.read()
 
     def lines(self) -> AsyncIterator[bytes]:
-        return self._storm.blown(self._inner.lines(), self._length)
+        return self._storm.blown(self._inner.lines(), self._request)
 
 
 class _Refusal:

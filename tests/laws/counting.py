@@ -117,7 +117,7 @@ def _may_go(trail: JobTrail, pod: PodTrail, state: Pod) -> bool:
     if any(pod.uid in ever for ever in trail.listed.values()) or not _was_its_business(trail, pod):
         return True
     ends_well = is_true(job.status.conditions, SUCCESS_CRITERIA_MET) or is_being_deleted(job)
-    if ends_well and pod.told_to_go_by in (CONTROLLER, LATE):
+    if ends_well and pod.told_to_go_by is not None:
         # It was not needed any more; how it ends is nobody's business.
         return True
     if not has_ended(state):

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from controllers.job.conditions import INTERIM, is_finished
+from controllers.job.conditions import is_finished
 from controllers.job.pods import is_tracked
-from kcr.api.conditions import is_true
 from tests.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.laws.policies import completed, failed, failures_of, said_of
 from tests.storm import CONTROLLER, LATE
@@ -77,15 +76,3 @@ def pods_are_released_for_a_reason(step: PodStep) -> Iterator[str]:
         return
     if owner_of(old) != owner_of(new) and fits(step.job.job, old) and not step.trail.disturbed:
         yield "was released"
-
-
-def pods_go_when_the_end_is_on_record(step: PodStep) -> Iterator[str]:
-    """What the controller deletes would count as failed: unless it has let it go before, the Job must be ending."""
-    old, new, trail = step.old, step.new, step.job
-    if old is None or trail is None or not trail.here or step.author != CONTROLLER or not is_tracked(old):
-        return
-    told = new is not None and new.metadata.deletion_timestamp is not None
-    if not told or old.metadata.deletion_timestamp is not None:
-        return
-    if not any(is_true(trail.job.status.conditions, kind) for kind in INTERIM.values()):
-        yield "is deleted, and the Job goes on"

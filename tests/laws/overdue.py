@@ -100,8 +100,6 @@ def _reports(job: Job, pods: list[PodTrail], active: list[PodTrail]) -> Iterator
     counts = (len(active), sum(is_ready(pod.pod) for pod in active), sum(pod.is_terminating for pod in pods))
     if counts != (status.active, status.ready, status.terminating):
         yield "tells how many pods are active, ready and terminating"
-    if not is_being_deleted(job) and bool(job.spec.suspend) != is_true(status.conditions, SUSPENDED):
-        yield "tells whether it is suspended"
     if not job.spec.suspend and status.start_time is None:
         yield "tells when it started"
 
@@ -165,6 +163,8 @@ def _past_deadline(job: Job) -> float | None:
 
 
 def _numbers(job: Job, pods: list[PodTrail], active: list[PodTrail]) -> Iterator[str]:
+    if bool(job.spec.suspend) != is_true(job.status.conditions, SUSPENDED):
+        yield "tells whether it is suspended"
     if job.spec.suspend:
         yield from (["pods go: it is suspended"] if active else [])
         return
