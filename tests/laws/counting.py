@@ -100,7 +100,8 @@ def finalizers_go_after_the_count(step: PodStep) -> Iterator[str]:
         return
     if step.author not in (CONTROLLER, LATE) or trail is None or not trail.here:
         return
-    released = new is not None and owner_of(new) != owner_of(old)
+    # One that is told to go vanishes with its last finalizer, whatever else is taken from it.
+    released = new is None or owner_of(new) != owner_of(old)
     if not fits(trail.job, old) or (released and step.trail.moved):
         # The selector did not fit a moment ago, at least.
         return
