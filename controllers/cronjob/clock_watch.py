@@ -15,7 +15,7 @@ JUMP_SECONDS = 1.0
 
 
 class ClockWatch:
-    """Calls back after each jump, within a minute."""
+    """Calls back after each jump, within a minute, and when small steps have come to as much."""
 
     name = "cronjob clock watch"
 
@@ -36,8 +36,8 @@ class ClockWatch:
             await asyncio.sleep(CHECK_SECONDS)
             ahead = self._ahead()
             if abs(ahead - before) > JUMP_SECONDS:
+                before = ahead
                 self._jumped()
-            before = ahead
 
     def _ahead(self) -> float:
         """Return by how many seconds the calendar is ahead of the loop."""

@@ -48,7 +48,18 @@ async def test_jump_is_noticed_once_within_a_minute(clock: VirtualClock, hours: 
 async def test_clock_that_is_set_right_is_left_alone(clock: VirtualClock) -> None:
     shifted = Shifted(clock)
     async with watched(shifted) as noticed:
-        for _ in range(100):
-            shifted.by += timedelta(seconds=0.4)
+        for number in range(100):
+            shifted.by = timedelta(seconds=0.4 * (-1) ** number)
             await clock.advance(60)
         assert noticed == []
+
+
+async def test_small_steps_one_way_add_up(clock: VirtualClock) -> None:
+    # What a timer is late by is the sum of all steps since it was set.
+    shifted = Shifted(clock)
+    async with watched(shifted) as noticed:
+        await clock.advance(1)
+        for _ in range(30):
+            shifted.by += timedelta(seconds=0.4)
+            await clock.advance(60)
+        assert len(noticed) == 10
