@@ -39,22 +39,28 @@ class Run(NamedTuple):
     job: Job
 
 
-def forgotten(cron: CronJob, jobs: Sequence[Job]) -> tuple[Run, ...]:
+def is_unrecorded(status: CronJobStatus, due: datetime) -> bool:
+    """Return whether a run is later than all on record."""
+    return status.last_schedule_time is None or due > status.last_schedule_time
+
+
+def forgotten(cron: CronJob, jobs: Sequence[Job], now: datetime) -> tuple[Run, ...]:
     """Return the runs that were started and are not on record, the earliest first.
 
     A controller that ends between creating a Job and writing the status leaves such a run behind. Its Job is ours
     beyond doubt: it belongs to this very CronJob, and its name and annotation are those of a run later than all on
-    record. Unlike upstream, which warns of such a Job, does not wait for it under `Forbid`, does not replace it under
+    record. One still to come, by somebody's wrong clock, is left alone: with it on record nothing would be due until
+    then. Unlike upstream, which warns of such a Job, does not wait for it under `Forbid`, does not replace it under
     `Replace`, and with a history limit of 0 may start its run once more.
     """
     listed = {listed.uid for listed in cron.status.active}
-    last = cron.status.last_schedule_time
     found = (
         Run(due, job)
         for job in jobs
         if job.metadata.uid not in listed and is_own(job, cron) and (due := run_of(cron, job)) is not None
     )
-    return tuple(sorted((run for run in found if last is None or run.due > last), key=lambda run: run.due))
+    missing = (run for run in found if run.due <= now and is_unrecorded(cron.status, run.due))
+    return tuple(sorted(missing, key=lambda run: run.due))
 
 
 def recalled(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:

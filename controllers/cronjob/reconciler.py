@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controllers.cronjob.actions import Actions
 from controllers.cronjob.active import with_successes, without
 from controllers.cronjob.decide import decide, look_again
-from controllers.cronjob.doubts import absent, forgotten, recalled, unlisted
+from controllers.cronjob.doubts import absent, forgotten, is_unrecorded, recalled, unlisted
 from controllers.cronjob.history import surplus
 from controllers.cronjob.jobs import BY_CONTROLLER
 from controllers.cronjob.memory import Memory, Remembered
@@ -98,9 +98,10 @@ class CronJobReconciler:
             job = await self._use.actions.find(cron, mine.doubtful.job.metadata.name)
             mine.note(mine.doubtful, Outcome(job=job))
         jobs = mine.left(cron, self._use.jobs.by_index(BY_CONTROLLER, str(cron.key)))
-        runs = forgotten(cron, jobs)
+        runs = forgotten(cron, jobs, self._use.clock.now())
         started = mine.started
-        if started is not None:
+        # What another controller has put on record meanwhile, or a later run, may be over by now.
+        if started is not None and is_unrecorded(cron.status, started.due):
             if all(job.metadata.uid != started.job.metadata.uid for job in jobs):
                 # The store does not show it yet.
                 jobs += (started.job,)
@@ -140,6 +141,9 @@ class CronJobReconciler:
         )
 
     async def _is_gone(self, cron: CronJob, listed: ObjectReference) -> bool:
+        if not listed.name:
+            # The server checks no entry of the list, and nothing goes by no name.
+            return True
         try:
             job = await self._use.client.get(Job, listed.name, cron.metadata.namespace)
         except NotFoundError:

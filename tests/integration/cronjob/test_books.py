@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.core import reference_to
+from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import Key
 from kcr.embedded import EmbeddedCluster
 from kcr.errors import ServerError
@@ -78,6 +78,20 @@ async def test_namesake_of_a_listed_job_is_not_that_job(server: EmbeddedCluster,
         await watch.advance(0.1)
     assert await listed(server.client) == []
     assert await events_of(server.client) == [("MissingJob", "Active job went missing: hello-a")]
+
+
+async def test_listed_nothing_is_missing(server: EmbeddedCluster, watch: VirtualClock) -> None:
+    # The server checks no entry of the list. What has no name can never be found, however often one asks.
+    cron = await ran_before(server.client)
+    await with_status(server.client, cron, active=(ObjectReference(kind="Job"),))
+    await until(watch, at("10:01:00.1"))
+    async with cron_controller(server, watch):
+        await watch.advance(0.1)
+    assert await listed(server.client) == ["hello-29671801"]
+    assert await events_of(server.client) == [
+        ("MissingJob", "Active job went missing: "),
+        ("SuccessfulCreate", "Created job hello-29671801"),
+    ]
 
 
 async def test_doubt_without_an_answer_decides_nothing(server: EmbeddedCluster, watch: VirtualClock) -> None:

@@ -10,6 +10,7 @@ from tests.unit.controllers.cronjob.builders import cron, job, listed
 
 TEN = at("10:00:00")
 MINUTE = timedelta(minutes=1)
+LATER = at("10:30:00")
 
 
 def test_running_job_that_is_not_listed_is_in_doubt() -> None:
@@ -25,15 +26,21 @@ def test_listed_job_that_the_store_lacks_is_in_doubt() -> None:
 
 def test_started_run_that_the_status_lacks_is_forgotten() -> None:
     made = job("hello-29671800", run=TEN)
-    assert forgotten(cron(), [made]) == (Run(TEN, made),)
-    assert forgotten(cron(last=TEN - MINUTE), [made]) == (Run(TEN, made),)
+    assert forgotten(cron(), [made], LATER) == (Run(TEN, made),)
+    assert forgotten(cron(last=TEN - MINUTE), [made], LATER) == (Run(TEN, made),)
 
 
 def test_run_on_record_is_not_forgotten() -> None:
     made = job("hello-29671800", run=TEN)
-    assert forgotten(cron(active=[made]), [made]) == ()
-    assert forgotten(cron(last=TEN), [made]) == ()
-    assert forgotten(cron(last=TEN + MINUTE), [made]) == ()
+    assert forgotten(cron(active=[made]), [made], LATER) == ()
+    assert forgotten(cron(last=TEN), [made], LATER) == ()
+    assert forgotten(cron(last=TEN + MINUTE), [made], LATER) == ()
+
+
+def test_run_still_to_come_is_not_forgotten() -> None:
+    made = job("hello-29671800", run=TEN)
+    assert forgotten(cron(), [made], TEN - MINUTE) == ()
+    assert forgotten(cron(), [made], TEN) == (Run(TEN, made),)
 
 
 def test_job_of_somebody_else_is_no_run() -> None:
@@ -52,13 +59,13 @@ def test_job_of_somebody_else_is_no_run() -> None:
             metadata=replace(made.metadata, annotations={SCHEDULED_AT: "2026-06-01T10:00:00"}),
         ),
     ):
-        assert forgotten(cron(), [other]) == ()
+        assert forgotten(cron(), [other], LATER) == ()
 
 
 def test_recalled_runs_are_on_record_as_they_would_have_been() -> None:
     earlier, later = job("hello-29671800", run=TEN), job("hello-29671801", run=TEN + MINUTE, end="Complete")
     before = cron(active=[job()])
-    status = recalled(before.status, forgotten(before, [later, earlier]))
+    status = recalled(before.status, forgotten(before, [later, earlier], LATER))
     assert listed(status) == ["hello-a", "hello-29671800", "hello-29671801"]
     assert status.last_schedule_time == TEN + MINUTE
 
