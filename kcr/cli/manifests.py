@@ -16,6 +16,12 @@ from kcr.client.writes import STRATEGIC_PATCH
 from kcr.errors import AlreadyExistsError, ApiError, ConfigError, NotFoundError
 
 _FIELD_MANAGER = "fieldManager=kcr-dev"
+# What the embedded server serves on demand only, and the options of `kcr dev` that demand it.
+_ON_DEMAND = {
+    "extensions/v1beta1": "--legacy-apis",
+    "batch/v1beta1": "--legacy-apis",
+    "scheduling.k8s.io/v1alpha2": "--feature-gates GenericWorkload=true",
+}
 
 
 class _Loader(yaml.SafeLoader):
@@ -163,8 +169,17 @@ class _Served:
             self._lists[api_version] = await self._ask(api_version)
         resource = self._lists[api_version].get(document.kind)
         if resource is None:
-            raise ConfigError(f"{document.title}: the server serves no {document.kind} in {api_version}")
+            raise ConfigError(
+                f"{document.title}: the server serves no {document.kind} in {api_version}: {self._remedy(api_version)}"
+            )
         return resource
+
+    def _remedy(self, api_version: str) -> str:
+        kinds = sorted(self._lists[api_version])
+        if kinds:
+            return f"it serves {', '.join(kinds)} there"
+        option = _ON_DEMAND.get(api_version)
+        return f"start it with {option}" if option else "take it out of the file"
 
     async def _ask(self, api_version: str) -> dict[str, ResourceType]:
         group, _, version = api_version.rpartition("/")

@@ -66,18 +66,21 @@ def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str
         click.UsageError: A variable has a value its field cannot take, or a field has none and needs one.
     """
     values: dict[str, object] = {}
+    read = []
     for field in msgspec.structs.fields(kind):
         variable = f"KCR_{field.name.upper()}"
         if given.get(field.name) is not None:
             values[field.name] = given[field.name]
         elif environ.get(variable):
             values[field.name] = _converted(environ[variable], field.type, variable)
+            read.append(f"{variable}={environ[variable]!r}")
         elif field.required:
             raise click.UsageError(f"{variable} is not set, and the controller needs a value")
     try:
         return kind(**values)
     except ValueError as error:
-        raise click.UsageError(f"the controller refuses its options: {error}") from error
+        remedy = f": change {', '.join(read)}" if read else ""
+        raise click.UsageError(f"the controller refuses its options: {error}{remedy}") from error
 
 
 def _converted(text: str, wanted: Any, variable: str) -> object:

@@ -135,3 +135,19 @@ async def test_kind_that_is_not_served_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Widget w: the server serves no Widget in example\.dev/v1"):
         text = "apiVersion: example.dev/v1\nkind: Widget\nmetadata: {name: w}\n"
         await apply(Client(Server({})), read_documents(written(tmp_path, text)))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("api_version", "kind", "remedy"),
+    [
+        ("batch/v1", "Jobb", "it serves Job there"),
+        ("extensions/v1beta1", "Job", "start it with --legacy-apis"),
+        ("scheduling.k8s.io/v1alpha2", "Workload", "start it with --feature-gates GenericWorkload=true"),
+        ("apps/v1", "Deployment", "take it out of the file"),
+    ],
+)
+async def test_kind_that_is_not_served_has_its_remedy(tmp_path: Path, api_version: str, kind: str, remedy: str) -> None:
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: w}}\n"
+    with pytest.raises(ConfigError, match=f"serves no {kind} in {api_version}: {remedy}$"):
+        await apply(Client(Server({})), read_documents(written(tmp_path, text)))

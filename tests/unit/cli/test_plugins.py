@@ -18,6 +18,14 @@ class Options(msgspec.Struct, frozen=True):
     backoff: timedelta = timedelta(seconds=10)
 
 
+class Picky(msgspec.Struct, frozen=True):
+    zone: str = ""
+
+    def __post_init__(self) -> None:
+        if self.zone == "Mars":
+            raise ValueError("unknown time zone Mars")
+
+
 class Needy(msgspec.Struct, frozen=True):
     cluster_name: str
 
@@ -63,6 +71,13 @@ def test_bad_value_is_named_with_its_variable(variable: str, value: str, fault: 
 def test_missing_value_without_default_is_named() -> None:
     with pytest.raises(click.UsageError, match="KCR_CLUSTER_NAME is not set"):
         read_options(Needy, {}, {})
+
+
+def test_refused_options_name_the_variables_read() -> None:
+    with pytest.raises(click.UsageError, match=r"refuses its options: unknown time zone Mars: change KCR_ZONE='Mars'$"):
+        read_options(Picky, {"KCR_ZONE": "Mars", "KCR_OTHER": "x"}, {})
+    with pytest.raises(click.UsageError, match=r"refuses its options: unknown time zone Mars$"):
+        read_options(Picky, {}, {"zone": "Mars"})
 
 
 def test_unknown_controller_lists_the_known_ones() -> None:
