@@ -46,7 +46,6 @@ def gated(affinity: Manifest | None) -> Manifest:
 
 
 TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
-ADDITIONS = "only additions are allowed (no mutations or deletions)"
 PREFERENCE = {PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [zone("a")]}}]}
 
 

@@ -75,11 +75,10 @@ class JobTrail:
     Attributes:
         job: Its last state.
         here: Whether it is still there.
-        versions: All its specs.
+        specs: All it ever had.
         listed: How often each pod was listed as succeeded and as failed.
         pods: Those it controls or has controlled.
         shrunk: Whether it ever had fewer indexes than before.
-        suspended: Whether it ever was.
     """
 
     def __init__(self, job: Job) -> None:
@@ -89,7 +88,6 @@ class JobTrail:
         self.listed: dict[str, Counter[str]] = {"succeeded": Counter(), "failed": Counter()}
         self.pods: dict[str, PodTrail] = {}
         self.shrunk = False
-        self.suspended = bool(job.spec.suspend)
 
     def present(self) -> list[PodTrail]:
         """The pods that it controls now."""
@@ -107,16 +105,12 @@ class JobTrail:
     def always_replaces_only_failed(self) -> bool:
         return all(spec.pod_replacement_policy == "Failed" for spec in self.specs)
 
-    @property
-    def never_replaces_only_failed(self) -> bool:
-        return all(spec.pod_replacement_policy == "TerminatingOrFailed" for spec in self.specs)
-
 
 class JobStep:
     """One change of a Job; `old` is None when it is made, `new` when it goes."""
 
-    def __init__(self, trail: JobTrail, old: Job | None, new: Job | None, history: "History") -> None:
-        self.trail, self.old, self.new, self.history = trail, old, new, history
+    def __init__(self, trail: JobTrail, old: Job | None, new: Job | None) -> None:
+        self.trail, self.old, self.new = trail, old, new
         self.author = AUTHOR.get()
 
     def fresh(self, kind: str) -> set[str]:
@@ -128,7 +122,7 @@ class PodStep:
     """One change of a pod; `old` is None when it is made, `new` when it goes."""
 
     def __init__(self, trail: PodTrail, old: Pod | None, new: Pod | None, history: "History") -> None:
-        self.trail, self.old, self.new, self.history = trail, old, new, history
+        self.trail, self.old, self.new = trail, old, new
         self.author = AUTHOR.get()
         pod = old or new
         assert pod is not None
@@ -180,7 +174,7 @@ class History:
         job = new or old
         assert job is not None
         trail = self.jobs.setdefault(job.metadata.uid, JobTrail(job))
-        step = JobStep(trail, old, new, self)
+        step = JobStep(trail, old, new)
         for law in self._job_laws:
             for wrong in law(step):
                 self.note(f"{law.__name__}: {wrong}")
@@ -190,7 +184,6 @@ class History:
         if job.spec != trail.specs[-1]:
             before, now = trail.specs[-1].completions or 0, job.spec.completions or 0
             trail.shrunk |= now < before
-            trail.suspended |= bool(job.spec.suspend)
             trail.specs.append(job.spec)
         self.after()
 

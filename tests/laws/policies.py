@@ -62,13 +62,6 @@ def failure_counts(job: Job, trail: PodTrail) -> bool:
     return trail.told_to_go_by is not None and not replaces_only_failed(job)
 
 
-def is_last_failure(job: Job, pod: Pod) -> bool:
-    """Whether its index is not to be tried again after this failure."""
-    action = action_on(job, pod)
-    limit = job.spec.backoff_limit_per_index
-    return action == "FailIndex" or (action != "Ignore" and limit is not None and failures_before(pod) >= limit)
-
-
 def failures_of(trail: JobTrail, index: int) -> tuple[int, int] | None:
     """How often an index has failed so far, and how often without counting; None when that cannot be told.
 
