@@ -85,11 +85,7 @@ class CronJobReconciler:
         # A Job that is deleted cannot tell any more that it succeeded.
         cron = await self._record(cron, with_successes(cron.status, excess))
         mine.deleted |= await self._use.actions.clear_away(cron, excess)
-        try:
-            cron, seen = await self._confirm(cron, jobs, mine)
-        except KcrError:
-            await self._record(cron, without(cron.status, mine.deleted))
-            raise
+        cron, seen = await self._confirm(cron, jobs, mine)
         return await self._carry_out(cron, seen, decide(seen), mine)
 
     async def _recall(self, cron: CronJob, mine: Remembered) -> tuple[CronJob, tuple[Job, ...]]:
