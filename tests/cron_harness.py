@@ -1,6 +1,7 @@
 """The CronJob controller on an embedded cluster, in virtual time."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -87,6 +88,14 @@ async def events_of(client: Client, name: str = "hello") -> list[tuple[str, str]
     events = await client.list(Event, "default", fields=f"involvedObject.kind=CronJob,involvedObject.name={name}")
     ordered = sorted(events, key=lambda event: int(event.metadata.resource_version))
     return [(event.reason, event.message) for event in ordered]
+
+
+async def times_told(client: Client, name: str = "hello") -> Counter[str]:
+    """How often events came, by their reasons; those that repeat each other are one object."""
+    told: Counter[str] = Counter()
+    for event in await client.list(Event, "default", fields=f"involvedObject.kind=CronJob,involvedObject.name={name}"):
+        told[event.reason] += event.count
+    return told
 
 
 async def change(client: Client, name: str = "hello", **spec: Any) -> CronJob:

@@ -26,6 +26,7 @@ from tests.cron_harness import (
     names_of,
     ran_before,
     read,
+    times_told,
     until,
 )
 
@@ -322,9 +323,25 @@ async def test_conflict_after_the_creation_starts_nothing_twice(server: Embedded
     async with cron_controller(server, watch, transport=faults):
         await until(watch, at("10:00:01"))
         assert await listed(server.client) == ["hello-29671800"]
-        assert await events_of(server.client) == [("SuccessfulCreate", "Created job hello-29671800")]
+        assert await times_told(server.client) == {"SuccessfulCreate": 1}
         await until(watch, at("10:01:01"))
         assert await listed(server.client) == ["hello-29671800", "hello-29671801"]
+
+
+async def test_late_watches_make_no_request_and_no_event_twice(server: EmbeddedCluster, watch: VirtualClock) -> None:
+    # A pass waits until the stores show what the one before it has written.
+    await create(server.client, manifest())
+    faults = FaultyTransport(server.transport)
+    faults.on("watch", Job).lag(0.3)
+    faults.on("watch", CronJob).lag(0.4)
+    async with cron_controller(server, watch, transport=faults):
+        await until(watch, at("10:00:20"))
+        await complete(server.client, "hello-29671800", at("10:00:20"))
+        await until(watch, at("10:00:50"))
+    writes = [(call.verb, call.name) for call in faults.calls if call.verb in ("get", "create", "patch")]
+    assert [call for call in writes if call[0] == "get"] == []
+    assert [call for call in writes if call[1] == "hello"] == [("patch", "hello"), ("patch", "hello")]
+    assert await times_told(server.client) == {"SuccessfulCreate": 1, "SawCompletedJob": 1}
 
 
 async def test_resumed_cronjob_starts_what_it_missed_at_once(server: EmbeddedCluster, watch: VirtualClock) -> None:

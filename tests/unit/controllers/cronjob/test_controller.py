@@ -106,6 +106,14 @@ async def test_cronjob_wakes_when_it_comes_and_when_it_goes() -> None:
     assert await world.woken() == []
 
 
+async def test_failures_of_a_namesake_are_not_its_own() -> None:
+    world = World("10:00:00")
+    for _ in range(20):
+        world.queue.add_rate_limited(HELLO)
+    world.of_crons.on_add(cron(), False)
+    assert world.queue.retries(HELLO) == 0
+
+
 async def test_change_of_a_job_wakes_its_cronjob() -> None:
     world = World("10:00:00")
     made = job()
