@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -30,6 +30,17 @@ def at(text: str, day: str = "2026-06-01") -> datetime:
 
 CREATED = at("09:59:10")
 TEN = at("10:00:00")
+
+
+class Shifted:
+    """A clock that somebody sets."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.by = timedelta()
+
+    def now(self) -> datetime:
+        return self._clock.now() + self.by
 
 
 @asynccontextmanager

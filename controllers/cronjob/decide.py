@@ -80,7 +80,7 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
         reasons = objection(seen, run)
         if reasons is not None:
             return Rest(requeue_delay(seen.cron, timetable, seen.now)), (*told, *reasons)
-    # An unknown time zone has ended this long before; nothing in the zone's name needs a zone when there is none.
+    # The annotation is in UTC without `spec.timeZone`, whatever zone the schedule goes by.
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
     return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), told

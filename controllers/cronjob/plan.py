@@ -23,7 +23,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cron: The CronJob: from the store, or from the server when that knew more.
-        jobs: Its Jobs from the store.
+        jobs: Its Jobs: those in the store, and one that was just started.
         unexpected: The Jobs that run and are not in the list of the CronJob on the server either.
         missing: UIDs of listed Jobs that are not on the server.
         local: The zone of schedules that name none.

@@ -12,6 +12,7 @@ from kcr.testing import FaultyTransport, VirtualClock
 from tests.cron_harness import (
     CREATED,
     TEN,
+    Shifted,
     at,
     change,
     complete,
@@ -267,6 +268,17 @@ async def test_late_watches_make_no_request_and_no_event_twice(server: EmbeddedC
     assert [call for call in writes if call[0] == "get"] == []
     assert [call for call in writes if call[1] == "hello"] == [("patch", "hello"), ("patch", "hello")]
     assert await times_told(server.client) == {"SuccessfulCreate": 1, "SawCompletedJob": 1}
+
+
+async def test_run_that_was_slept_through_starts_within_a_minute(server: EmbeddedCluster, watch: VirtualClock) -> None:
+    # Timers stand still while a machine sleeps.
+    await create(server.client, manifest(schedule="0 12 * * *"))
+    shifted = Shifted(watch)
+    async with cron_controller(server, shifted):
+        await until(watch, TEN)
+        shifted.by = timedelta(hours=8)
+        await watch.advance(61)
+        assert await names_of(server.client) == ["hello-29671920"]
 
 
 async def test_resumed_cronjob_starts_what_it_missed_at_once(server: EmbeddedCluster, watch: VirtualClock) -> None:

@@ -1,25 +1,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from controllers.cronjob.clock_watch import ClockWatch
 from kcr.testing import VirtualClock
+from tests.cron_harness import Shifted
 
 pytestmark = pytest.mark.virtual
-
-
-class Shifted:
-    """A clock that somebody sets."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self.by = timedelta()
-
-    def now(self) -> datetime:
-        return self._clock.now() + self.by
 
 
 @asynccontextmanager

@@ -1,0 +1,36 @@
+from datetime import UTC
+
+import pytest
+
+from controllers.cronjob.actions import Actions
+from controllers.cronjob.memory import Memory
+from controllers.cronjob.reconciler import CronJobReconciler, Services
+from kcr.api.batch import CronJob, Job
+from kcr.client import Client
+from kcr.controller import Parking, Result
+from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
+from tests.unit.controllers.cronjob.builders import cron
+
+pytestmark = pytest.mark.virtual
+
+
+async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) -> None:
+    gone, jobs = cron(), FakeInformer(Job).store
+    client, recorder, memory, parking = Client(FakeSource(CronJob)), FakeRecorder(), Memory(), Parking()
+    services = Services(
+        client=client,
+        crons=FakeInformer(CronJob).store,
+        jobs=jobs,
+        memory=memory,
+        parking=parking,
+        actions=Actions(client, recorder, lambda seconds: None),
+        recorder=recorder,
+        clock=clock,
+        local=UTC,
+        wake=lambda key, seconds: None,
+    )
+    mine = memory.of(gone)
+    parking.wrote(gone.key, jobs, "1000000")
+    assert await CronJobReconciler(services).reconcile(gone.key) == Result()
+    assert memory.of(gone) is not mine
+    assert not parking.rests(gone.key, lambda: None)
