@@ -87,7 +87,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         job: The Job of the run; None when there is none, or none of ours.
         is_new: Whether the Job was not there before.
         is_doubtful: Whether the Job may be there although no answer said so.
-        error: What failed, to be raised when the status has been written.
+        error: What failed, to be raised once the rest of the outcome has been noted.
     """
 
     deleted: frozenset[str] = frozenset()

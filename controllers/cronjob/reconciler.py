@@ -162,7 +162,7 @@ class CronJobReconciler:
                 if outcome.job is not None:
                     # The record can wait until all others that are due have had their turn.
                     return Result(timedelta())
-                await self._record(cron, without(cron.status, mine.deleted))
+                # What was deleted for it goes on record with the next pass: the error brings one, or the deletion does.
                 if outcome.error is not None:
                     raise outcome.error
                 return Result(look_again(seen.cron, seen.local, seen.now))
