@@ -8,6 +8,9 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
+# Dead entries that are not worth a search.
+_FEW = 64
+
 
 class Delays(Generic[K]):
     """Calls `ready` with each key when its moment comes. A second moment counts only when it is earlier."""
@@ -35,8 +38,12 @@ class Delays(Generic[K]):
         self._set_timer()
 
     def cancel(self, key: K) -> None:
-        """Drop a key; its entry in the heap is dead from now on."""
+        """Drop a key; its entry in the heap is dead from now on, and may stay for a while."""
         self._moments.pop(key, None)
+        # A moment may be a year away, and so would be the end of what is dead.
+        if len(self._heap) > 2 * len(self._moments) + _FEW:
+            self._heap = [entry for entry in self._heap if self._moments.get(entry[2]) == entry[0]]
+            heapq.heapify(self._heap)
 
     def clear(self) -> None:
         """Drop all keys."""

@@ -1,4 +1,5 @@
 import asyncio
+import weakref
 from collections.abc import Callable, Hashable
 
 import pytest
@@ -224,6 +225,19 @@ async def test_delayed_turn_can_be_cancelled(clock: VirtualClock) -> None:  # WQ
     assert await take(queue) == "a"
     await clock.advance(60)
     assert len(queue) == 0
+
+
+async def test_cancelled_turns_are_not_kept_until_their_moment(clock: VirtualClock) -> None:
+    class Key:
+        """Something that can be missed."""
+
+    queue, seen = WorkQueue[Key](), []
+    for _ in range(1000):
+        key = Key()
+        queue.add_after(key, 1_000_000)
+        queue.cancel_after(key)
+        seen.append(weakref.ref(key))
+    assert sum(one() is not None for one in seen) < 100
 
 
 async def test_delays_cost_one_timer_however_many_they_are(clock: VirtualClock) -> None:  # WQ-15
