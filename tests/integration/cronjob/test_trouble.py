@@ -104,12 +104,15 @@ async def test_conflict_after_the_creation_starts_nothing_twice(server: Embedded
         assert await listed(server.client) == ["hello-29671800", "hello-29671801"]
 
 
-async def test_late_watches_make_no_request_and_no_event_twice(server: EmbeddedCluster, watch: VirtualClock) -> None:
+@pytest.mark.parametrize(("of_jobs", "of_crons"), [(0.3, 0.4), (0.4, 0.3)])
+async def test_late_watches_make_no_request_and_no_event_twice(
+    server: EmbeddedCluster, watch: VirtualClock, of_jobs: float, of_crons: float
+) -> None:
     # A pass waits until the stores show what the one before it has written.
     await create(server.client, manifest())
     faults = FaultyTransport(server.transport)
-    faults.on("watch", Job).lag(0.3)
-    faults.on("watch", CronJob).lag(0.4)
+    faults.on("watch", Job).lag(of_jobs)
+    faults.on("watch", CronJob).lag(of_crons)
     async with cron_controller(server, watch, transport=faults):
         await until(watch, at("10:00:20"))
         await complete(server.client, "hello-29671800", at("10:00:20"))
