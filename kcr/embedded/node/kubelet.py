@@ -230,6 +230,8 @@ class Kubelet:
         match result:
             case Held():
                 life.containers[name] = held(before, result, now)
+                if result.message:
+                    self._events.record(life.pod, "Failed", f"Error: {result.message}", type_="Warning", container=name)
             case Exit():
                 life.containers[name] = ended(before, result, life.pod.spec.restart_policy, moment, now)
                 self._events.record_start(life.pod, before.container, result)

@@ -13,7 +13,7 @@ from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import RunnablePod
 from kcr.embedded.node.environment import ConfigMap, Secret
 from kcr.testing import eventually
-from tests.integration.node.pods import create, delete, get, log, names, state
+from tests.integration.node.pods import create, delete, events, get, log, names, state
 
 pytestmark = [
     pytest.mark.asyncio,
@@ -137,6 +137,11 @@ async def test_missing_config_keeps_the_container_waiting(processes: EmbeddedClu
         return bool(pod.status.container_statuses) and state(pod) == "CreateContainerConfigError"
 
     await eventually(waits)
+
+    async def says_why() -> bool:
+        return ("Failed", 1, 'Error: configmap "gone" not found') in await events(processes.client, "a")
+
+    await eventually(says_why)
 
 
 async def test_polite_process_ends_on_the_first_signal(processes: EmbeddedCluster) -> None:

@@ -273,6 +273,9 @@ async def test_image_that_cannot_be_pulled_keeps_the_pod_pending(cluster: Embedd
     await clock.advance(60)
     pod = await get(cluster.client, "a")
     assert (pod.status.phase, state(pod)) == ("Pending", "ErrImagePull")
+    reason, count, message = (await events(cluster.client, "a"))[-1]
+    assert (reason, message) == ("Failed", 'Error: image "app:1" cannot be pulled')
+    assert count > 1
 
 
 async def test_pod_that_fits_no_node_says_so(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
