@@ -1,7 +1,10 @@
 """Where a kind lives on the server: group, version, plural, scope; and the paths these make."""
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote
+
+_PLAIN = re.compile(r"[a-z0-9.-]*")
 
 
 class ResourceType(NamedTuple):
@@ -41,8 +44,13 @@ class ResourceType(NamedTuple):
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if self.namespaced and namespace:
-            root = f"{root}/namespaces/{quote(namespace, safe='')}"
+            root = f"{root}/namespaces/{_quoted(namespace)}"
         path = f"{root}/{self.plural}"
         if name:
-            path = f"{path}/{quote(name, safe='')}"
+            path = f"{path}/{_quoted(name)}"
         return f"{path}/{subresource}" if subresource else path
+
+
+def _quoted(text: str) -> str:
+    # Nearly all names are plain, and looking is cheaper than quoting.
+    return text if _PLAIN.fullmatch(text) else quote(text, safe="")

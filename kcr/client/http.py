@@ -5,7 +5,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import TracebackType
@@ -102,36 +102,43 @@ class HttpTransport:
         Raises:
             TransportError: No answer came.
         """
-        async with AsyncExitStack() as stack:
-            if request.timeout_seconds is not None:
-                await stack.enter_async_context(self._calls)
-            yield HttpResponse(await self._send(request, stack), request)
+        is_call = request.timeout_seconds is not None
+        if is_call:
+            await self._calls.acquire()
+        try:
+            answer, pool = await self._send(request)
+            try:
+                yield HttpResponse(answer, request)
+            finally:
+                await self._leave(pool, answer)
+        finally:
+            if is_call:
+                self._calls.release()
 
-    async def _send(self, request: Request, stack: AsyncExitStack) -> aiohttp.ClientResponse:
+    async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, "_Pool"]:
         credential = await self._config.credentials.current()
-        answer = await self._attempt(request, credential, stack)
+        answer, pool = await self._attempt(request, credential)
         if answer.status != 401 or not self._config.credentials.refuse(credential):
-            return answer
-        answer.release()
-        return await self._attempt(request, await self._config.credentials.current(), stack)
+            return answer, pool
+        await self._leave(pool, answer)
+        return await self._attempt(request, await self._config.credentials.current())
 
-    async def _attempt(self, request: Request, credential: Credential, stack: AsyncExitStack) -> aiohttp.ClientResponse:
+    async def _attempt(self, request: Request, credential: Credential) -> tuple[aiohttp.ClientResponse, "_Pool"]:
         try:
             pool = self._pool_for(credential)
             try:
-                return await self._request(pool, request, credential, stack)
+                return await self._request(pool, request, credential), pool
             except aiohttp.ClientSSLError:
                 # Nothing was sent. Perhaps the authority was replaced: what its file holds now gets one try.
                 self._refresh(credential)
                 if self._pool is pool:
                     raise
-            return await self._request(self._pool_for(credential), request, credential, stack)
+            pool = self._pool_for(credential)
+            return await self._request(pool, request, credential), pool
         except _FAILURES as error:
             raise _failure(request, error, self._config.server) from error
 
-    async def _request(
-        self, pool: "_Pool", request: Request, credential: Credential, stack: AsyncExitStack
-    ) -> aiohttp.ClientResponse:
+    async def _request(self, pool: "_Pool", request: Request, credential: Credential) -> aiohttp.ClientResponse:
         headers = {**request.headers}
         if credential.authorization:
             headers["Authorization"] = credential.authorization
@@ -141,21 +148,24 @@ class HttpTransport:
             total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
         )
         pool.users += 1
-        stack.push_async_callback(self._leave, pool)
-        answer = await pool.session.request(
-            request.method,
-            URL(self._config.server + request.target, encoded=True),
-            headers=headers,
-            data=request.body or None,
-            timeout=timeout,
-            allow_redirects=False,
-            proxy=self._config.proxy or None,
-            server_hostname=self._config.server_name or None,
-        )
-        stack.callback(answer.release)
-        return answer
+        try:
+            return await pool.session.request(
+                request.method,
+                URL(self._config.server + request.target, encoded=True),
+                headers=headers,
+                data=request.body or None,
+                timeout=timeout,
+                allow_redirects=False,
+                proxy=self._config.proxy or None,
+                server_hostname=self._config.server_name or None,
+            )
+        except BaseException:
+            await self._leave(pool)
+            raise
 
-    async def _leave(self, pool: "_Pool") -> None:
+    async def _leave(self, pool: "_Pool", answer: aiohttp.ClientResponse | None = None) -> None:
+        if answer is not None:
+            answer.release()
         pool.users -= 1
         for unused in [outdated for outdated in self._outdated if not outdated.users]:
             self._outdated.discard(unused)

@@ -1,6 +1,7 @@
 """How requests are spelled: paths with queries, and options."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlencode
 
 from kcr.api.meta import Key, Resource
@@ -13,8 +14,14 @@ IDLE_SECONDS = 90.0
 
 def target(path: str, query: Mapping[str, object]) -> str:
     """Return a path with a query, percent-encoded; parameters whose value is `""` are left out."""
-    parameters = urlencode([(name, value) for name, value in query.items() if value != ""])
-    return f"{path}?{parameters}" if parameters else path
+    parameters = tuple((name, str(value)) for name, value in query.items() if value != "")
+    return f"{path}?{_encoded(parameters)}" if parameters else path
+
+
+# Most requests of a program have one of a few queries.
+@lru_cache(256)
+def _encoded(parameters: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(parameters)
 
 
 def object_path(kind: type[Resource], key: Key, subresource: str = "") -> str:
