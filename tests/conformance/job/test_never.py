@@ -64,7 +64,7 @@ async def test_job_fails_when_one_pod_more_has_failed(world: World, limit: int) 
     await fail_until_it_is_too_much(world, limit)
 
 
-@flow(calm=True)
+@flow()
 async def test_job_fails_at_the_seventh_failure_unless_told_otherwise(world: World) -> None:
     # Row 34.
     await fail_until_it_is_too_much(world, 6)

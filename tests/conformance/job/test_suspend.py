@@ -106,7 +106,7 @@ async def test_resumed_job_runs_its_changed_template(world: World) -> None:
 
 
 @changes
-@flow(calm=True)
+@flow()
 async def test_template_of_a_job_that_rests_may_change(world: World, change: dict[str, Any]) -> None:
     # Row 63.
     await change_while_suspended(world, change)
@@ -126,7 +126,7 @@ async def change_while_suspended(world: World, change: dict[str, Any]) -> None:
 
 
 @changes
-@flow(calm=True)
+@flow()
 async def test_template_of_a_running_job_may_not_change(world: World, change: dict[str, Any]) -> None:
     # Row 64.
     await world.create()
