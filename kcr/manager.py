@@ -265,6 +265,7 @@ class Manager:
 
     async def _work(self) -> None:
         self._ready.set()
+        _log.info("ready: caches are synced, workers run")
         try:
             # Ends by cancellation only.
             await asyncio.get_running_loop().create_future()

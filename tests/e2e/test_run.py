@@ -30,6 +30,7 @@ async def test_ready_file_stands_while_it_works(kcr: Start, tmp_path: Path) -> N
         ready.unlink()
         async with kcr("run", KCR_KUBECONFIG=str(kubeconfig), KCR_READY_FILE=str(ready)) as run:
             await eventually(ready.exists)
+            await eventually(lambda: "ready: caches are synced, workers run" in run.err)
             async with asyncio.timeout(5):
                 assert await run.stop() == 0, run.err
             assert not ready.exists()
