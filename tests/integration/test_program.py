@@ -81,7 +81,7 @@ def setup(manager: kcr.Manager) -> None:
 kcr.run(setup, metrics_bind_address="127.0.0.1:0", health_probe_bind_address="127.0.0.1:0")
 """
 
-# Says how many objects a full collection passes over.
+# Says how many objects a full collection passes over, and how many come before a young one.
 COLLECTED = """
 import asyncio
 import gc
@@ -91,7 +91,7 @@ import kcr
 
 class Look:
     async def run(self) -> None:
-        print(gc.get_freeze_count(), flush=True)
+        print(gc.get_freeze_count(), gc.get_threshold()[0], flush=True)
         await asyncio.Event().wait()
 
 
@@ -169,7 +169,8 @@ async def test_collector_passes_over_what_was_imported(tmp_path: Path) -> None: 
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
         process = await start(tmp_path / "kubeconfig", COLLECTED)
         assert process.stdout is not None
-        frozen = int(await process.stdout.readline())
+        frozen, young = map(int, (await process.stdout.readline()).split())
         process.terminate()
         await process.communicate()
         assert frozen > 50_000
+        assert young > 10_000
