@@ -68,6 +68,7 @@ def tally(seen: Snapshot) -> Tally:
     indexes = indexed.sort(seen.job, seen.pods, tracked)
     counted = status.succeeded + len(listed.succeeded) + len(succeeded)
     return Tally(
+        tracked=tracked,
         active=tuple(pod for pod in seen.pods if is_active(pod)),
         terminating=sum(map(is_terminating, seen.pods)),
         newly_succeeded=succeeded,

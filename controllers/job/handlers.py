@@ -74,19 +74,14 @@ class Keys:
     def over(self, job: Job, pods: Store[Pod]) -> None:
         """Forget a Job that has ended or is gone, and let the pods go that it has not let go itself.
 
-        Those that were its own and have no owner any more are found by its selector.
+        Those that nobody controls any more were let go when that was seen.
         """
         if self._is_ours(job):
             asked = self._memory.of(job).untracked
-            unowned = pods.by_index(indexes.ORPHANS, job.metadata.namespace)
-            for pod in (*pods.by_index(indexes.UNSETTLED, job.metadata.uid), *unowned):
-                if pod.metadata.uid not in asked and is_tracked(pod) and _may_be_of(job, pod):
+            for pod in pods.by_index(indexes.UNSETTLED, job.metadata.uid):
+                if pod.metadata.uid not in asked:
                     self.orphaned(pod)
         self._memory.forget(job.key)
-
-
-def _may_be_of(job: Job, pod: Pod) -> bool:
-    return controller_of(pod.metadata) is not None or _selects(job, pod)
 
 
 def _selects(job: Job, pod: Pod) -> bool:

@@ -57,8 +57,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(NamedTuple):
-    """The pods of a snapshot, sorted by what they are; and the totals they make."""
+    """The pods of a snapshot, sorted by what they are; and the totals they make.
 
+    `tracked` has the UIDs of those that carry the finalizer, as far as anybody knows.
+    """
+
+    tracked: frozenset[str]
     active: tuple[Pod, ...]
     terminating: int
     newly_succeeded: tuple[Pod, ...]

@@ -9,7 +9,7 @@ from controllers.job.completion import is_complete
 from controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, INTERIM, SUSPENDED
 from controllers.job.plan import Ending, Ledger, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, Terminate, Work
 from controllers.job.pods import is_ready
-from controllers.job.tracking import Listing, counted, tracked_uids
+from controllers.job.tracking import Listing, counted
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.conditions import ensure, is_true, made
 from kcr.api.indexset import IndexSet
@@ -27,8 +27,7 @@ def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
     if plan.managed and ending is None:
         before, status = status, suspend.reported(seen.job, status, seen.now)
         announcements = () if status is before else (_suspension(status),)
-    tracked = tracked_uids(seen.pods, seen.untracked)
-    status = counted(status, tracked)
+    status = counted(status, plan.tally.tracked)
     listing = _listed(seen, plan, status, ending)
     status = _with_indexes(seen, plan, replace(status, uncounted_terminated_pods=listing.uncounted), listing)
     if ending is not None:
@@ -39,7 +38,7 @@ def settle(seen: Snapshot, plan: Plan, outcome: Outcome) -> Ledger:
         # Pods that were just deleted are no longer as they were seen, and everybody knows how they will end.
         as_seen=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.as_seen),
         handled=tuple(listing.handled),
-        tracked=tracked,
+        tracked=plan.tally.tracked,
         ending=ending,
         capped=listing.capped,
         again=listing.capped or _put_off(seen, plan.work),
@@ -100,9 +99,8 @@ def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None
         held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),
         limit=seen.limits.max_uncounted,
     )
-    tracked = tracked_uids(seen.pods, seen.untracked)
     for pod in seen.pods:
-        if pod.metadata.uid in tracked:
+        if pod.metadata.uid in plan.tally.tracked:
             listing.note(pod)
     return listing
 
