@@ -10,7 +10,7 @@ pkg/apis/batch/validation/validation.go, validateJobStatus and ValidateJobStatus
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kcr.embedded.batch.indexes import first_common, parse_indexes
+from kcr.embedded.batch.indexes import parse_indexes
 from kcr.embedded.batch.job_view import JobView
 from kcr.embedded.fields import IMMUTABLE, duplicate, invalid, invalid_whole, non_negative, required
 from kcr.embedded.strategy import FieldError, Manifest
@@ -152,13 +152,12 @@ def _indexes_apart(new: JobView, old: JobView) -> Iterator[FieldError]:
     if failed is None or completions is None:
         return
     try:
-        common = first_common(
-            parse_indexes(failed, completions), parse_indexes(new.status.get("completedIndexes") or "", completions)
-        )
+        completed = parse_indexes(new.status.get("completedIndexes") or "", completions)
+        common = parse_indexes(failed, completions) & completed
     except ValueError:
         return  # said by the rules on the format
-    if common is not None:
-        words = f"failedIndexes and completedIndexes overlap at index: {common}"
+    if common.intervals:
+        words = f"failedIndexes and completedIndexes overlap at index: {common.intervals[0][0]}"
         yield invalid("status.failedIndexes", failed, words)
 
 

@@ -3,7 +3,7 @@
 Source: kubernetes/pkg/apis/batch/validation/validation.go, validateSuccessPolicy.
 """
 
-from kcr.embedded.batch.indexes import count, parse_indexes
+from kcr.embedded.batch.indexes import parse_indexes
 from kcr.embedded.fields import invalid, non_negative, required, too_long, too_many
 from kcr.embedded.strategy import FieldError, Manifest
 
@@ -35,7 +35,7 @@ def _check_rule(rule: Manifest, completions: int, field: str) -> list[FieldError
         if len(text) > _MOST_BYTES:
             faults.append(too_long(f"{field}.succeededIndexes", _MOST_BYTES))
         try:
-            named = count(parse_indexes(text, completions))
+            named = len(parse_indexes(text, completions))
         except ValueError as error:
             faults.append(invalid(f"{field}.succeededIndexes", text, f"error parsing succeededIndexes: {error}"))
     if wanted is None:

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.embedded.batch.indexes import count, first_common, parse_indexes
+from kcr.api.indexset import IndexSet
+from kcr.embedded.batch.indexes import parse_indexes
 
 SETS = st.sets(st.integers(0, 20), max_size=12)
 
@@ -48,11 +49,5 @@ def test_malformed_text_is_refused_in_upstreams_words(text: str, message: str) -
 
 
 @given(SETS)
-def test_text_of_indexes_holds_as_many(indexes: set[int]) -> None:
-    assert count(parse_indexes(text_of(indexes), 21)) == len(indexes)
-
-
-@given(SETS, SETS)
-def test_first_common_is_lowest_of_both(one: set[int], other: set[int]) -> None:
-    common = first_common(parse_indexes(text_of(one), 21), parse_indexes(text_of(other), 21))
-    assert common == min(one & other, default=None)
+def test_text_of_indexes_means_just_these(indexes: set[int]) -> None:
+    assert parse_indexes(text_of(indexes), 21) == IndexSet.of(indexes)
