@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import trustme
 from aiohttp import web
 
+from kcr.client import ClusterConfig, Credential, FixedCredentials, HttpTransport, Pem, Request
+
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -51,3 +53,19 @@ async def proxying(asked: list[str]) -> AsyncIterator[str]:
 
     async with await asyncio.start_server(tunnel, "127.0.0.1", 0) as server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def trusting(url: str, authority: trustme.CA, token: str = "t") -> ClusterConfig:
+    ca = Pem(text=authority.cert_pem.bytes().decode(), field="certificate-authority")
+    return ClusterConfig(server=url, ca=ca, credentials=FixedCredentials(Credential.bearer(token)))
+
+
+async def echo(request: web.BaseRequest) -> web.StreamResponse:
+    shown = {name.lower(): value for name, value in request.headers.items()}
+    body = await request.text()
+    return web.json_response({"target": request.raw_path, "headers": shown, "body": body})
+
+
+async def read(transport: HttpTransport, request: Request) -> bytes:
+    async with transport.send(request) as response:
+        return await response.read()

@@ -1,6 +1,5 @@
 import asyncio
 import json
-import os
 import socket
 import sys
 from dataclasses import replace
@@ -12,11 +11,11 @@ import trustme
 from aiohttp import web
 
 from kcr.api.core import Pod
-from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, Pem, Request
+from kcr.client import Client, ClusterConfig, Credential, HttpTransport, Request
 from kcr.client.credentials import PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError, UnauthorizedError
 from kcr.testing import eventually
-from tests.unit.client.servers import proxying, serving
+from tests.unit.client.servers import echo, proxying, read, serving, trusting
 
 pytestmark = pytest.mark.asyncio
 
@@ -24,11 +23,6 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     return trustme.CA()
-
-
-def trusting(url: str, authority: trustme.CA, token: str = "t") -> ClusterConfig:
-    ca = Pem(text=authority.cert_pem.bytes().decode(), field="certificate-authority")
-    return ClusterConfig(server=url, ca=ca, credentials=FixedCredentials(Credential.bearer(token)))
 
 
 class Changing:
@@ -46,17 +40,6 @@ class Changing:
 
     def refuse(self, credential: Credential) -> bool:
         return False
-
-
-async def echo(request: web.BaseRequest) -> web.StreamResponse:
-    shown = {name.lower(): value for name, value in request.headers.items()}
-    body = await request.text()
-    return web.json_response({"target": request.raw_path, "headers": shown, "body": body})
-
-
-async def read(transport: HttpTransport, request: Request) -> bytes:
-    async with transport.send(request) as response:
-        return await response.read()
 
 
 async def test_request_arrives_as_it_was_made(authority: trustme.CA) -> None:
@@ -400,121 +383,3 @@ async def test_refused_token_that_stays_is_an_error(authority: trustme.CA) -> No
     async with serving(refuse, authority) as url, HttpTransport(trusting(url, authority)) as transport:
         with pytest.raises(UnauthorizedError):
             await Client(transport).get(Pod, "a")
-
-
-async def test_server_of_unknown_authority_is_not_trusted(authority: trustme.CA) -> None:
-    async with serving(echo, authority) as url, HttpTransport(trusting(url, trustme.CA())) as transport:
-        with pytest.raises(TransportError, match="certificate is not trusted"):
-            await read(transport, Request("GET", "/"))
-
-
-async def test_replaced_authority_is_read_within_the_request(authority: trustme.CA, tmp_path: Path) -> None:
-    # python-stack §6: nothing was sent when the certificate was refused, so that writes may go again as well.
-    path = tmp_path / "ca.crt"
-    trustme.CA().cert_pem.write_to_path(path)
-    async with serving(echo, authority) as url:
-        config = replace(trusting(url, authority), ca=Pem(str(path), field="certificate-authority"))
-        async with HttpTransport(config) as transport:
-            authority.cert_pem.write_to_path(path)
-            os.utime(path, (1, 1))
-            assert b"target" in await read(transport, Request("POST", "/", body=b"x"))
-
-
-async def test_replaced_authority_file_is_read_after_the_failure(authority: trustme.CA, tmp_path: Path) -> None:
-    path = tmp_path / "ca.crt"
-    trustme.CA().cert_pem.write_to_path(path)
-    async with serving(echo, authority) as url:
-        config = replace(trusting(url, authority), ca=Pem(str(path), field="certificate-authority"))
-        async with HttpTransport(config) as transport:
-            with pytest.raises(TransportError):
-                await read(transport, Request("GET", "/"))
-            authority.cert_pem.write_to_path(path)
-            os.utime(path, (1, 1))
-            assert b"target" in await read(transport, Request("GET", "/"))
-
-
-async def test_client_certificate_proves_who_asks(authority: trustme.CA) -> None:
-    me = authority.issue_cert("me.example")
-    certificate = "".join(pem.bytes().decode() for pem in me.cert_chain_pems)
-    async with serving(echo, authority, asks_for_certificate=True) as url:
-        config = replace(
-            trusting(url, authority),
-            certificate=Pem(text=certificate, field="client-certificate"),
-            key=Pem(text=me.private_key_pem.bytes().decode(), field="client-key"),
-        )
-        async with HttpTransport(config) as transport:
-            assert b"target" in await read(transport, Request("GET", "/"))
-        async with HttpTransport(trusting(url, authority)) as transport:
-            with pytest.raises(TransportError):
-                await read(transport, Request("GET", "/"))
-
-
-async def test_renewed_certificate_file_is_used_within_a_minute(
-    authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # python-stack §6: certificates are not loaded once for ever.
-    names: list[object] = []
-
-    async def note(request: web.BaseRequest) -> web.StreamResponse:
-        assert request.transport is not None
-        names.append(request.transport.get_extra_info("peercert")["subjectAltName"][0][1])
-        return web.Response()
-
-    def write(name: str, changed_at: float) -> None:
-        me = authority.issue_cert(name)
-        path.write_bytes(me.private_key_and_cert_chain_pem.bytes())
-        os.utime(path, (changed_at, changed_at))
-
-    path, loop = tmp_path / "client.pem", asyncio.get_running_loop()
-    write("one.example", 1)
-    async with serving(note, authority, asks_for_certificate=True) as url:
-        config = replace(trusting(url, authority), certificate=Pem(str(path), field="client-certificate"))
-        async with HttpTransport(config) as transport:
-            await read(transport, Request("GET", "/"))
-            write("two.example", 2)
-            await read(transport, Request("GET", "/"))
-            later = loop.time() + 60
-            monkeypatch.setattr(loop, "time", lambda: later)
-            await read(transport, Request("GET", "/"))
-            monkeypatch.undo()
-    assert names == ["one.example", "one.example", "two.example"]
-
-
-async def test_server_name_stands_in_for_the_host(authority: trustme.CA) -> None:
-    async with serving(echo, authority) as url:
-        for name, trusted in (("127.0.0.1", True), ("other.example", False)):
-            config = replace(trusting(url.replace("127.0.0.1", "localhost"), authority), server_name=name)
-            async with HttpTransport(config) as transport:
-                if trusted:
-                    assert await read(transport, Request("GET", "/"))
-                else:
-                    with pytest.raises(TransportError, match="not trusted"):
-                        await read(transport, Request("GET", "/"))
-
-
-async def test_proxy_that_is_away_is_named() -> None:
-    async with HttpTransport(ClusterConfig(server="https://api.example", proxy="http://me:secret@127.0.0.1:1")) as it:
-        with pytest.raises(TransportError, match=r"no connection to the proxy 127\.0\.0\.1:1: Connection refused$"):
-            await read(it, Request("GET", "/x"))
-
-
-async def test_proxy_that_refuses_is_not_taken_for_the_server() -> None:
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-        writer.close()
-
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
-        url = f"http://me:secret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
-        async with HttpTransport(ClusterConfig(server="https://api.example", proxy=url)) as it:
-            with pytest.raises(
-                TransportError, match=r"the proxy refused: 407 Proxy Authentication Required$"
-            ) as caught:
-                await read(it, Request("GET", "/x"))
-    assert "secret" not in str(caught.value)
-
-
-async def test_nobody_listening_is_said_plainly() -> None:
-    async with HttpTransport(ClusterConfig(server="http://127.0.0.1:1")) as transport:
-        with pytest.raises(TransportError, match=r"GET http://127.0.0.1:1/x: cannot connect: Connection refused"):
-            await read(transport, Request("GET", "/x"))
