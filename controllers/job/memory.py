@@ -60,6 +60,8 @@ class Remembered:
         self.echoes: set[str] = set()
         # Whether a reconcile was held back by open expectations.
         self.held_back = False
+        # Whether a write of the status had no answer: the store may show less than the server has.
+        self.unsure = False
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
         # The status as it was last written here, or seen.

@@ -41,7 +41,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Parking, Result
 from kcr.dependents import claim
-from kcr.errors import KcrError
+from kcr.errors import KcrError, ServerError, TransportError
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 from kcr.informer import Store
@@ -105,6 +105,8 @@ class JobReconciler:
             message = "Skipped Job sync because completion mode is unknown"
             self._use.recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
+        if mine.unsure:
+            return await self._look_up(job, mine)
         # The stores show all that we wrote, or this Job would be parked.
         mine.echoes.clear()
         if mine.doubtful and self._use.expectations.expectations_met(identity(job)):
@@ -118,6 +120,16 @@ class JobReconciler:
                 # What has ended is counted all the same.
                 await self._pass_over(job, mine, sync)
                 raise
+
+    async def _look_up(self, job: Job, mine: Remembered) -> Result:
+        """Rest until the store shows the Job as it is: a write of its status had no answer, and may have happened.
+
+        A pod that was counted by it, and that somebody has taken away since, would be made once more.
+        """
+        live = await self._use.client.get(Job, job.metadata.name, job.metadata.namespace)
+        self._use.parking.wrote(job.key, self._use.jobs, live.metadata.resource_version)
+        mine.unsure = False
+        return Result(requeue_after=timedelta())
 
     async def _resolve(self, job: Job, mine: Remembered) -> Result:
         """Learn what became of a creation that went without an answer."""
@@ -264,12 +276,12 @@ class JobReconciler:
         return outcome
 
     async def _record(self, job: Job, status: JobStatus, mine: Remembered) -> Job:
-        """Write the status if it differs; the Job that comes back carries the version to go on with.
-
-        Nobody waits for one whose reply was lost: what it counted is still listed in the version before it, and
-        counted from there.
-        """
-        written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
+        """Write the status if it differs; the Job that comes back carries the version to go on with."""
+        try:
+            written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
+        except (TransportError, ServerError):
+            mine.unsure = True
+            raise
         if written is not job:
             mine.wrote(written)
             self._use.parking.wrote(job.key, self._use.jobs, written.metadata.resource_version)

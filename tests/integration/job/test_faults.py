@@ -250,3 +250,27 @@ async def test_two_pods_that_draw_one_name_are_two(cluster: EmbeddedCluster, clo
         await create(cluster.client, manifest(parallelism=2, completions=2))
         await finished(cluster.client, seconds=30)
         assert len(await pods_of(cluster.client)) == 2
+
+
+@pytest.mark.virtual
+async def test_success_whose_record_had_no_answer_is_not_made_again(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    # Whichever reply is lost: index 0 is on record when somebody takes its pod away, though the store does not show it.
+    for number in range(1, 12):
+        transport = CrashingTransport(LateWatches(cluster.transport, Random(number), {"jobs": 3.0}))
+        transport.lose_reply(number)
+        async with job_controller(cluster, clock, transport=transport), witness(cluster) as seen:
+            spec: dict[str, Any] = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}
+            await create(cluster.client, manifest(**spec, annotations={"sim.kcr.dev/run-for": "5s"}))
+            await clock.run_until(lambda: "Succeeded" in seen.phases.values(), seconds=30)
+            while (await read(cluster.client)).status.completed_indexes != "0":
+                await clock.advance(0.05)
+            for pod in await pods_of(cluster.client):
+                if pod.status.phase == "Succeeded":
+                    await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
+                    await cluster.client.delete(Pod, pod.key, grace_period_seconds=0)
+            await finished(cluster.client, seconds=600)
+            assert len(seen.phases) == 1, f"reply {number} was lost"
+            await cluster.client.delete(Job, KEY, propagation="Foreground")
+            await clock.advance(60)
