@@ -6,13 +6,16 @@ an object for its part, whose series are looked up once; what can be computed is
 
 import asyncio
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Literal, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.utils import floatToGoString
 
 Outcome = Literal["success", "requeue_after", "requeue", "error", "cancelled"]
 # `requeue` never happens here; dashboards that sum over the field's four results find it all the same.
@@ -45,22 +48,15 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._queues = _Queues()
-        self.registry.register(self._queues)
-        self._controller = _ControllerFamilies(self.registry)
-        self._requests = Counter(
-            "rest_client_requests_total", "Requests by status code, method and host.",
-            ("code", "method", "host"), registry=self.registry,
-        )  # fmt: skip
-        self._request_seconds = Histogram(
-            "rest_client_request_duration_seconds", "Seconds from a request to its answer.",
-            ("verb", "host"), buckets=REQUEST_BUCKETS, registry=self.registry,
-        )  # fmt: skip
+        self._controllers = _Controllers()
+        self._requests = _Requests()
         self.loop_lag = Histogram(
             "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
         self._informers = _Informers()
-        self.registry.register(self._informers)
+        for part in (self._queues, self._controllers, self._requests, self._informers):
+            self.registry.register(part)
 
     def queue(self, name: str) -> "QueueMetrics":
         """Return the metrics of a work queue.
@@ -75,7 +71,8 @@ class Metrics:
 
     def controller(self, name: str, workers: int) -> "ControllerMetrics":
         """Return the metrics of a controller with so many workers."""
-        return ControllerMetrics(self._controller, name, workers)
+        controller = self._controllers.known[name] = ControllerMetrics(workers)
+        return controller
 
     def requests(self, host: str) -> Callable[[str, int, float], None]:
         """Return what a `Client` takes as `on_request`: it counts by method and status code, never by path.
@@ -83,17 +80,7 @@ class Metrics:
         Args:
             host: The server, as the series name it.
         """
-        series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-
-        def observe(method: str, code: int, seconds: float) -> None:
-            pair = series.get((method, code))
-            if pair is None:
-                counter = self._requests.labels(str(code) if code else "<error>", method, host)
-                pair = series[method, code] = counter, self._request_seconds.labels(method, host)
-            pair[0].inc()
-            pair[1].observe(seconds)
-
-        return observe
+        return partial(self._requests.observe, host)
 
     def informer(self, resource: tuple[str, str, str, str], informer: "Followed") -> None:
         """Tell of an informer from now on.
@@ -135,8 +122,8 @@ class QueueMetrics:
     def __init__(self) -> None:
         self.adds = 0
         self.retries = 0
-        self.waited = _Durations()
-        self.worked = _Durations()
+        self.waited = _Durations(QUEUE_BUCKETS)
+        self.worked = _Durations(QUEUE_BUCKETS)
         self.depth: Callable[[], int] = int
         # When waiting keys were added first, and when held ones were taken.
         self._added: dict[Hashable, float] = {}
@@ -170,21 +157,22 @@ class QueueMetrics:
 
 
 class _Durations:
-    """A histogram with the buckets of queues."""
+    """A histogram."""
 
-    __slots__ = ("_counts", "_sum")
+    __slots__ = ("_bounds", "_counts", "_sum")
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
         # How many fell into each bucket alone; the last has no bound.
-        self._counts = [0] * (len(QUEUE_BUCKETS) + 1)
+        self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
     def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(QUEUE_BUCKETS, seconds)] += 1
+        self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum += seconds
 
     def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
-        bounds = (*map(str, QUEUE_BUCKETS), "+Inf")
+        bounds = (*map(floatToGoString, self._bounds), "+Inf")
         family.add_metric(labels, list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
 
 
@@ -231,39 +219,13 @@ class _Queues:
         return family
 
 
-class _ControllerFamilies:
-    """Source: controller-runtime/pkg/internal/controller/metrics/metrics.go."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        label = ("controller",)
-        self.total = Counter(
-            "controller_runtime_reconcile_total", "Reconciles by result.", (*label, "result"), registry=registry
-        )
-        self.errors = Counter("controller_runtime_reconcile_errors_total", "Failures.", label, registry=registry)
-        self.terminal = Counter(
-            "controller_runtime_terminal_reconcile_errors_total", "Failures for good.", label, registry=registry
-        )
-        self.panics = Counter(
-            "controller_runtime_reconcile_panics_total", "Failures that are bugs.", label, registry=registry
-        )
-        self.timeouts = Counter(
-            "controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.", label, registry=registry
-        )
-        self.seconds = Histogram(
-            "controller_runtime_reconcile_time_seconds", "Seconds a reconcile took.",
-            label, buckets=RECONCILE_BUCKETS, registry=registry,
-        )  # fmt: skip
-        self.workers = Gauge(
-            "controller_runtime_max_concurrent_reconciles", "Workers there are.", label, registry=registry
-        )
-        self.active = Gauge("controller_runtime_active_workers", "Workers that work.", label, registry=registry)
-
-
 class ControllerMetrics:
-    """The metrics of one controller.
+    """The metrics of one controller: plain numbers, as those of queues.
 
     Attributes:
+        workers: Workers there are.
         active: Workers that work just now.
+        ended: Reconciles by how they ended. All are there from the start, at 0: a rate needs a beginning.
         seconds: How long reconciles took.
         errors: Failures, those for good and bugs among them.
         terminal: Failures for good.
@@ -271,21 +233,84 @@ class ControllerMetrics:
         timeouts: Reconciles that took too long.
     """
 
-    def __init__(self, families: _ControllerFamilies, name: str, workers: int) -> None:
-        families.workers.labels(name).set(workers)
-        self.active = families.active.labels(name)
-        self.seconds = families.seconds.labels(name)
-        self.errors = families.errors.labels(name)
-        self.terminal = families.terminal.labels(name)
-        self.panics = families.panics.labels(name)
-        self.timeouts = families.timeouts.labels(name)
-        # All there from the start, at 0: a rate needs a beginning.
-        self._total = {outcome: families.total.labels(name, outcome) for outcome in OUTCOMES}
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.active = 0
+        self.ended: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+        self.seconds = _Durations(RECONCILE_BUCKETS)
+        self.errors = 0
+        self.terminal = 0
+        self.panics = 0
+        self.timeouts = 0
 
-    def ended(self, outcome: Outcome, seconds: float) -> None:
-        """Count a reconcile, and how long it took."""
-        self._total[outcome].inc()
-        self.seconds.observe(seconds)
+
+class _Controllers:
+    """Reads what controllers have noted.
+
+    Source: controller-runtime/pkg/internal/controller/metrics/metrics.go.
+    """
+
+    # What is exported of a controller beside the reconciles themselves.
+    _NUMBERS: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, str], ...] = (
+        (CounterMetricFamily, "reconcile_errors", "Failures.", "errors"),
+        (CounterMetricFamily, "terminal_reconcile_errors", "Failures for good.", "terminal"),
+        (CounterMetricFamily, "reconcile_panics", "Failures that are bugs.", "panics"),
+        (CounterMetricFamily, "reconcile_timeouts", "Reconciles that took too long.", "timeouts"),
+        (GaugeMetricFamily, "max_concurrent_reconciles", "Workers there are.", "workers"),
+        (GaugeMetricFamily, "active_workers", "Workers that work.", "active"),
+    )
+
+    def __init__(self) -> None:
+        self.known: dict[str, ControllerMetrics] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        label = ("controller",)
+        total = CounterMetricFamily("controller_runtime_reconcile", "Reconciles by result.", labels=(*label, "result"))
+        took = HistogramMetricFamily(
+            "controller_runtime_reconcile_time_seconds", "Seconds a reconcile took.", labels=label
+        )
+        for name, controller in self.known.items():
+            controller.seconds.add_to(took, (name,))
+            for outcome, count in controller.ended.items():
+                total.add_metric((name, outcome), count)
+        yield from (total, took)
+        for kind, name, text, attribute in self._NUMBERS:
+            family = kind(f"controller_runtime_{name}", text, labels=label)
+            for controller_name, controller in self.known.items():
+                family.add_metric((controller_name,), getattr(controller, attribute))
+            yield family
+
+
+class _Requests:
+    """Counts requests, and takes their time.
+
+    Source: component-base/metrics/prometheus/restclient/metrics.go.
+    """
+
+    def __init__(self) -> None:
+        # By status code (0 for no answer), method and host; and by method and host.
+        self._counts: Counter[tuple[int, str, str]] = Counter()
+        self._seconds: dict[tuple[str, str], _Durations] = {}
+
+    def observe(self, host: str, method: str, code: int, seconds: float) -> None:
+        self._counts[code, method, host] += 1
+        durations = self._seconds.get((method, host))
+        if durations is None:
+            durations = self._seconds[method, host] = _Durations(REQUEST_BUCKETS)
+        durations.observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        total = CounterMetricFamily(
+            "rest_client_requests", "Requests by status code, method and host.", labels=("code", "method", "host")
+        )
+        for (code, method, host), count in self._counts.items():
+            total.add_metric((str(code) if code else "<error>", method, host), count)
+        took = HistogramMetricFamily(
+            "rest_client_request_duration_seconds", "Seconds from a request to its answer.", labels=("verb", "host")
+        )
+        for pair, durations in self._seconds.items():
+            durations.add_to(took, pair)
+        yield from (total, took)
 
 
 class _Stored(Protocol):

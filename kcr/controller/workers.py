@@ -5,7 +5,7 @@ import random
 from functools import partial
 
 import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
 from kcr.controller.parking import Parking, StaleStoreError
@@ -59,31 +59,35 @@ class Worker:
 
     async def run(self) -> None:
         """Work until the queue is shut down and empty."""
+        # A worker is a task of its own, so all this is for the log lines of its reconciles alone.
+        bind_contextvars(controller=self._controller)
         while True:
             try:
-                async with self._queue.item() as key:
-                    await self._process(key)
+                key = await self._queue.get()
             except QueueClosedError:
                 return
+            try:
+                await self._process(key)
+            finally:
+                self._queue.done(key)
             # A reconcile that never waits would keep the loop for as long as keys are there.
             await asyncio.sleep(0)
 
     async def _process(self, key: Key) -> None:
         run_id = f"{self._random.getrandbits(64):016x}"
-        with bound_contextvars(
-            controller=self._controller, namespace=key.namespace, name=key.name, reconcile_id=run_id
-        ):
-            if self._parks(key):
-                return
-            now = asyncio.get_running_loop().time
-            outcome: Outcome = "cancelled"
-            began = now()
-            self._metrics.active.inc()
-            try:
-                outcome = await self._reconcile(key)
-            finally:
-                self._metrics.active.dec()
-                self._metrics.ended(outcome, now() - began)
+        bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
+        if self._parks(key):
+            return
+        metrics, now = self._metrics, asyncio.get_running_loop().time
+        outcome: Outcome = "cancelled"
+        began = now()
+        metrics.active += 1
+        try:
+            outcome = await self._reconcile(key)
+        finally:
+            metrics.active -= 1
+            metrics.ended[outcome] += 1
+            metrics.seconds.observe(now() - began)
 
     def _parks(self, key: Key) -> bool:
         """Return whether a key must not be reconciled now; then it comes back by itself."""
@@ -108,7 +112,7 @@ class Worker:
         except Exception as error:  # the one place where any failure of a reconcile ends
             if not deadline.expired():
                 return self._failed(key, error)
-            self._metrics.timeouts.inc()
+            self._metrics.timeouts += 1
             # The traceback tells where it was when time was up.
             _log.warning("reconcile cut off", after_seconds=self._seconds, exc_info=error)
             return self._failed(key, DeadlineError(f"took longer than {self._seconds} s"))
@@ -123,10 +127,10 @@ class Worker:
         return "requeue_after"
 
     def _failed(self, key: Key, error: BaseException) -> Outcome:
-        self._metrics.errors.inc()
+        self._metrics.errors += 1
         causes = tuple(leaves(error))
         if all(isinstance(cause, TerminalError) for cause in causes):
-            self._metrics.terminal.inc()
+            self._metrics.terminal += 1
             _log.error("reconcile failed for good", error=_text(causes))
             return "error"
         at_least = max(cause.retry_after_seconds if isinstance(cause, ApiError) else 0.0 for cause in causes)
@@ -138,7 +142,7 @@ class Worker:
             _log.warning("reconcile failed", error=_text(causes), retries=retries)
         else:
             # What other runtimes call a panic: it costs this one run, not the process.
-            self._metrics.panics.inc()
+            self._metrics.panics += 1
             _log.error("reconcile failed with a bug", error=_text(causes), retries=retries, exc_info=error)
         return "error"
 
