@@ -4,8 +4,8 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import TracebackType
@@ -14,6 +14,7 @@ from typing import Any, Self
 import aiohttp
 import structlog
 from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDictProxy
 from yarl import URL
 
 from kcr.client import tls
@@ -95,9 +96,16 @@ class HttpTransport:
         for pool in pools:
             await pool.session.close()
 
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator["HttpResponse"]:
+    def send(self, request: Request) -> "_Exchange":
         """Send one request.
+
+        Raises:
+            TransportError: No answer came.
+        """
+        return _Exchange(self, request)
+
+    async def begin(self, request: Request) -> "HttpResponse":
+        """Send a request whose answer must be ended by `end`; `send` does both.
 
         Raises:
             TransportError: No answer came.
@@ -107,12 +115,18 @@ class HttpTransport:
             await self._calls.acquire()
         try:
             answer, pool = await self._send(request)
-            try:
-                yield HttpResponse(answer, request)
-            finally:
-                await self._leave(pool, answer)
-        finally:
+        except BaseException:
             if is_call:
+                self._calls.release()
+            raise
+        return HttpResponse(answer, request, pool)
+
+    async def end(self, response: "HttpResponse") -> None:
+        """Let go of an answer, read or not."""
+        try:
+            await self._leave(response.pool, response.answer)
+        finally:
+            if response.request.timeout_seconds is not None:
                 self._calls.release()
 
     async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, "_Pool"]:
@@ -144,9 +158,6 @@ class HttpTransport:
             headers["Authorization"] = credential.authorization
         if request.component:
             headers["User-Agent"] = f"{self._user_agent} ({request.component})"
-        timeout = aiohttp.ClientTimeout(
-            total=request.timeout_seconds, sock_connect=_CONNECT_SECONDS, sock_read=request.idle_seconds
-        )
         pool.users += 1
         try:
             return await pool.session.request(
@@ -154,7 +165,7 @@ class HttpTransport:
                 URL(self._config.server + request.target, encoded=True),
                 headers=headers,
                 data=request.body or None,
-                timeout=timeout,
+                timeout=_timeout(request.timeout_seconds, request.idle_seconds),
                 allow_redirects=False,
                 proxy=self._config.proxy or None,
                 server_hostname=self._config.server_name or None,
@@ -214,45 +225,104 @@ class _Pool:
         self.users = 0
 
 
-class HttpResponse:
-    """An answer that has begun to arrive."""
+class _Exchange:
+    """One request and its answer. A class, because a generator for every request takes as long as building the URL."""
 
-    def __init__(self, answer: aiohttp.ClientResponse, request: Request) -> None:
-        self._answer = answer
+    __slots__ = ("_request", "_response", "_transport")
+
+    def __init__(self, transport: HttpTransport, request: Request) -> None:
+        self._transport = transport
         self._request = request
+
+    async def __aenter__(self) -> "HttpResponse":
+        self._response = await self._transport.begin(self._request)
+        return self._response
+
+    def __aexit__(self, *raised: object) -> Awaitable[None]:
+        return self._transport.end(self._response)
+
+
+class HttpResponse:
+    """An answer that has begun to arrive.
+
+    Attributes:
+        answer: The answer itself.
+        request: What it answers.
+        pool: The connections that it came over.
+    """
+
+    def __init__(self, answer: aiohttp.ClientResponse, request: Request, pool: _Pool) -> None:
+        self.answer = answer
+        self.request = request
+        self.pool = pool
 
     @property
     def status(self) -> int:
         """The HTTP status code."""
-        return self._answer.status
+        return self.answer.status
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers, names in lower case; what was sent repeatedly is joined by commas."""
-        joined: dict[str, str] = {}
-        for name, value in self._answer.headers.items():
-            lower = name.lower()
-            joined[lower] = f"{joined[lower]}, {value}" if lower in joined else value
-        return joined
+        return _Headers(self.answer.headers)
 
     async def read(self) -> bytes:
         """Return the whole body."""
         try:
-            return await self._answer.read()
+            return await self.answer.read()
         except _FAILURES as error:
-            raise _failure(self._request, error) from error
+            raise _failure(self.request, error) from error
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield the body line by line, as it arrives."""
-        readline = self._answer.content.readline
+        read = self.answer.content.readany
+        begun, size = list[bytes](), 0
         while True:
             try:
-                line = await readline(max_line_length=_LINE_BYTES)
+                chunk = await read()
             except _FAILURES as error:
-                raise _failure(self._request, error) from error
-            if not line:
-                return
-            yield line.rstrip(b"\n")
+                raise _failure(self.request, error) from error
+            if not chunk:
+                break
+            first, *others = chunk.split(b"\n")
+            begun.append(first)
+            size += len(first)
+            if size > _LINE_BYTES:
+                raise _failure(self.request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
+            if others:
+                # Most of what comes is many lines at once: each that is whole costs no more than a slice.
+                yield b"".join(begun)
+                *whole, last = others
+                for line in whole:
+                    yield line
+                begun, size = [last], len(last)
+        if size:
+            yield b"".join(begun)
+
+
+class _Headers(Mapping[str, str]):
+    """Headers as `Response` has them, put together when they are asked for: of most answers, nobody does."""
+
+    def __init__(self, sent: CIMultiDictProxy[str]) -> None:
+        self._sent = sent
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self._sent.getall(name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sent
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name.lower(): None for name in self._sent})
+
+    def __len__(self) -> int:
+        return len([*self])
+
+
+# Calls share one or two; a watch has one of its own.
+@lru_cache(16)
+def _timeout(total: float | None, idle: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_SECONDS, sock_read=idle)
 
 
 def _encoding(config: ClusterConfig) -> str:

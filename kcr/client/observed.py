@@ -1,8 +1,9 @@
 """Hearing of every request, for metrics."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 
 from kcr.client.transport import Request, Response, Transport
 from kcr.errors import TransportError
@@ -18,17 +19,33 @@ class ObservedTransport:
         self._inner = inner
         self._on_request = on_request
 
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
+    def send(self, request: Request) -> "_Exchange":
         """Send one request."""
+        return _Exchange(self._inner.send(request), request.method, self._on_request)
+
+
+class _Exchange:
+    """One request on its way. A class, because a generator in every layer would cost a request more than it does."""
+
+    __slots__ = ("_inner", "_method", "_on_request")
+
+    def __init__(self, inner: AbstractAsyncContextManager[Response], method: str, on_request: OnRequest) -> None:
+        self._inner = inner
+        self._method = method
+        self._on_request = on_request
+
+    async def __aenter__(self) -> Response:
         now = asyncio.get_running_loop().time
-        began, is_answered = now(), False
+        began = now()
         try:
-            async with self._inner.send(request) as response:
-                is_answered = True
-                self._on_request(request.method, response.status, now() - began)
-                yield response
+            response = await self._inner.__aenter__()
         except TransportError:
-            if not is_answered:
-                self._on_request(request.method, 0, now() - began)
+            self._on_request(self._method, 0, now() - began)
             raise
+        self._on_request(self._method, response.status, now() - began)
+        return response
+
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Awaitable[bool | None]:
+        return self._inner.__aexit__(kind, error, trace)
