@@ -16,7 +16,7 @@ import msgspec
 import psutil
 
 from bench.jobs_requests import page, verb_and_resource
-from kcr.cli.process import fast_loop
+from kcr.cli.process import fast_loop, spare_the_collector
 from kcr.client import Request
 from kcr.clock import SystemClock
 from kcr.embedded.answers import Answer, json_answer, text_answer
@@ -56,6 +56,7 @@ class CountingServer(Server):
 async def main(kubeconfig: Path) -> None:
     """Serve until stdin ends."""
     listener = Listener(CountingServer())
+    spare_the_collector()
     _announce(await listener.open(0), kubeconfig)
     try:
         await asyncio.to_thread(sys.stdin.read)

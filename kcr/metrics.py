@@ -125,6 +125,8 @@ class QueueMetrics:
         self.waited = _Durations(QUEUE_BUCKETS)
         self.worked = _Durations(QUEUE_BUCKETS)
         self.depth: Callable[[], int] = int
+        # Whose time it is, looked up once.
+        self._loop: asyncio.AbstractEventLoop | None = None
         # When waiting keys were added first, and when held ones were taken.
         self._added: dict[Hashable, float] = {}
         self._taken: dict[Hashable, float] = {}
@@ -136,7 +138,7 @@ class QueueMetrics:
     def added(self, key: Hashable) -> None:
         """Hear of a key that waits from now on, or will once it is given back."""
         self.adds += 1
-        self._added[key] = _now()
+        self._added[key] = self._now()
 
     def retried(self) -> None:
         """Hear of a key added for later."""
@@ -144,16 +146,21 @@ class QueueMetrics:
 
     def taken(self, key: Hashable) -> None:
         """Hear of a key that a worker holds from now on."""
-        now = self._taken[key] = _now()
+        now = self._taken[key] = self._now()
         self.waited.observe(now - self._added.pop(key))
 
     def given_back(self, key: Hashable) -> None:
         """Hear of a key that is no longer held."""
-        self.worked.observe(_now() - self._taken.pop(key))
+        self.worked.observe(self._now() - self._taken.pop(key))
 
     def held_seconds(self) -> tuple[float, ...]:
         """Return for how long each key in hand has been held."""
-        return tuple(_now() - since for since in self._taken.values())
+        return tuple(self._now() - since for since in self._taken.values())
+
+    def _now(self) -> float:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop.time()
 
 
 class _Durations:

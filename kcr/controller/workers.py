@@ -100,23 +100,29 @@ class Worker:
             return True
 
     async def _reconcile(self, key: Key) -> Outcome:
-        deadline = asyncio.timeout(self._seconds)
         try:
-            async with deadline:
-                result = await self._reconciler.reconcile(key)
+            result = await (self._reconciler.reconcile(key) if self._seconds is None else self._in_time(key))
         except asyncio.CancelledError as error:
             if _is_stopping():
                 raise
             # Somebody cancelled a task that this reconcile waited for: its own failure, not our end.
             return self._failed(key, error)
         except Exception as error:  # the one place where any failure of a reconcile ends
+            return self._failed(key, error)
+        return self._succeeded(key, result)
+
+    async def _in_time(self, key: Key) -> Result:
+        deadline = asyncio.timeout(self._seconds)
+        try:
+            async with deadline:
+                return await self._reconciler.reconcile(key)
+        except Exception as error:
             if not deadline.expired():
-                return self._failed(key, error)
+                raise
             self._metrics.timeouts += 1
             # The traceback tells where it was when time was up.
             _log.warning("reconcile cut off", after_seconds=self._seconds, exc_info=error)
-            return self._failed(key, DeadlineError(f"took longer than {self._seconds} s"))
-        return self._succeeded(key, result)
+            raise DeadlineError(f"took longer than {self._seconds} s") from error
 
     def _succeeded(self, key: Key, result: Result) -> Outcome:
         self._queue.forget(key)

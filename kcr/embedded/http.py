@@ -26,7 +26,7 @@ _STUCK_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 0.5
 # How many parts of a stream are sent in a second, and at once after a pause. What comes faster goes together: every
 # part costs a record of TLS and wakes the reader up, which at a thousand changes a second takes more than they do.
-_PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 10
+_PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
 
 _log = logging.getLogger(__name__)
 
