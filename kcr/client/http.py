@@ -4,7 +4,8 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import ip_address
@@ -96,16 +97,9 @@ class HttpTransport:
         for pool in pools:
             await pool.session.close()
 
-    def send(self, request: Request) -> "_Exchange":
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator["HttpResponse"]:
         """Send one request.
-
-        Raises:
-            TransportError: No answer came.
-        """
-        return _Exchange(self, request)
-
-    async def begin(self, request: Request) -> "HttpResponse":
-        """Send a request whose answer must be ended by `end`; `send` does both.
 
         Raises:
             TransportError: No answer came.
@@ -115,18 +109,12 @@ class HttpTransport:
             await self._calls.acquire()
         try:
             answer, pool = await self._send(request)
-        except BaseException:
-            if is_call:
-                self._calls.release()
-            raise
-        return HttpResponse(answer, request, pool)
-
-    async def end(self, response: "HttpResponse") -> None:
-        """Let go of an answer, read or not."""
-        try:
-            await self._leave(response.pool, response.answer)
+            try:
+                yield HttpResponse(answer, request)
+            finally:
+                await self._leave(pool, answer)
         finally:
-            if response.request.timeout_seconds is not None:
+            if is_call:
                 self._calls.release()
 
     async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, "_Pool"]:
@@ -225,70 +213,46 @@ class _Pool:
         self.users = 0
 
 
-class _Exchange:
-    """One request and its answer. A class, because a generator for every request takes as long as building the URL."""
-
-    __slots__ = ("_request", "_response", "_transport")
-
-    def __init__(self, transport: HttpTransport, request: Request) -> None:
-        self._transport = transport
-        self._request = request
-
-    async def __aenter__(self) -> "HttpResponse":
-        self._response = await self._transport.begin(self._request)
-        return self._response
-
-    def __aexit__(self, *raised: object) -> Awaitable[None]:
-        return self._transport.end(self._response)
-
-
 class HttpResponse:
-    """An answer that has begun to arrive.
+    """An answer that has begun to arrive."""
 
-    Attributes:
-        answer: The answer itself.
-        request: What it answers.
-        pool: The connections that it came over.
-    """
-
-    def __init__(self, answer: aiohttp.ClientResponse, request: Request, pool: _Pool) -> None:
-        self.answer = answer
-        self.request = request
-        self.pool = pool
+    def __init__(self, answer: aiohttp.ClientResponse, request: Request) -> None:
+        self._answer = answer
+        self._request = request
 
     @property
     def status(self) -> int:
         """The HTTP status code."""
-        return self.answer.status
+        return self._answer.status
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers, names in lower case; what was sent repeatedly is joined by commas."""
-        return _Headers(self.answer.headers)
+        return _Headers(self._answer.headers)
 
     async def read(self) -> bytes:
         """Return the whole body."""
         try:
-            return await self.answer.read()
+            return await self._answer.read()
         except _FAILURES as error:
-            raise _failure(self.request, error) from error
+            raise _failure(self._request, error) from error
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield the body line by line, as it arrives."""
-        read = self.answer.content.readany
+        next_chunk = self._answer.content.readany
         begun, size = list[bytes](), 0
         while True:
             try:
-                chunk = await read()
+                chunk = await next_chunk()
             except _FAILURES as error:
-                raise _failure(self.request, error) from error
+                raise _failure(self._request, error) from error
             if not chunk:
                 break
             first, *others = chunk.split(b"\n")
             begun.append(first)
             size += len(first)
             if size > _LINE_BYTES:
-                raise _failure(self.request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
+                raise _failure(self._request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
             if others:
                 # Most of what comes is many lines at once: each that is whole costs no more than a slice.
                 yield b"".join(begun)

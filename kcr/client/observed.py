@@ -1,7 +1,7 @@
 """Hearing of every request, for metrics."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
@@ -45,7 +45,7 @@ class _Exchange:
         self._on_request(self._method, response.status, now() - began)
         return response
 
-    def __aexit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Awaitable[bool | None]:
-        return self._inner.__aexit__(kind, error, trace)
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
