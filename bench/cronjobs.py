@@ -59,8 +59,11 @@ async def post(kubeconfig: Path, count: int, hands: int) -> None:
 
 
 @asynccontextmanager
-async def _server(folder: Path) -> AsyncIterator[Server]:
-    async with embedded_server(folder) as (kubeconfig, process), connected(kubeconfig, process) as server:
+async def _server(folder: Path, write_ms: float) -> AsyncIterator[Server]:
+    async with (
+        embedded_server(folder, write_ms=write_ms) as (kubeconfig, process),
+        connected(kubeconfig, process) as server,
+    ):
         yield server
 
 
@@ -79,11 +82,11 @@ async def _all_created(server: Server, controller: Controller, count: int) -> li
     return created
 
 
-async def bare(folder: Path, count: int, hands: int) -> list[float]:
+async def bare(folder: Path, options: argparse.Namespace, count: int) -> list[float]:
     """Return the skews of a bare loop, in seconds and in order."""
-    async with _server(folder) as server:
+    async with _server(folder, options.write_ms) as server:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.cronjobs", str(server.kubeconfig), str(count), str(hands),
+            sys.executable, "-m", "bench.cronjobs", str(server.kubeconfig), str(count), str(options.workers),
             stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         out, _ = await process.communicate()
@@ -94,7 +97,7 @@ async def bare(folder: Path, count: int, hands: int) -> list[float]:
 async def scheduled(folder: Path, options: argparse.Namespace, count: int, making_seconds: float) -> dict[str, Any]:
     """Return the skews of a controller's runs, and what they cost."""
     clock = SystemClock()
-    async with _server(folder) as server:
+    async with _server(folder, options.write_ms) as server:
         soon = clock.now() + timedelta(seconds=making_seconds + LEAD_SECONDS)
         due = soon.replace(second=0, microsecond=0) + timedelta(minutes=1)
         names = [f"cron-{number}" for number in range(count)]
@@ -125,9 +128,9 @@ async def measure(options: argparse.Namespace, count: int) -> dict[str, float]:
     """Run the bare loop, the controller, and the bare loop again; return the figures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        loop = await bare(folder, count, options.workers)
+        loop = await bare(folder, options, count)
         seen = await scheduled(folder, options, count, 2 * loop[-1])
-        again = await bare(folder, count, options.workers)
+        again = await bare(folder, options, count)
     found: dict[str, float] = {"started": seen["started"], "started twice": seen["twice"]}
     for what, skews in (("CronJobs", seen["skews"]), ("bare loop before", loop), ("bare loop after", again)):
         found |= {f"{what}, skew p50 ms": p(skews, 0.50) * 1000, f"{what}, skew p99 ms": p(skews, 0.99) * 1000}
@@ -156,10 +159,18 @@ def main(arguments: Sequence[str]) -> None:
         default=kcr_run("cronjob", "--workers={workers}"),
         help="the controller; as for `jobs`, and {workers}",
     )
+    parser.add_argument(
+        "--write-ms", type=float, default=0.0, metavar="MS",
+        help="how long each write takes the server at least: some 5 where etcd puts it on disks; default: no time, so "
+        "that all depends on how much CPU either side needs",
+    )  # fmt: skip
     parser.add_argument("--small", action="store_true", help="a few CronJobs: does it run at all?")
     options = parser.parse_args(arguments)
     count = options.count or (SMALL if options.small else MOST)
-    print(f"cronjobs ({count:,} due in the same minute, {options.workers} at a time)", flush=True)
+    print(
+        f"cronjobs ({count:,} due in the same minute, {options.workers} at a time, writes of {options.write_ms:g} ms)",
+        flush=True,
+    )
     try:
         with asyncio.Runner(loop_factory=fast_loop()) as runner:
             show(runner.run(measure(options, count)), {P99_RATIO: RATIO})

@@ -1,7 +1,8 @@
-"""An embedded server in a process of its own: `python -m bench.jobs_server KUBECONFIG`.
+"""An embedded server in a process of its own: `python -m bench.jobs_server KUBECONFIG MILLISECONDS`.
 
 It serves HTTPS and counts what it is asked, as kube-apiserver does at `/metrics`. No node and no garbage collector
-run beside it. It ends when its stdin does, so that it never outlives whoever started it.
+run beside it. It ends when its stdin does, so that it never outlives whoever started it. A write may be made to take
+its time, as it does where etcd puts it on disks.
 """
 
 import asyncio
@@ -32,8 +33,9 @@ END_SECONDS = 10.0
 class CountingServer(Server):
     """The embedded server with an account of what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, write_seconds: float) -> None:
         self._clock = SystemClock()
+        self._write_seconds = write_seconds
         super().__init__(Storage(), clock=self._clock, random=random.Random())
         self._asked: Counter[tuple[str, str]] = Counter()
         self._created: dict[str, list[float]] = {}
@@ -45,6 +47,8 @@ class CountingServer(Server):
         if request.target.startswith(CREATED):
             return json_answer(msgspec.json.encode(self._created.get(request.target.removeprefix(CREATED), [])))
         about = verb_and_resource(request.method, request.target)
+        if self._write_seconds and request.method != "GET":
+            await asyncio.sleep(self._write_seconds)
         answer = await super().handle(request)
         if about is not None:
             self._asked[about] += 1
@@ -53,9 +57,9 @@ class CountingServer(Server):
         return answer
 
 
-async def main(kubeconfig: Path) -> None:
+async def main(kubeconfig: Path, write_seconds: float) -> None:
     """Serve until stdin ends."""
-    listener = Listener(CountingServer())
+    listener = Listener(CountingServer(write_seconds))
     spare_the_collector()
     _announce(await listener.open(0), kubeconfig)
     try:
@@ -70,11 +74,16 @@ def _announce(address: Address, kubeconfig: Path) -> None:
 
 
 @asynccontextmanager
-async def embedded_server(folder: Path) -> AsyncIterator[tuple[Path, psutil.Process]]:
-    """Run a server for as long as the context lives; give its kubeconfig and its process."""
+async def embedded_server(folder: Path, *, write_ms: float = 0.0) -> AsyncIterator[tuple[Path, psutil.Process]]:
+    """Run a server for as long as the context lives; give its kubeconfig and its process.
+
+    Args:
+        folder: For its kubeconfig.
+        write_ms: How long each write takes at least.
+    """
     kubeconfig = folder / "kubeconfig"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.jobs_server", str(kubeconfig),
+        sys.executable, "-m", "bench.jobs_server", str(kubeconfig), str(write_ms),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None
@@ -94,4 +103,4 @@ async def embedded_server(folder: Path) -> AsyncIterator[tuple[Path, psutil.Proc
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=fast_loop()) as runner:
-        runner.run(main(Path(sys.argv[1])))
+        runner.run(main(Path(sys.argv[1]), float(sys.argv[2]) / 1000))
