@@ -1,0 +1,92 @@
+"""All that a process can tell, in one registry."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+
+from kcr.metrics.controllers import ControllerMetrics, Controllers
+from kcr.metrics.informers import Followed, Informers
+from kcr.metrics.queues import QueueMetrics, Queues
+from kcr.metrics.requests import Requests
+
+LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
+
+
+class Metrics:
+    """What a process can tell about itself.
+
+    Attributes:
+        registry: Where everything is registered; a controller's own metrics go there as well.
+        loop_lag: How late the event loop was, whenever somebody looked.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._queues = Queues()
+        self._controllers = Controllers()
+        self._requests = Requests()
+        self.loop_lag = Histogram(
+            "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
+            buckets=LAG_BUCKETS, registry=self.registry,
+        )  # fmt: skip
+        self._informers = Informers()
+        for part in (self._queues, self._controllers, self._requests, self._informers):
+            self.registry.register(part)
+
+    def queue(self, name: str) -> QueueMetrics:
+        """Return the metrics of a work queue.
+
+        Raises:
+            ValueError: There is a queue of this name already; their series could not be told apart.
+        """
+        if name in self._queues.known:
+            raise ValueError(f"work queue {name}: there is one of this name already")
+        queue = self._queues.known[name] = QueueMetrics()
+        return queue
+
+    def controller(self, name: str, workers: int) -> ControllerMetrics:
+        """Return the metrics of a controller with so many workers."""
+        controller = self._controllers.known[name] = ControllerMetrics(workers)
+        return controller
+
+    def requests(self, host: str) -> Callable[[str, int, float], None]:
+        """Return what a `Client` takes as `on_request`: it counts by method and status code, never by path.
+
+        Args:
+            host: The server, as the series name it.
+        """
+        return partial(self._requests.observe, host)
+
+    def informer(self, resource: tuple[str, str, str, str], informer: Followed) -> None:
+        """Tell of an informer from now on.
+
+        Args:
+            resource: Its name, and what it follows: group, version, plural.
+            informer: Where the numbers are.
+        """
+        self._informers.followed.append((resource, informer))
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """Return all metrics as text, and its content type; to be called on the event loop.
+
+        Args:
+            accept: The reader's `Accept` header, which chooses between Prometheus' format and OpenMetrics.
+        """
+        encode, content_type = choose_encoder(accept)
+        return encode(_WithoutCreated(self.registry)), content_type
+
+
+class _WithoutCreated:
+    """A registry without the `_created` series, which nobody reads and which are a third of all."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
