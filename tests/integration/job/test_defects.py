@@ -1,4 +1,6 @@
-"""The laws find what they are there for: each defect in tests/job_defects.py breaks one within 200 seeds.
+"""The laws find what they are there for: each defect in tests/job_defects.py breaks one within 500 seeds.
+
+Nearly all do within 200, and which are the rare ones changes with every change of the requests that a pass makes.
 
 Run by `make soak`, or by itself: `.venv/bin/pytest -n auto -m soak tests/integration/job/test_defects.py`, one of them
 with `-k NAME`. A defect whose text is no longer there fails as well: it has to follow the code.
@@ -14,7 +16,7 @@ import pytest
 from tests.job_defects import DEFECTS, Defect
 
 ROOT = Path(__file__).parents[3]
-SEEDS = 200
+SEEDS = 500
 
 
 @pytest.mark.soak
