@@ -16,6 +16,7 @@ endef
 .PHONY: demo demo-example test soak lint clean
 
 demo: $(BIN)/kcr
+	@echo "demo: looking whether the perl of this machine can compute 2,000 digits of pi" >&2
 	@if perl -Mbignum=bpi -e 'print bpi(2000)' >/dev/null 2>&1; then job=examples/pi.yaml; else job=examples/pi-python.yaml; \
 	echo "demo: the perl of this machine cannot compute 2,000 digits of pi, so $$job runs: the same Job in Python" >&2; fi; \
 	$(BIN)/kcr dev -f $$job --wait

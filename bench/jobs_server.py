@@ -17,7 +17,7 @@ import msgspec
 import psutil
 
 from bench.jobs_requests import page, verb_and_resource
-from kcr.cli.process import fast_loop, spare_the_collector
+from kcr.cli.process import fast_loop, tune_gc
 from kcr.client import Request
 from kcr.clock import SystemClock
 from kcr.embedded.answers import Answer, json_answer, text_answer
@@ -60,7 +60,7 @@ class CountingServer(Server):
 async def main(kubeconfig: Path, write_seconds: float) -> None:
     """Serve until stdin ends."""
     listener = Listener(CountingServer(write_seconds))
-    spare_the_collector()
+    tune_gc()
     _announce(await listener.open(0), kubeconfig)
     try:
         await asyncio.to_thread(sys.stdin.read)

@@ -49,7 +49,8 @@ The path of a change: the server's watch feeds a *store*, the store's handlers p
 *worker* takes it and reconciles, and what it writes comes back as the next change. A key is never in two
 pairs of hands, one that changed five times comes once, and one that failed comes back later and later.
 
-- Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`.
+- Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. Conditions of a
+  status are set with `set_condition`.
 - A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
   other fields as bytes, decoded when read.
 - `Client` always talks to the server; cached reads are `Manager.store`.
@@ -63,12 +64,15 @@ pairs of hands, one that changed five times comes once, and one that failed come
 """
 
 import importlib
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from kcr.api.conditions import set_condition
     from kcr.api.meta import (
+        Condition,
         Key,
         Object,
         ObjectMeta,
@@ -113,6 +117,7 @@ __all__ = [
     "BadRequestError",
     "Client",
     "Clock",
+    "Condition",
     "ConfigError",
     "ConflictError",
     "Controller",
@@ -159,6 +164,7 @@ __all__ = [
     "owned",
     "retry_on_conflict",
     "run",
+    "set_condition",
     "set_controller",
     "slow_start",
     "unstructured",
@@ -168,7 +174,9 @@ __all__ = [
 # Where the names live. They are imported when first used: the pytest plugin and the command line import this
 # package in every process, and the HTTP client alone takes a sixth of a second.
 _HOMES = {
+    "kcr.api.conditions": {"set_condition"},
     "kcr.api.meta": {
+        "Condition",
         "Key",
         "Object",
         "ObjectMeta",
@@ -205,49 +213,56 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def run(
+def run(  # noqa: PLR0913  # the options of a program, all by name
     setup: "Callable[[Manager], object]",
     *,
+    args: "Sequence[str] | None" = None,
     kubeconfig: str | None = None,
     context: str | None = None,
     namespace: str = "",
+    kube_api_qps: float = 0.0,
+    kube_api_burst: int = 100,
     metrics_bind_address: str = "0",
     health_probe_bind_address: str = "0",
+    ready_file: "str | Path | None" = None,
+    log_format: str | None = None,
+    log_level: str = "info",
 ) -> None:
-    """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1.
+    """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1 or 2.
+
+    The program has the options of `kcr run` that are named here (`--kube-api-qps`, …, and `--help`, which shows the
+    docstring of `setup`), and reads the same variables (`KCR_KUBE_API_QPS`, …). An option goes before a variable, and a
+    variable before the argument given here.
+
+    A program with options of its own parses them first, and passes the arguments that are left, or none:
+    `kcr.run(setup, args=[])`. The variables are read all the same.
 
     Args:
         setup: Adds the controllers to a manager.
+        args: The arguments to read options from; None for those of the command line.
         kubeconfig: The file to use; None for `KUBECONFIG`, the pod's own account, or `~/.kube/config`.
         context: The context to use; None for the file's current one.
         namespace: The one namespace to watch; empty for all.
+        kube_api_qps: Requests per second in the long run; 0 for no limit.
+        kube_api_burst: Requests at once, under a limit.
         metrics_bind_address: Where to serve `/metrics`, such as `:8080`; `0` for nowhere.
         health_probe_bind_address: Where to serve `/healthz`, `/livez` and `/readyz`; `0` for nowhere.
+        ready_file: A file that exists while the caches are synced and the workers run; None for none.
+        log_format: `json` or `console`; None for `console` on a terminal, else `json`.
+        log_level: `debug`, `info`, `warning` or `error`.
     """
-    from urllib.parse import urlsplit  # noqa: PLC0415  # see _HOMES
+    from kcr.cli.program import run_program  # noqa: PLC0415  # see _HOMES
 
-    from kcr.cli.logs import configure_logs  # noqa: PLC0415  # see _HOMES
-    from kcr.cli.process import fast_loop, run_to_end, spare_the_collector  # noqa: PLC0415  # see _HOMES
-    from kcr.client import Client, HttpTransport, load_config  # noqa: PLC0415  # see _HOMES
-    from kcr.errors import KcrError  # noqa: PLC0415  # see _HOMES
-    from kcr.manager import Manager  # noqa: PLC0415  # see _HOMES
-    from kcr.metrics import Metrics  # noqa: PLC0415  # see _HOMES
-
-    async def main() -> int:
-        config = load_config(kubeconfig, context)
-        metrics = Metrics()
-        async with HttpTransport(config) as transport:
-            client = Client(transport, on_request=metrics.requests(urlsplit(config.server).netloc))
-            manager = Manager(client, namespace=namespace, metrics=metrics)
-            manager.expose(metrics=metrics_bind_address, probes=health_probe_bind_address)
-            manager.embedded = (await client.server_version()).endswith("+kcr")
-            setup(manager)
-            spare_the_collector()
-            await manager.run()
-        return 0
-
-    configure_logs(None, "info")
-    try:
-        run_to_end(main, fast_loop())
-    except KcrError as error:
-        sys.exit(f"{sys.argv[0]}: {error}")
+    defaults = {
+        "kubeconfig": kubeconfig,
+        "context": context,
+        "namespace": namespace,
+        "kube_api_qps": kube_api_qps,
+        "kube_api_burst": kube_api_burst,
+        "metrics_bind_address": metrics_bind_address,
+        "health_probe_bind_address": health_probe_bind_address,
+        "ready_file": ready_file,
+        "log_format": log_format,
+        "log_level": log_level,
+    }
+    run_program(setup, args, defaults)

@@ -45,7 +45,7 @@ def parse_address(text: str) -> Address | None:
     return Address(bare, int(port))
 
 
-class Page(NamedTuple):
+class ProbeResponse(NamedTuple):
     """An answer."""
 
     status: int
@@ -53,7 +53,7 @@ class Page(NamedTuple):
     content_type: str = "text/plain; charset=utf-8"
 
 
-class Asked(NamedTuple):
+class ProbeRequest(NamedTuple):
     """What a reader wants.
 
     Attributes:
@@ -67,14 +67,14 @@ class Asked(NamedTuple):
     accept: str
 
 
-class Endpoint:
+class HTTPServer:
     """Listens for as long as the context lives, and answers GET.
 
     Attributes:
         port: The port it listens on.
     """
 
-    def __init__(self, what: str, address: Address, page: Callable[[Asked], Page | None]) -> None:
+    def __init__(self, what: str, address: Address, page: Callable[[ProbeRequest], ProbeResponse | None]) -> None:
         """Make an endpoint; it does not listen yet.
 
         Args:
@@ -96,9 +96,10 @@ class Endpoint:
         """
         from aiohttp import web  # noqa: PLC0415  # most processes that import this never listen
 
-        app = web.Application()
-        app.router.add_get("/{path:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=_IDLE_SECONDS, shutdown_timeout=_LINGER_SECONDS)
+        from kcr.httpserver import Server  # noqa: PLC0415  # see above
+
+        server = Server(self._answer, max_body=0, keepalive_seconds=_IDLE_SECONDS)
+        runner = web.ServerRunner(server, shutdown_timeout=_LINGER_SECONDS)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(runner.cleanup)
             await runner.setup()
@@ -118,11 +119,13 @@ class Endpoint:
         """Close the port."""
         await self._open.aclose()
 
-    async def _answer(self, request: "web.Request") -> "web.Response":
+    async def _answer(self, request: "web.BaseRequest") -> "web.Response":
         from aiohttp import web  # noqa: PLC0415  # see above
 
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, headers={"Allow": "GET, HEAD"}, text="405: Method Not Allowed\n")
         query = {name: request.query.getall(name) for name in request.query}
-        page = self._page(Asked(request.path, query, request.headers.get("Accept", "")))
+        page = self._page(ProbeRequest(request.path, query, request.headers.get("Accept", "")))
         if page is None:
-            page = Page(404, b"404 page not found\n")
+            page = ProbeResponse(404, b"404 page not found\n")
         return web.Response(status=page.status, body=page.body, headers={"Content-Type": page.content_type})

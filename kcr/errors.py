@@ -11,7 +11,8 @@ KcrError
 └── TerminalError                     raised by a reconciler: retrying cannot help
 ```
 
-The class of an `ApiError` is chosen by the Status `reason`, then by the code: `error_for`.
+The class of an `ApiError` is chosen by the Status `reason`, then by the code: `error_for`. An answer without a Status
+is nearly always a `ServerError`: it proves nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,11 +100,18 @@ class TooManyRequestsError(ApiError):
 
 
 class ServerError(ApiError):
-    """5xx: the server failed; the write may or may not have happened."""
+    """5xx: the server failed; the write may or may not have happened.
+
+    Also any other code whose answer is not the API server's own: a proxy's page, for example. It has the cause
+    `UnexpectedServerResponse`.
+    """
 
 
 class TransportError(KcrError):
-    """No answer came: refused, cut or timed out. A write may have happened all the same."""
+    """No answer came, or none that can be read: refused, cut, garbled or timed out.
+
+    A write may have happened all the same.
+    """
 
 
 class ConfigError(KcrError):

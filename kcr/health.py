@@ -33,7 +33,7 @@ QUIET_SECONDS = 10.0
 _LOOPS = (asyncio.__file__.removesuffix("__init__.py"), selectors.__file__)
 
 
-class Verdict(NamedTuple):
+class ProbeResult(NamedTuple):
     """What a probe is answered."""
 
     status: int
@@ -46,16 +46,25 @@ class Health:
     def __init__(self) -> None:
         live: dict[str, Check] = {}
         self._checks: Mapping[str, dict[str, Check]] = {"healthz": live, "livez": live, "readyz": {}}
+        self._remarks: dict[str, Check] = {}
 
     def add_live(self, name: str, check: Check) -> None:
         """Add a check, or replace it: when it fails for long, the process is to be restarted."""
         self._checks["livez"][name] = check
 
-    def add_ready(self, name: str, check: Check) -> None:
-        """Add a check, or replace it: while it fails, the process does not do its work."""
-        self._checks["readyz"][name] = check
+    def add_ready(self, name: str, check: Check, *, remark: Check | None = None) -> None:
+        """Add a check, or replace it: while it fails, the process does not do its work.
 
-    def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> Verdict | None:
+        Args:
+            name: Names the check.
+            check: Returns what is wrong.
+            remark: Returns what `/readyz?verbose` adds to a check that passes, such as a watch that is failing just
+                now; nothing for nothing.
+        """
+        self._checks["readyz"][name] = check
+        self._remarks[name] = remark or _no_remark
+
+    def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> ProbeResult | None:
         """Answer a probe, or None when there is nothing at this path.
 
         A path is `/readyz` or, for one check alone, `/readyz/its-name`. The query may hold `verbose`, which tells of
@@ -70,14 +79,20 @@ class Health:
             return None
         checks = checks or {"ping": lambda: ""}
         if not name:
-            return _all(probe, checks, query)
+            return _all(probe, checks, query, self._remarks)
         if name not in checks:
             return None
         why = _ask(checks[name])
-        return Verdict(500, f"{name} failed: {why}\n") if why else Verdict(200, "ok")
+        return ProbeResult(500, f"{name} failed: {why}\n") if why else ProbeResult(200, "ok")
 
 
-def _all(probe: str, checks: Mapping[str, Check], query: Mapping[str, Iterable[str]]) -> Verdict:
+def _no_remark() -> str:
+    return ""
+
+
+def _all(
+    probe: str, checks: Mapping[str, Check], query: Mapping[str, Iterable[str]], remarks: Mapping[str, Check]
+) -> ProbeResult:
     excluded = set(query.get("exclude", ()))
     lines, failed = list[str](), False
     for name, check in checks.items():
@@ -87,12 +102,13 @@ def _all(probe: str, checks: Mapping[str, Check], query: Mapping[str, Iterable[s
             lines.append(f"[-]{name} failed: {why}")
             failed = True
         else:
-            lines.append(f"[+]{name} ok")
+            remark = _ask(remarks.get(name, _no_remark))
+            lines.append(f"[+]{name} ok: {remark}" if remark else f"[+]{name} ok")
     if unknown := sorted(excluded - checks.keys()):
         lines.append(f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}")
     if failed:
-        return Verdict(500, "\n".join((*lines, f"{probe} check failed\n")))
-    return Verdict(200, "\n".join((*lines, f"{probe} check passed\n")) if "verbose" in query else "ok")
+        return ProbeResult(500, "\n".join((*lines, f"{probe} check failed\n")))
+    return ProbeResult(200, "\n".join((*lines, f"{probe} check passed\n")) if "verbose" in query else "ok")
 
 
 def _ask(check: Check) -> str:
@@ -124,7 +140,7 @@ class LoopMonitor:
         self._forget_at = 0.0
         self._quiet_until = float("-inf")
         # Set by the loop with every look, cleared by the thread.
-        self._beat = threading.Event()
+        self._heartbeat = threading.Event()
         self._over = threading.Event()
         # Where the loop stood when it was late; written by the thread while the loop cannot read it.
         self._place = ""
@@ -132,17 +148,19 @@ class LoopMonitor:
     async def run(self) -> None:
         """Look until cancelled."""
         loop = asyncio.get_running_loop()
-        thread = threading.Thread(target=self._look_on, args=(threading.get_ident(),), name=self.name, daemon=True)
+        thread = threading.Thread(
+            target=self._sample_loop_thread, args=(threading.get_ident(),), name=self.name, daemon=True
+        )
         thread.start()
         try:
             while True:
                 due = loop.time() + LOOK_SECONDS
                 await asyncio.sleep(LOOK_SECONDS)
                 self._note(max(0.0, loop.time() - due), loop.time())
-                self._beat.set()
+                self._heartbeat.set()
         finally:
             self._over.set()
-            self._beat.set()
+            self._heartbeat.set()
 
     def check(self) -> str:
         """Return nothing, or that the loop was stuck a moment ago."""
@@ -161,13 +179,13 @@ class LoopMonitor:
             )
         self._place = ""
 
-    def _look_on(self, watched: int) -> None:
+    def _sample_loop_thread(self, watched: int) -> None:
         """Note where the loop's thread stands whenever a beat is late."""
         while not self._over.is_set():
-            if not self._beat.wait(LOOK_SECONDS + LATE_SECONDS):
+            if not self._heartbeat.wait(LOOK_SECONDS + LATE_SECONDS):
                 self._place = _place(watched)
-                self._beat.wait()
-            self._beat.clear()
+                self._heartbeat.wait()
+            self._heartbeat.clear()
 
 
 def _place(thread: int) -> str:

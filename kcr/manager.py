@@ -4,7 +4,7 @@ import asyncio
 import gc
 import random as randomness
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import structlog
@@ -14,15 +14,15 @@ from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Parking, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
-from kcr.controller.sources import Enqueue, Feed
-from kcr.endpoint import Asked, Endpoint, Page, parse_address
+from kcr.controller.sources import ChannelSource, EnqueueRequests
+from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, parse_address
 from kcr.errors import ConfigError, NotSyncedError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
 from kcr.informer.selection import disjoint
 from kcr.metrics import Metrics
-from kcr.stage import Runnable, Stage
+from kcr.runnables import Runnable, RunnableGroup
 from kcr.workqueue import RateLimiter
 
 R = TypeVar("R", bound=Resource)
@@ -32,6 +32,8 @@ _SYSTEM_CLOCK = SystemClock()
 
 # Source: controller-runtime, Controller.CacheSyncTimeout.
 SYNC_SECONDS = 120.0
+# How often a line says which caches are waited for.
+UNSYNCED_LINE_SECONDS = 20.0
 # With fewer objects a full collection is quick enough to be left alone.
 FREEZE_FROM = 1000
 
@@ -78,13 +80,13 @@ class Manager:
         self._controllers: dict[str, Controller] = {}
         self._recorders: dict[str, EventRecorder] = {}
         # What runs, in the order of starting. Each stage ends before the one before it does.
-        self._writing = Stage("events")
-        self._endpoints: list[Endpoint] = []
+        self._writing = RunnableGroup("events")
+        self._endpoints: list[HTTPServer] = []
         # Whether ports can no longer be added.
         self._exposed = False
-        self._monitoring = Stage("monitors")
-        self._watching = Stage("informers")
-        self._working = Stage("controllers")
+        self._monitoring = RunnableGroup("monitors")
+        self._watching = RunnableGroup("informers")
+        self._working = RunnableGroup("controllers")
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
 
@@ -141,8 +143,8 @@ class Manager:
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
         parking: Parking | None = None,
-        reconcile_seconds: float | None = None,
-        grace_seconds: float = GRACE_SECONDS,
+        reconcile_timeout: float | None = None,
+        graceful_shutdown_timeout: float = GRACE_SECONDS,
     ) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
@@ -154,8 +156,8 @@ class Manager:
             limiter: How long a failed key waits; by default 5 ms, doubling up to 1,000 s, and beyond a burst of
                 100 no more than ten keys a second.
             parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
-            reconcile_seconds: When a reconcile is cut off and fails; None for never.
-            grace_seconds: How long running reconciles may go on at the end; negative for as long as they like.
+            reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
+            graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
 
         Raises:
             ValueError: There is a controller of this name already.
@@ -169,16 +171,16 @@ class Manager:
             workers=workers,
             limiter=limiter,
             parking=parking,
-            reconcile_seconds=reconcile_seconds,
-            grace_seconds=grace_seconds,
+            reconcile_timeout=reconcile_timeout,
+            graceful_shutdown_timeout=graceful_shutdown_timeout,
             metrics=self.metrics,
         )
         self._controllers[name] = controller
         for source in watches:
             if isinstance(source, Channel):
-                self.add(Feed(name, source, controller.queue))
+                self.add(ChannelSource(name, source, controller.queue))
             else:
-                self.informer(source.kind).add_handler(Enqueue(source, controller.queue.add))
+                self.informer(source.kind).add_handler(EnqueueRequests(name, source, controller.queue.add))
         self.add(controller)
         return controller
 
@@ -196,7 +198,7 @@ class Manager:
         if not (take_over or self.embedded):
             raise ConfigError(
                 f"controller {name!r} cannot share a cluster with kube-controller-manager's own: "
-                f"start that with --controllers=*,-{instead_of}, and kcr with --take-over"
+                f"start that with --controllers=*,-{instead_of}, and this one with take_over (kcr run --take-over)"
             )
 
     def add(self, component: Runnable) -> None:
@@ -220,17 +222,17 @@ class Manager:
         for what, text, page in (("metrics", metrics, self._metrics_page), ("probes", probes, self._probe_page)):
             address = parse_address(text)
             if address is not None:
-                self._endpoints.append(Endpoint(what, address, page))
+                self._endpoints.append(HTTPServer(what, address, page))
         monitor = LoopMonitor(self.metrics.loop_lag)
         self._monitoring.add(monitor, monitor.name)
         self.health.add_live("event-loop", monitor.check)
 
-    def _metrics_page(self, asked: Asked) -> Page | None:
-        return Page(200, *self.metrics.render(asked.accept)) if asked.path == "/metrics" else None
+    def _metrics_page(self, asked: ProbeRequest) -> ProbeResponse | None:
+        return ProbeResponse(200, *self.metrics.render(asked.accept)) if asked.path == "/metrics" else None
 
-    def _probe_page(self, asked: Asked) -> Page | None:
+    def _probe_page(self, asked: ProbeRequest) -> ProbeResponse | None:
         verdict = self.health.answer(asked.path, asked.query)
-        return Page(verdict.status, verdict.text.encode()) if verdict is not None else None
+        return ProbeResponse(verdict.status, verdict.text.encode()) if verdict is not None else None
 
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.
@@ -243,14 +245,14 @@ class Manager:
         failure: BaseException | None = None
         try:
             async with self._writing, self._listening(), self._monitoring, self._watching:
-                await self._wait_synced()
+                await self._wait_synced(self._log_unsynced)
                 self._spare_the_collector()
                 async with self._working:
                     await self._work()
         except BaseExceptionGroup as group:
             failure, *others = leaves(group)
             for other in others:
-                _log.error("failed as well", error=str(other), exc_info=other)
+                _log.error("additional error during shutdown", error=str(other), exc_info=other)
         if failure is not None:
             # Here and not above, so that the group does not hang on to it as its context.
             raise failure
@@ -276,20 +278,30 @@ class Manager:
         """Wait until the stores are synced and the workers run."""
         await self._ready.wait()
 
-    async def _wait_synced(self) -> None:
+    async def _wait_synced(self, while_waiting: Callable[[], None] = lambda: None) -> None:
         try:
             async with asyncio.timeout(SYNC_SECONDS):
                 while late := self._late():
-                    await late[0].wait_synced()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(UNSYNCED_LINE_SECONDS):
+                            await late[0].wait_synced()
+                            continue
+                    while_waiting()
         except TimeoutError as error:
-            causes = "; ".join(informer.why_not_synced for informer in self._late())
+            causes = "; ".join(informer.not_synced_reason for informer in self._late())
             raise NotSyncedError(f"not synced after {SYNC_SECONDS:.0f} s: {causes}") from error
+
+    def _log_unsynced(self) -> None:
+        late = self._late()
+        causes = "; ".join(informer.not_synced_reason for informer in late)
+        _log.warning("waiting for caches to sync", kinds=len(late), error=causes, gives_up_after_seconds=SYNC_SECONDS)
 
     def _late(self) -> list[Informer[Any]]:
         return [informer for informer in self._informers.values() if not informer.store.synced]
 
     def _measure(self, kind: type[Resource], informer: Informer[Any]) -> None:
-        self.health.add_ready(f"informer-{kind.resource.display}", lambda: informer.why_not_synced)
+        name = f"informer-{kind.resource.display}"
+        self.health.add_ready(name, lambda: informer.not_synced_reason, remark=lambda: informer.last_error)
         group, version, _, plural, _ = kind.resource
         self.metrics.informer((kind.resource.display, group, version, plural), informer)
 

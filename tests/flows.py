@@ -26,7 +26,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.embedded import EmbeddedCluster
 from kcr.informer import Informer
-from kcr.testing import VirtualClock, VirtualLoop
+from kcr.testing import VirtualClock
+from kcr.testing.loop import VirtualLoop
 from tests.world import NO_TROUBLE, Setting, Trouble, World, index_of
 
 __all__ = ["World", "flow", "index_of"]

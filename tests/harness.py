@@ -129,7 +129,7 @@ class Witness(Handler[Pod]):
     def on_update(self, old: Pod, new: Pod) -> None:
         self._see(new)
 
-    def on_delete(self, obj: Pod) -> None:
+    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
         self.active.discard(obj.metadata.uid)
 
     def _see(self, pod: Pod) -> None:

@@ -59,22 +59,22 @@ DEFECTS = (
         "",
     ),
     _defect(
-        "doubtful-creation-is-forgotten",
+        "unconfirmed_creates-creation-is-forgotten",
         "memory.py",
-        "        self.doubtful.extend(outcome.doubtful)\n",
+        "        self.unconfirmed_creates.extend(outcome.unconfirmed_creates)\n",
         "",
     ),
     _defect(
         "end-while-pods-are-terminating",
-        "settle.py",
+        "status_update.py",
         " and not status.terminating and not status.active",
         " and not status.active",
     ),
     _defect(
         "failures-of-an-index-do-not-add-up",
         "indexed.py",
-        "return Member(index, failures_before(last) + counts,",
-        "return Member(index, failures_before(last),",
+        "return IndexedPod(index, failures_before(last) + counts,",
+        "return IndexedPod(index, failures_before(last),",
     ),
     _defect(
         "ignored-failures-count", "failure_policy.py", "        return self.action != IGNORE\n", "        return True\n"
@@ -88,7 +88,7 @@ DEFECTS = (
     ),
     _defect(
         "delayed-pods-are-let-go",
-        "settle.py",
+        "status_update.py",
         "held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),",
         "held=frozenset(),",
     ),
@@ -134,25 +134,25 @@ DEFECTS = (
     _defect(
         "pods-that-ended-unseen-are-spared",
         "actions.py",
-        "await self.untrack(tracked, as_seen={pod.metadata.uid for pod in tracked})",
-        "await self.untrack(tracked, as_seen=frozenset())",
+        "await self._untrack_one(pod, require_version=True) if",
+        "await self._untrack_one(pod, require_version=False) if",
     ),
     _defect(
         "suspended-pods-keep-their-finalizer",
         "reconciler.py",
-        "return await self._use.actions.remove(job, pods)",
-        "return await self._use.actions.delete(job, pods)",
+        "return await self._deps.actions.remove(job, pods)",
+        "return await self._deps.actions.delete(job, pods)",
     ),
     _defect(
         "end-before-every-finalizer-has-gone",
-        "settle.py",
+        "status_update.py",
         "done = nothing_listed and all_gone and not",
         "done = nothing_listed and not",
     ),
     _defect(
         "full-lists-are-not-taken-up-again",
-        "settle.py",
-        "again=listing.capped or _put_off(seen, plan.work),",
+        "status_update.py",
+        "requeue=listing.capped or _put_off(seen, plan.work),",
         "again=False,",
     ),
     _defect(
@@ -164,15 +164,15 @@ DEFECTS = (
     _defect(
         "finalizers-go-before-the-count",
         "reconciler.py",
-        """        recorded = await self._record(job, ledger.status, mine)
-        self._use.metrics.handled(ledger.handled)
-        self._announce(recorded, ledger)
-        released = await self._untrack(job, ledger, mine)
+        """        recorded = await self._write_status(job, update.status, state)
+        self._deps.metrics.handled(update.handled)
+        self._record_events(recorded, update)
+        released = await self._untrack(job, update, state)
 """,
-        """        released = await self._untrack(job, ledger, mine)
-        recorded = await self._record(job, ledger.status, mine)
-        self._use.metrics.handled(ledger.handled)
-        self._announce(recorded, ledger)
+        """        released = await self._untrack(job, update, state)
+        recorded = await self._write_status(job, update.status, state)
+        self._deps.metrics.handled(update.handled)
+        self._record_events(recorded, update)
 """,
     ),
     _defect(
@@ -184,8 +184,8 @@ DEFECTS = (
     Defect(
         "memory-by-name-only",
         (
-            Edit("memory.py", "if mine is None or mine.uid != job.metadata.uid:", "if mine is None:"),
-            Edit("memory.py", "mine = self._jobs.pop(key, None)", "mine = self._jobs.get(key)"),
+            Edit("memory.py", "if state is None or state.uid != job.metadata.uid:", "if state is None:"),
+            Edit("memory.py", "state = self._jobs.pop(key, None)", "state = self._jobs.get(key)"),
         ),
     ),
     _defect("held-pods-are-let-be", "handlers.py", "            self._orphans.add(pod.key)\n", "            pass\n"),

@@ -13,7 +13,8 @@ import structlog
 
 from controllers.job.conditions import is_finished
 from kcr.embedded import EmbeddedCluster
-from kcr.testing import CrashingTransport, VirtualClock, VirtualLoop
+from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing.loop import VirtualLoop
 from tests.harness import job_controller
 from tests.job_drawings import drawn_job, drawn_options, drawn_outcomes
 from tests.job_user import User

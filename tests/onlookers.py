@@ -31,7 +31,7 @@ class Seen(Handler[R]):
     def on_update(self, old: R, new: R) -> None:
         self.all[new.metadata.uid] = new
 
-    def on_delete(self, obj: R) -> None:
+    def on_delete(self, obj: R, final_state_unknown: bool) -> None:
         self.gone.add(obj.metadata.uid)
 
     @property

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
+from kcr.testing.answers import LOSSES, Loss, lost, page
+from kcr.testing.faults import call_of
 
 # Who makes the change that the storage is just told of. A late write belongs to nobody any more.
 AUTHOR: ContextVar[str] = ContextVar("author", default="")
@@ -18,9 +20,11 @@ CONTROLLER, LATE, USER = "controller", "late", "user"
 
 _WRITES = ("POST", "PATCH", "DELETE")
 # A write that is not executed, one whose reply is lost, one that is executed when nobody waits for it any more,
-# one that takes long; and refusals.
-_FAULTS = ("cut", "lost", "late", "slow", "409", "429", "500")
-_OUTAGE = ("cut", "lost", "500")
+# one that takes long; refusals; and a proxy that answers for the server, when the write is executed or is not.
+_LOST = tuple(f"lost {loss}" for loss in LOSSES)
+_FAULTS = ("cut", "late", "slow", "409", "429", "500", "page 404", "page 502", *_LOST)
+_OUTAGE = ("cut", "500", "page 502", "lost silence", "lost cut", "lost 502")
+_READ_FAULTS = ("page 404", "page 502", "lost cut", "lost garbage")
 _REASONS = {"403": "Forbidden", "409": "Conflict", "429": "TooManyRequests", "500": "InternalError"}
 
 
@@ -28,7 +32,7 @@ class Weather(NamedTuple):
     """How bad it is.
 
     Attributes:
-        share: How many of the writes go wrong.
+        share: How many of the writes, and of the reads of one object, go wrong.
         most: How many at most.
         delay: By how many seconds a watch of pods may lag.
         jobs_delay: By how many seconds a watch of Jobs may.
@@ -114,13 +118,15 @@ class Storm:
     async def send(self, request: Request) -> AsyncIterator[Response]:
         watches = "watch=" in request.target
         fault = self._fault(request)
-        if fault.isdecimal():
-            yield refusal(fault)
+        kind, _, how = fault.partition(" ")
+        if fault.isdecimal() or kind == "page":
+            yield page(int(how)) if how else refusal(fault)
             return
         await self._before(fault, request)
         async with self._signed(request) as response:
-            if fault == "lost":
-                raise TransportError(f"{request.method} {request.target}: the reply was lost")
+            if kind == "lost":
+                yield await lost(request, response, cast("Loss", how))
+                return
             if response.status == 422 and (request.method == "POST" or "/status" in request.target):
                 self.invalid.append((await response.read()).decode())
             yield _Gusty(response, self, request) if watches and not self.calm else response
@@ -134,15 +140,16 @@ class Storm:
 
     def _fault(self, request: Request) -> str:
         weather = self._weather
-        if self.calm or request.method not in _WRITES or "/events" in request.target:
+        writes = request.method in _WRITES
+        if self.calm or "/events" in request.target or not (writes or call_of(request).name):
             return ""
         start, end = weather.outage
         if start <= asyncio.get_running_loop().time() < end:
-            return self._random.choice(_OUTAGE)
+            return self._random.choice(_OUTAGE if writes else _READ_FAULTS)
         if self._done >= weather.most or self._random.random() >= weather.share:
             return ""
         self._done += 1
-        return self._random.choice(self._faults)
+        return self._random.choice(self._faults if writes else _READ_FAULTS)
 
     async def _before(self, fault: str, request: Request) -> None:
         if fault == "late":

@@ -14,6 +14,7 @@ from kcr.api.meta import controller_of
 from kcr.embedded import EmbeddedCluster
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr.testing.answers import LOSSES
 from tests.hands import Hands
 from tests.harness import LateWatches, job_controller
 from tests.onlookers import Door, SeenJobs, SeenPods
@@ -95,7 +96,7 @@ class World(Hands):
         if self._trouble.crash_after > before:
             wire.crash_after(self._trouble.crash_after - before)
         if self._trouble.lost_reply > before:
-            wire.lose_reply(self._trouble.lost_reply - before)
+            wire.lose_reply(self._trouble.lost_reply - before, LOSSES[self._trouble.lost_reply % len(LOSSES)])
         return wire
 
     async def _live(self, wire: CrashingTransport) -> None:

@@ -9,7 +9,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.dependents.announcer import is_namespace_ending
+from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder
 

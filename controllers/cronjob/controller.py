@@ -124,7 +124,7 @@ class CronJobEvents(Handler[CronJob]):
         delay = requeue_delay(new, timetable, self._clock.now()) or timedelta()
         self._queue.add_after(new.key, delay.total_seconds())
 
-    def on_delete(self, obj: CronJob) -> None:
+    def on_delete(self, obj: CronJob, final_state_unknown: bool) -> None:
         """A CronJob went."""
         self._queue.cancel_after(obj.key)
         self._queue.add(obj.key)
@@ -152,7 +152,7 @@ class JobEvents(Handler[Job]):
             self._wake_owner(old)
         self._wake_owner(new)
 
-    def on_delete(self, obj: Job) -> None:
+    def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
         """A Job is gone."""
         self._wake_owner(obj)
 

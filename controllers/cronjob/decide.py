@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from controllers.cronjob.active import followed_up
 from controllers.cronjob.job_template import job_name, job_of
-from controllers.cronjob.plan import Announcement, Facts, Plan, Rest, Start, Work
+from controllers.cronjob.plan import Announcement, Facts, NoOp, Plan, Start, Work
 from controllers.cronjob.schedule import (
     NeverDueError,
     Timetable,
@@ -50,19 +50,19 @@ def _schedule(seen: Facts) -> Step:
     """Pass the gates that come before the schedule is looked at."""
     spec = seen.cron.spec
     if seen.cron.metadata.deletion_timestamp is not None:
-        return Rest(), ()
+        return NoOp(), ()
     try:
         zone_of(seen.cron, seen.local)
     except UnknownZoneError as error:
-        return Rest(), _warned("UnknownTimeZone", str(error))
+        return NoOp(), _warned("UnknownTimeZone", str(error))
     if spec.suspend:
-        return Rest(), ()
+        return NoOp(), ()
     warned = _warned("UnsupportedSchedule", _UNSUPPORTED.format(spec.schedule)) if names_zone(seen.cron) else ()
     try:
         timetable = timetable_of(seen.cron, seen.local)
     except CronError as error:
         warning = _warned("UnparseableSchedule", f'unparseable schedule: "{spec.schedule}" : {error}')
-        return Rest(), (*warned, *warning)
+        return NoOp(), (*warned, *warning)
     work, told = _run(seen, timetable)
     return work, (*warned, *told)
 
@@ -72,14 +72,14 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
     try:
         run, too_many = due(seen.cron, timetable, seen.now)
     except NeverDueError as error:
-        return Rest(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
+        return NoOp(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
     if run is None:
-        return Rest(requeue_delay(seen.cron, timetable, seen.now)), ()
+        return NoOp(requeue_delay(seen.cron, timetable, seen.now)), ()
     told = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
     for objection in OBJECTIONS:
         reasons = objection(seen, run)
         if reasons is not None:
-            return Rest(requeue_delay(seen.cron, timetable, seen.now)), (*told, *reasons)
+            return NoOp(requeue_delay(seen.cron, timetable, seen.now)), (*told, *reasons)
     # The annotation is in UTC without `spec.timeZone`, whatever zone the schedule goes by.
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()

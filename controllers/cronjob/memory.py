@@ -12,7 +12,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 
 
-class Remembered:
+class CronJobState:
     """The memory of one CronJob."""
 
     def __init__(self, uid: str) -> None:
@@ -47,14 +47,14 @@ class Memory:
     """The memories of all CronJobs, at most one per name."""
 
     def __init__(self) -> None:
-        self._crons: dict[Key, Remembered] = {}
+        self._crons: dict[Key, CronJobState] = {}
 
-    def of(self, cron: CronJob) -> Remembered:
+    def of(self, cron: CronJob) -> CronJobState:
         """Return the memory of this CronJob, empty if there is none; another UID's under this name is dropped."""
-        mine = self._crons.get(cron.key)
-        if mine is None or mine.uid != cron.metadata.uid:
-            mine = self._crons[cron.key] = Remembered(cron.metadata.uid)
-        return mine
+        state = self._crons.get(cron.key)
+        if state is None or state.uid != cron.metadata.uid:
+            state = self._crons[cron.key] = CronJobState(cron.metadata.uid)
+        return state
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the CronJob of this name, whichever it was."""

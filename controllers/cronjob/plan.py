@@ -52,7 +52,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     replaces: tuple[ObjectReference, ...] = ()
 
 
-class Rest(msgspec.Struct, frozen=True):
+class NoOp(msgspec.Struct, frozen=True):
     """Start nothing.
 
     Attributes:
@@ -62,7 +62,7 @@ class Rest(msgspec.Struct, frozen=True):
     requeue_after: timedelta | None = None
 
 
-Work = Start | Rest
+Work = Start | NoOp
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

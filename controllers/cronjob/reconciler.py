@@ -12,8 +12,8 @@ from controllers.cronjob.decide import decide, look_again
 from controllers.cronjob.doubts import absent, forgotten, is_unrecorded, recalled, unlisted
 from controllers.cronjob.history import surplus
 from controllers.cronjob.jobs import BY_CONTROLLER
-from controllers.cronjob.memory import Memory, Remembered
-from controllers.cronjob.plan import Facts, Outcome, Plan, Rest, Start
+from controllers.cronjob.memory import CronJobState, Memory
+from controllers.cronjob.plan import Facts, NoOp, Outcome, Plan, Start
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
@@ -70,7 +70,7 @@ class CronJobReconciler:
             self._use.parking.forget(key)
             return Result()
         try:
-            return await self._pass_over(cron, self._use.memory.of(cron))
+            return await self._sync(cron, self._use.memory.of(cron))
         except KcrError:
             # However long the back-off has become: the next run is due when it is due.
             left = look_again(cron, self._use.local, self._use.clock.now())
@@ -78,53 +78,53 @@ class CronJobReconciler:
                 self._use.wake(key, left.total_seconds())
             raise
 
-    async def _pass_over(self, cron: CronJob, mine: Remembered) -> Result:
+    async def _sync(self, cron: CronJob, state: CronJobState) -> Result:
         # First of all: what was started must be on record before anything is judged or deleted by the record.
-        cron, jobs = await self._recall(cron, mine)
+        cron, jobs = await self._recall(cron, state)
         excess = surplus(cron, jobs)
         # A Job that is deleted cannot tell any more that it succeeded.
         cron = await self._record(cron, with_successes(cron.status, excess))
-        mine.deleted |= await self._use.actions.clear_away(cron, excess)
-        cron, seen = await self._confirm(cron, jobs, mine)
-        return await self._carry_out(cron, seen, decide(seen), mine)
+        state.deleted |= await self._use.actions.clear_away(cron, excess)
+        cron, seen = await self._confirm(cron, jobs, state)
+        return await self._carry_out(cron, seen, decide(seen), state)
 
-    async def _recall(self, cron: CronJob, mine: Remembered) -> tuple[CronJob, tuple[Job, ...]]:
+    async def _recall(self, cron: CronJob, state: CronJobState) -> tuple[CronJob, tuple[Job, ...]]:
         """Put on record what was started; return the CronJob as it is then, and its Jobs that were not deleted."""
-        if mine.doubtful is not None:
-            job = await self._use.actions.find(cron, mine.doubtful.job.metadata.name)
-            mine.note(mine.doubtful, Outcome(job=job))
-        jobs = mine.left(cron, self._use.jobs.by_index(BY_CONTROLLER, str(cron.key)))
+        if state.doubtful is not None:
+            job = await self._use.actions.find(cron, state.doubtful.job.metadata.name)
+            state.note(state.doubtful, Outcome(job=job))
+        jobs = state.left(cron, self._use.jobs.by_index(BY_CONTROLLER, str(cron.key)))
         runs = forgotten(cron, jobs, self._use.clock.now())
-        started = mine.started
+        started = state.started
         # What another controller has put on record meanwhile, or a later run, may be over by now.
         if started is not None and is_unrecorded(cron.status, started.due):
             if all(job.metadata.uid != started.job.metadata.uid for job in jobs):
                 # The store does not show it yet.
                 jobs += (started.job,)
             runs = (*(run for run in runs if run.due < started.due), started)
-        if mine.is_news and started is not None:
+        if state.is_news and started is not None:
             name = started.job.metadata.name
             self._use.recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
-            mine.is_news = False
-        cron = await self._record(cron, without(recalled(cron.status, runs), mine.deleted))
+            state.is_news = False
+        cron = await self._record(cron, without(recalled(cron.status, runs), state.deleted))
         if started is not None:
             self._use.parking.wrote(cron.key, self._use.jobs, started.job.metadata.resource_version)
-            mine.started = None
+            state.started = None
         return cron, jobs
 
-    async def _confirm(self, cron: CronJob, jobs: Sequence[Job], mine: Remembered) -> tuple[CronJob, Facts]:
+    async def _confirm(self, cron: CronJob, jobs: Sequence[Job], state: CronJobState) -> tuple[CronJob, Facts]:
         """Ask the server about everything in doubt; return the CronJob as it is there, and what is known now.
 
         Raises:
             KcrError: It gave no answer; nothing can be decided.
         """
-        shown = _shown(cron, mine)
+        shown = _shown(cron, state)
         suspects = unlisted(shown, jobs)
         if suspects:
             fresh = await self._use.client.get(CronJob, cron.metadata.name, cron.metadata.namespace)
             if len(unlisted(fresh, suspects)) < len(suspects):
                 # The store is behind, so go on with what is there, and write to that.
-                cron, shown = fresh, _shown(fresh, mine)
+                cron, shown = fresh, _shown(fresh, state)
                 suspects = unlisted(fresh, suspects)
         missing = [listed.uid for listed in absent(shown, jobs) if await self._is_gone(cron, listed)]
         return cron, Facts(
@@ -147,18 +147,18 @@ class CronJobReconciler:
         # Another Job of its name is no more than that. Upstream keeps it on the list for as long as it is there.
         return job.metadata.uid != listed.uid
 
-    async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, mine: Remembered) -> Result:
+    async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:
         for told in plan.announcements:
             self._use.recorder.event(cron, told.type, told.reason, told.message)
         match plan.work:
-            case Rest(requeue_after):
+            case NoOp(requeue_after):
                 await self._record(cron, plan.status)
                 return Result(requeue_after)
             case Start() as start:
                 # What was told above is not to be told again when the record is written for the start.
                 cron = await self._record(cron, plan.status)
                 outcome = await self._use.actions.start(cron, start)
-                mine.note(start, outcome)
+                state.note(start, outcome)
                 if outcome.job is not None:
                     # The record can wait until all others that are due have had their turn.
                     return Result(timedelta())
@@ -177,7 +177,7 @@ class CronJobReconciler:
         return written
 
 
-def _shown(cron: CronJob, mine: Remembered) -> CronJob:
+def _shown(cron: CronJob, state: CronJobState) -> CronJob:
     """Return the CronJob without the Jobs in its list that were deleted."""
-    status = without(cron.status, mine.deleted)
+    status = without(cron.status, state.deleted)
     return cron if status is cron.status else replace(cron, status=status)

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta, tzinfo
 from enum import Enum
 from typing import NamedTuple
 
-from controllers.cronjob.cron import next_run
 from kcr.api.batch import CronJob
+from kcr.api.cron import next_run
 from kcr.api.crontab import Expression, UnknownZoneError, load_zone, parse
 
 # A timer fires this much after its run is due, so that it is never early.

@@ -3,19 +3,20 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from random import Random
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from controllers.job.plan import Identity, Outcome, identity
-from controllers.job.pod_template import Member, PodToCreate, made_for, named, prototype
-from controllers.job.pods import TRACKING_FINALIZER, is_tracked
+from controllers.job.pod_template import IndexedPod, PodToCreate, build_pod_template, for_index, with_name
+from controllers.job.pods import TRACKING_FINALIZER, has_ended, is_tracked
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Client
-from kcr.dependents import Announcer, is_namespace_ending, slow_start
+from kcr.client.decoding import UNEXPECTED_RESPONSE
+from kcr.dependents import EventEmitter, is_namespace_ending, slow_start
 from kcr.errors import (
     AlreadyExistsError,
     ApiError,
@@ -29,6 +30,8 @@ from kcr.errors import (
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 
+# How often the removal of a finalizer is tried at once: who else writes to the pod rarely does so more than once.
+CONFLICT_TRIES = 3
 # Pauses in seconds before a create whose reply was lost is sent again, under the same name.
 PAUSES = (0.0, 0.1, 0.5)
 # As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
@@ -49,11 +52,11 @@ class Actions:
         self, client: Client, recorder: EventRecorder, random: Random, expectations: Expectations[Identity]
     ) -> None:
         self._client = client
-        self._announcer = Announcer(recorder, "pod")
+        self._announcer = EventEmitter(recorder, "pod")
         self._random = random
         self._expectations = expectations
 
-    async def create(self, job: Job, members: Sequence[Member], group: str = "") -> Outcome:
+    async def create(self, job: Job, members: Sequence[IndexedPod], group: str = "") -> Outcome:
         """Create the pods of these members, in batches of 1, 2, 4, …; a batch with a failure is the last one.
 
         Args:
@@ -63,12 +66,12 @@ class Actions:
 
         Source: kubernetes/pkg/controller/job/job_controller.go, manageJob.
         """
-        pod, count = prototype(job, group), len(members)
+        pod, count = build_pod_template(job, group), len(members)
         self._expectations.expect_creations(identity(job), count)
-        attempts = await slow_start(count, lambda n: self._create_one(self._named(made_for(job, pod, members[n]))))
+        attempts = await slow_start(count, lambda n: self._create_one(self._named(for_index(job, pod, members[n]))))
         errors = [failure.error for failure in attempts.failures]
-        doubtful = tuple(error.pod for error in errors if isinstance(error, InDoubtError))
-        there = len(attempts.done) + len(doubtful)
+        unconfirmed_creates = tuple(error.pod for error in errors if isinstance(error, InDoubtError))
+        there = len(attempts.done) + len(unconfirmed_creates)
         self._expectations.creation_observed(identity(job), count - there)
         self._announcer.created(job, [made.metadata.name for made in attempts.done])
         refused = [error for error in errors if isinstance(error, ApiError)]
@@ -76,9 +79,9 @@ class Actions:
         return Outcome(
             created=there,
             refused=sum(not is_namespace_ending(error) for error in refused),
-            doubtful=doubtful,
+            unconfirmed_creates=unconfirmed_creates,
             versions=_versions(attempts.done),
-            error=error or (errors[0] if doubtful else None),
+            error=error or (errors[0] if unconfirmed_creates else None),
         )
 
     async def resolve(self, job: Job, pod: PodToCreate, *, wanted: bool) -> Outcome:
@@ -111,36 +114,34 @@ class Actions:
         return Outcome(created=len(names))
 
     async def remove(self, job: Job, pods: Sequence[Pod]) -> Outcome:
-        """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first."""
+        """Delete pods that shall count neither as failed nor as succeeded: their finalizer goes first.
+
+        A pod that has ended unseen is none too many: it keeps its finalizer, and is counted.
+        """
         self._expectations.expect_deletions(identity(job), len(pods))
-        tracked = [pod for pod in pods if is_tracked(pod)]
-        # A pod that has ended unseen is none too many: it is counted.
-        untracked = await self.untrack(tracked, as_seen={pod.metadata.uid for pod in tracked})
-        free = [pod for pod in pods if not is_tracked(pod) or pod.metadata.uid in untracked.untracked]
-        outcome = self._deleted(job, free, await _all(self._delete_one, free))
+        removals = await _all(self._remove_one, pods)
+        free = [(pod, error) for pod, (removal, error) in zip(pods, removals, strict=True) if removal.is_free]
+        outcome = self._deleted(job, [pod for pod, _ in free], [error for _, error in free])
         self._expectations.deletion_observed(identity(job), len(pods) - len(outcome.deleted))
+        untracked = _untracked(pods, [removal for removal, _ in removals])
         return replace(outcome, versions=untracked.versions, error=untracked.error or outcome.error)
 
     async def delete(self, job: Job, pods: Sequence[Pod]) -> Outcome:
         """Delete pods because the Job ends. They keep their finalizer until they are counted."""
         return self._deleted(job, pods, await _all(self._delete_one, pods))
 
-    async def untrack(self, pods: Sequence[Pod], *, as_seen: Set[str]) -> Outcome:
+    async def untrack(self, pods: Sequence[Pod], *, require_version: Set[str]) -> Outcome:
         """Remove the tracking finalizer of pods; one that is gone has none.
 
         Args:
             pods: The pods.
-            as_seen: UIDs of those that keep it if they have changed since they were seen: they are to go
+            require_version: UIDs of those that keep it if they have ended since they were seen: they are to go
                 uncounted. Unlike upstream, which would lose a pod that has ended unseen.
         """
-        answers = await _all(lambda pod: self._untrack_one(pod, as_seen=pod.metadata.uid in as_seen), pods)
-        errors = [answer for answer in answers if isinstance(answer, KcrError)]
-        freed = [pod for pod, answer in zip(pods, answers, strict=True) if not isinstance(answer, KcrError)]
-        return Outcome(
-            untracked=frozenset(pod.metadata.uid for pod in freed),
-            versions=_versions(answer for answer in answers if isinstance(answer, Pod)),
-            error=next(iter(errors), None),
+        removals = await _all(
+            lambda pod: self._untrack_one(pod, require_version=pod.metadata.uid in require_version), pods
         )
+        return _untracked(pods, removals)
 
     async def _create_one(self, pod: PodToCreate, *, doubted: bool = False) -> Pod:
         """Create one pod, whatever it takes to get an answer.
@@ -154,7 +155,7 @@ class Actions:
             InDoubtError: There was no answer.
         """
         error: KcrError = KcrError("not sent")
-        unanswered = False
+        unanswered = doubted
         for pause in PAUSES:
             await asyncio.sleep(pause)
             try:
@@ -165,7 +166,9 @@ class Actions:
             except TransportError as silence:
                 error, doubted, unanswered = silence, True, True
             except ServerError as failure:
+                # Behind a proxy that answers by itself, the server may still be at work.
                 error, doubted = failure, True
+                unanswered |= failure.has_cause(UNEXPECTED_RESPONSE)
             except _BUSY as busy:
                 # This try was not executed; one before it may still be under way.
                 if not doubted:
@@ -173,17 +176,9 @@ class Actions:
                 error = busy
         if unanswered:
             raise InDoubtError(pod, str(error))
-        return await self._found_after(pod, error)
-
-    async def _found_after(self, pod: PodToCreate, error: KcrError) -> Pod:
-        """Return the pod if the server has made it, though it said that it had failed."""
-        if isinstance(error, ServerError):
-            try:
-                found = await self._find(pod)
-            except KcrError as unknown:
-                raise InDoubtError(pod, str(unknown)) from unknown
-            if found is not None:
-                return found
+        # The server may have made it, though it said that it had failed.
+        if doubted and (found := await self._find(pod)) is not None:
+            return found
         raise error
 
     async def _create_or_find(self, pod: PodToCreate, *, doubted: bool) -> Pod:
@@ -202,22 +197,54 @@ class Actions:
             raise
 
     async def _find(self, pod: PodToCreate) -> Pod | None:
-        """Return the pod if the server has it, and it is ours."""
+        """Return the pod if the server has it, and it is ours.
+
+        Raises:
+            InDoubtError: The server does not say.
+        """
         try:
             found = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
         except NotFoundError:
             return None
+        except KcrError as unknown:
+            raise InDoubtError(pod, str(unknown)) from unknown
         owner = controller_of(found.metadata)
         return found if owner is not None and owner.uid == pod.metadata.owner_references[0].uid else None
 
-    async def _untrack_one(self, pod: Pod, *, as_seen: bool) -> Pod | KcrError | None:
-        seen = {"resourceVersion": pod.metadata.resource_version} if as_seen else {}
+    async def _remove_one(self, pod: Pod) -> tuple["_Removal", KcrError | None]:
+        """Remove the finalizer of one pod and delete it; no other pod waits for either."""
+        removal = await self._untrack_one(pod, require_version=True) if is_tracked(pod) else _FREE
+        return removal, await self._delete_one(pod) if removal.is_free else None
+
+    async def _untrack_one(self, pod: Pod, *, require_version: bool) -> "_Removal":
+        """Remove the finalizer of one pod.
+
+        Args:
+            pod: The pod.
+            require_version: Whether it keeps the finalizer if it has ended since it was seen. Its resourceVersion is
+                a precondition then, and after a conflict the live pod decides: another client that deletes the pod
+                in the same moment must not leave it with a finalizer that nothing else removes.
+        """
+        conflict: KcrError | None = None
         try:
-            return await self._client.strategic_patch(Pod, pod.key, {"metadata": {**UNTRACK["metadata"], **seen}})
+            for _ in range(CONFLICT_TRIES):
+                seen = {"resourceVersion": pod.metadata.resource_version} if require_version else {}
+                patch = {"metadata": {**UNTRACK["metadata"], **seen}}
+                try:
+                    return _Removal(True, await self._client.strategic_patch(Pod, pod.key, patch))
+                except ConflictError as error:
+                    conflict = error
+                live = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
+                if live.metadata.uid != pod.metadata.uid or not is_tracked(live):
+                    return _FREE
+                if require_version and has_ended(live):
+                    return _Removal(False, live)
+                pod = live
         except NotFoundError:
-            return None
+            return _FREE
         except KcrError as error:
-            return error
+            return _Removal(False, error=error)
+        return _Removal(False, error=conflict)
 
     async def _delete_one(self, pod: Pod) -> KcrError | None:
         try:
@@ -227,7 +254,7 @@ class Actions:
         return None
 
     def _named(self, pod: PodToCreate) -> PodToCreate:
-        return named(pod, "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH)))
+        return with_name(pod, "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH)))
 
     def _deleted(self, job: Job, pods: Sequence[Pod], errors: Sequence[KcrError | None]) -> Outcome:
         """What is gone already counts as deleted, but nobody announces it twice."""
@@ -244,6 +271,31 @@ class InDoubtError(TransportError):
     def __init__(self, pod: PodToCreate, cause: str) -> None:
         super().__init__(f"pod {pod.key}: no answer to its creation: {cause}")
         self.pod = pod
+
+
+class _Removal(NamedTuple):
+    """What became of the removal of a pod's finalizer.
+
+    Attributes:
+        is_free: Whether the pod does not have it any more.
+        live: The pod as the server has it, as far as that was told; the store has to show it before the next pass.
+        error: Why it failed; None also when the pod has ended, and is to be counted first.
+    """
+
+    is_free: bool
+    live: Pod | None = None
+    error: KcrError | None = None
+
+
+_FREE = _Removal(True)
+
+
+def _untracked(pods: Sequence[Pod], removals: Sequence[_Removal]) -> Outcome:
+    return Outcome(
+        untracked=frozenset(pod.metadata.uid for pod, removal in zip(pods, removals, strict=True) if removal.is_free),
+        versions=_versions(removal.live for removal in removals if removal.live is not None),
+        error=next((removal.error for removal in removals if removal.error is not None), None),
+    )
 
 
 def _versions(pods: Iterable[Pod]) -> tuple[str, ...]:

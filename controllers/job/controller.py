@@ -105,7 +105,7 @@ def setup(manager: Manager, options: Options) -> None:
         ),
         is_ours=lambda job: is_ours(job, take_over=take_over),
         metrics=metrics,
-        wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
+        enqueue_after=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
     )
     controller = manager.add_controller(
         "job",
@@ -113,14 +113,14 @@ def setup(manager: Manager, options: Options) -> None:
         parking=parking,
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
-        grace_seconds=GRACE_SECONDS,
+        graceful_shutdown_timeout=GRACE_SECONDS,
     )
     orphans = manager.add_controller(
         "job_orphan_pod",
         OrphanReconciler(manager.client, jobs, pods, services.is_ours),
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
-        grace_seconds=GRACE_SECONDS,
+        graceful_shutdown_timeout=GRACE_SECONDS,
     )
     keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
@@ -156,5 +156,5 @@ class Census:
         """Count once."""
         left = sum(not self._ours(job) for job in self._jobs.list())
         if left:
-            reason = f"their spec.managedBy is not {KCR}; --take-over looks after all of them"
+            reason = f"their spec.managedBy is not {KCR}; take_over (kcr run --take-over) looks after all of them"
             structlog.get_logger().info("jobs left alone", count=left, reason=reason)

@@ -19,9 +19,9 @@ from controllers.job.conditions import (
     SUCCESS_POLICY,
     is_being_deleted,
 )
-from controllers.job.failure_policy import FAIL_JOB, judge
-from controllers.job.plan import Ending, Hold, Plan, ScaleDown, ScaleUp, Snapshot, Tally, Terminate, Work
-from controllers.job.pod_template import Member, restart_policy
+from controllers.job.failure_policy import FAIL_JOB, match_rule
+from controllers.job.plan import Ending, Hold, Plan, PodCounts, ScaleDown, ScaleUp, Snapshot, Terminate, Work
+from controllers.job.pod_template import IndexedPod, restart_policy
 from controllers.job.pods import is_active, is_terminating, replaces_only_failed
 from controllers.job.tracking import newly_ended, tracked_uids
 from kcr.api.batch import UncountedTerminatedPods
@@ -29,7 +29,7 @@ from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
 
-Rule = Callable[[Snapshot, Tally], Ending | None]
+Rule = Callable[[Snapshot, PodCounts], Ending | None]
 
 _NOW = timedelta()
 
@@ -39,7 +39,7 @@ def decide(seen: Snapshot) -> Plan:
 
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob.
     """
-    counts = tally(seen)
+    counts = count_pods(seen)
     seen = _started(seen)
     record = backoff.advanced(seen.backoff, counts.newly_succeeded, counts.newly_failed)
     ending = next((found for rule in ENDINGS if (found := rule(seen, counts)) is not None), None)
@@ -49,7 +49,7 @@ def decide(seen: Snapshot) -> Plan:
     waits = [moment for moment in (wait, left) if moment is not None]
     return Plan(
         work=work,
-        tally=counts,
+        counts=counts,
         ending=ending,
         managed=managed,
         delayed=wait is not None,
@@ -59,7 +59,7 @@ def decide(seen: Snapshot) -> Plan:
     )
 
 
-def tally(seen: Snapshot) -> Tally:
+def count_pods(seen: Snapshot) -> PodCounts:
     """Sort the pods and add up the totals, the pods listed and not yet counted included."""
     status = seen.job.status
     tracked = tracked_uids(seen.pods, seen.untracked)
@@ -67,38 +67,38 @@ def tally(seen: Snapshot) -> Tally:
     listed = status.uncounted_terminated_pods or UncountedTerminatedPods()
     indexes = indexed.sort(seen.job, seen.pods, tracked)
     counted = status.succeeded + len(listed.succeeded) + len(succeeded)
-    return Tally(
+    return PodCounts(
         tracked=tracked,
         active=tuple(pod for pod in seen.pods if is_active(pod)),
         terminating=sum(map(is_terminating, seen.pods)),
         newly_succeeded=succeeded,
         newly_failed=failed,
         succeeded=counted if indexes is None else len(indexes.succeeded),
-        failed=status.failed + len(listed.failed) + sum(judge(seen.job, pod).counts for pod in failed),
+        failed=status.failed + len(listed.failed) + sum(match_rule(seen.job, pod).counts for pod in failed),
         indexes=indexes,
     )
 
 
-def already_succeeding(seen: Snapshot, _: Tally) -> Ending | None:
+def already_succeeding(seen: Snapshot, _: PodCounts) -> Ending | None:
     """An interim success stands; nothing turns it into a failure."""
     return _recorded(seen, COMPLETE)
 
 
-def already_failing(seen: Snapshot, _: Tally) -> Ending | None:
+def already_failing(seen: Snapshot, _: PodCounts) -> Ending | None:
     """An interim failure stands, with the reason it was recorded with."""
     return _recorded(seen, FAILED)
 
 
-def failed_by_policy(seen: Snapshot, _: Tally) -> Ending | None:
+def failed_by_policy(seen: Snapshot, _: PodCounts) -> Ending | None:
     """A pod has failed in a way that no other one would mend."""
     if seen.job.spec.pod_failure_policy is None:
         return None
-    found = (judge(seen.job, pod) for pod in seen.pods if pod.status.phase == "Failed")
+    found = (match_rule(seen.job, pod) for pod in seen.pods if pod.status.phase == "Failed")
     fatal = next((judgement for judgement in found if judgement.action == FAIL_JOB), None)
     return Ending(FAILED, POD_FAILURE_POLICY, fatal.message) if fatal is not None else None
 
 
-def past_backoff_limit(seen: Snapshot, counts: Tally) -> Ending | None:
+def past_backoff_limit(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """Too many pods have failed, or too many containers were restarted."""
     job = seen.job
     if not backoff.limit_exceeded(job, counts.failed) and not backoff.restarts_exceeded(
@@ -108,7 +108,7 @@ def past_backoff_limit(seen: Snapshot, counts: Tally) -> Ending | None:
     return Ending(FAILED, BACKOFF_LIMIT_EXCEEDED, "Job has reached the specified backoff limit")
 
 
-def past_deadline(seen: Snapshot, _: Tally) -> Ending | None:
+def past_deadline(seen: Snapshot, _: PodCounts) -> Ending | None:
     """The Job has been active for too long."""
     left = deadline.time_left(seen.job, seen.now)
     if left is None or left > _NOW:
@@ -116,7 +116,7 @@ def past_deadline(seen: Snapshot, _: Tally) -> Ending | None:
     return Ending(FAILED, DEADLINE_EXCEEDED, "Job was active longer than specified deadline")
 
 
-def too_many_failed_indexes(seen: Snapshot, counts: Tally) -> Ending | None:
+def too_many_failed_indexes(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """More indexes have failed for good than the Job may lose."""
     failed, most = counts.indexes.failed if counts.indexes is not None else None, seen.job.spec.max_failed_indexes
     if failed is None or most is None or len(failed) <= most:
@@ -125,7 +125,7 @@ def too_many_failed_indexes(seen: Snapshot, counts: Tally) -> Ending | None:
     return Ending(FAILED, MAX_FAILED_INDEXES_EXCEEDED, message)
 
 
-def all_indexes_done(seen: Snapshot, counts: Tally) -> Ending | None:
+def all_indexes_done(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """Every index has ended, and not all of them well."""
     indexes = counts.indexes
     if indexes is None or not indexes.failed or len(indexes.over) < (seen.job.spec.completions or 0):
@@ -133,7 +133,7 @@ def all_indexes_done(seen: Snapshot, counts: Tally) -> Ending | None:
     return Ending(FAILED, FAILED_INDEXES, "Job has failed indexes")
 
 
-def met_success_policy(seen: Snapshot, counts: Tally) -> Ending | None:
+def met_success_policy(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """Enough indexes have succeeded, or those that matter."""
     rule = success_policy.met(seen.job, counts.indexes.succeeded) if counts.indexes is not None else None
     return Ending(COMPLETE, SUCCESS_POLICY, f"Matched rules at index {rule}") if rule is not None else None
@@ -162,11 +162,11 @@ def _started(seen: Snapshot) -> Snapshot:
     return replace(seen, job=replace(seen.job, status=status))
 
 
-def _finish(ending: Ending | None, counts: Tally) -> Work:
+def _finish(ending: Ending | None, counts: PodCounts) -> Work:
     return Terminate(counts.active) if ending is not None and counts.active else Hold()
 
 
-def _manage(seen: Snapshot, counts: Tally, record: backoff.Backoff) -> tuple[Work, timedelta | None]:
+def _manage(seen: Snapshot, counts: PodCounts, record: backoff.Backoff) -> tuple[Work, timedelta | None]:
     """Return how the number of pods is put right, and how long that has to wait."""
     job = seen.job
     if job.spec.suspend:
@@ -180,14 +180,14 @@ def _manage(seen: Snapshot, counts: Tally, record: backoff.Backoff) -> tuple[Wor
     return _missing(seen, counts, record, missing) if missing > 0 else (Hold(), None)
 
 
-def _surplus(seen: Snapshot, counts: Tally, at_least: int) -> tuple[Pod, ...]:
+def _surplus(seen: Snapshot, counts: PodCounts, at_least: int) -> tuple[Pod, ...]:
     most = seen.limits.max_changes
     if counts.indexes is not None:
         return indexed.surplus(seen.job, counts.active, at_least)[:most]
     return parallelism.surplus(counts.active, min(at_least, most))
 
 
-def _missing(seen: Snapshot, counts: Tally, record: backoff.Backoff, count: int) -> tuple[Work, timedelta | None]:
+def _missing(seen: Snapshot, counts: PodCounts, record: backoff.Backoff, count: int) -> tuple[Work, timedelta | None]:
     """Return the creation of so many pods, or how long it has to wait: the Job as a whole, or each index for itself."""
     job, limits = seen.job, seen.limits
     base, most = limits.backoff_base_seconds, limits.backoff_max_seconds
@@ -196,7 +196,7 @@ def _missing(seen: Snapshot, counts: Tally, record: backoff.Backoff, count: int)
         return Hold(), wait
     count = min(count, limits.max_changes)
     if counts.indexes is None:
-        return ScaleUp((Member(),) * count), None
+        return ScaleUp((IndexedPod(),) * count), None
     going = filter(is_terminating, seen.pods) if replaces_only_failed(job) else ()
     members, left = indexed.members(job, counts.indexes, (*counts.active, *going), count, time_left)
     return (ScaleUp(members) if members else Hold()), left

@@ -31,7 +31,7 @@ class Judgement(NamedTuple):
         return self.action != IGNORE
 
 
-def judge(job: Job, pod: Pod) -> Judgement:
+def match_rule(job: Job, pod: Pod) -> Judgement:
     """Return what the policy says of a pod that has failed. The first rule that matches decides.
 
     Source: kubernetes/pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy.

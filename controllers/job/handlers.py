@@ -1,4 +1,4 @@
-"""What happens to Jobs and pods, and which keys that wakes."""
+"""Event handlers of Jobs and pods, and the keys that they enqueue."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from kcr.workqueue import WorkQueue
 
 
 class Keys:
-    """Wakes Jobs and orphaned pods; shared by the handlers of both kinds."""
+    """Enqueues Jobs and orphaned pods; shared by the handlers of both kinds."""
 
     def __init__(
         self,
@@ -37,17 +37,17 @@ class Keys:
         self._is_ours = is_ours
         self.expectations = expectations
 
-    def now(self, key: Key) -> None:
-        """Look at a Job at once."""
+    def enqueue(self, key: Key) -> None:
+        """Enqueue a Job at once."""
         self._queue.add(key)
 
-    def anew(self, key: Key) -> None:
-        """Look at a new Job at once; the failures of an older one of its name are not its own."""
+    def enqueue_reset(self, key: Key) -> None:
+        """Enqueue a new Job at once, without the backoff of an older one of its name."""
         self._queue.forget(key)
         self._queue.add(key)
 
-    def soon(self, job: Job, version: str) -> None:
-        """Look at a Job when its bucket allows, unless the event only shows what we wrote ourselves.
+    def enqueue_batched(self, job: Job, version: str) -> None:
+        """Enqueue a Job when its token bucket allows, unless the event is the echo of our own write.
 
         Args:
             job: The Job.
@@ -55,32 +55,32 @@ class Keys:
         """
         if not self._is_ours(job):
             return
-        mine = self._memory.of(job)
-        freed = mine.held_back and self.expectations.expectations_met(identity(job))
-        if freed or not mine.is_echo(version):
-            self._queue.add_after(job.key, mine.bucket.delay(asyncio.get_running_loop().time()))
+        state = self._memory.of(job)
+        freed = state.held_back and self.expectations.expectations_met(identity(job))
+        if freed or not state.is_own_version(version):
+            self._queue.add_after(job.key, state.bucket.delay(asyncio.get_running_loop().time()))
 
-    def orphaned(self, pod: Pod) -> None:
-        """Let a pod go that no Job counts, if it is held."""
+    def enqueue_orphan(self, pod: Pod) -> None:
+        """Enqueue a pod that no Job counts, if it has the tracking finalizer."""
         if is_tracked(pod):
             self._orphans.add(pod.key)
 
-    def offered(self, pod: Pod, jobs: Store[Job]) -> None:
-        """Let the Jobs look that may adopt a pod."""
+    def enqueue_matching_jobs(self, pod: Pod, jobs: Store[Job]) -> None:
+        """Enqueue the Jobs whose selector matches a pod: one of them may adopt it."""
         for job in jobs.list(pod.metadata.namespace) if pod.metadata.labels else ():
             if _selects(job, pod):
-                self.soon(job, "")
+                self.enqueue_batched(job, "")
 
-    def over(self, job: Job, pods: Store[Pod]) -> None:
-        """Forget a Job that has ended or is gone, and let the pods go that it has not let go itself.
+    def forget_finished(self, job: Job, pods: Store[Pod]) -> None:
+        """Drop the state of a Job that is finished or deleted, and enqueue its pods that still have the finalizer.
 
-        Those that nobody controls any more were let go when that was seen.
+        Pods without a controller were enqueued when they lost it.
         """
         if self._is_ours(job):
             asked = self._memory.of(job).untracked
             for pod in pods.by_index(indexes.UNSETTLED, job.metadata.uid):
                 if pod.metadata.uid not in asked:
-                    self.orphaned(pod)
+                    self.enqueue_orphan(pod)
         self._memory.forget(job.key)
 
 
@@ -92,7 +92,7 @@ def _selects(job: Job, pod: Pod) -> bool:
 
 
 class JobEvents(Handler[Job]):
-    """What happens to Jobs, and the keys it wakes.
+    """Handles the events of Jobs.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, addJob, updateJob, deleteJob.
     """
@@ -102,28 +102,28 @@ class JobEvents(Handler[Job]):
         self._pods = pods
 
     def on_add(self, obj: Job, initial: bool) -> None:
-        """A Job came."""
-        self._keys.anew(obj.key)
+        """Enqueue a new Job."""
+        self._keys.enqueue_reset(obj.key)
         if is_finished(obj):
-            self._keys.over(obj, self._pods)
+            self._keys.forget_finished(obj, self._pods)
 
     def on_update(self, old: Job, new: Job) -> None:
-        """A Job changed: a new wish is met at once, a new status when the Job's bucket allows."""
+        """Enqueue a changed Job: after a change of the spec at once, of the status when its token bucket allows."""
         if is_finished(new):
-            self._keys.over(new, self._pods)
+            self._keys.forget_finished(new, self._pods)
         elif old.metadata.generation != new.metadata.generation:
-            self._keys.now(new.key)
+            self._keys.enqueue(new.key)
         else:
-            self._keys.soon(new, new.metadata.resource_version)
+            self._keys.enqueue_batched(new, new.metadata.resource_version)
 
-    def on_delete(self, obj: Job) -> None:
-        """A Job went."""
-        self._keys.over(obj, self._pods)
-        self._keys.now(obj.key)
+    def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
+        """Enqueue a deleted Job, and drop its state."""
+        self._keys.forget_finished(obj, self._pods)
+        self._keys.enqueue(obj.key)
 
 
 class PodEvents(Handler[Pod]):
-    """What happens to pods, and the Jobs it wakes.
+    """Handles the events of pods.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, addPod, updatePod, deletePod.
     """
@@ -133,7 +133,7 @@ class PodEvents(Handler[Pod]):
         self._jobs = jobs
 
     def on_add(self, obj: Pod, initial: bool) -> None:
-        """A pod came: one creation less to wait for."""
+        """Observe a creation, and enqueue the pod's Job."""
         job = self._job_of(obj)
         if job is not None:
             self._keys.expectations.creation_observed(identity(job))
@@ -143,26 +143,26 @@ class PodEvents(Handler[Pod]):
             self._offer(obj)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod changed."""
+        """Enqueue the Jobs that control the pod, or did."""
         if new.metadata.resource_version == old.metadata.resource_version:
             return
         before, job = self._job_of(old), self._job_of(new)
         if before is not None and before is not job and not is_finished(before):
             # Somebody took the pod away from its Job, which may want another one.
-            self._keys.soon(before, "")
+            self._keys.enqueue_batched(before, "")
         self._changed(new, job, is_news=new.status != old.status)
         if new.metadata.labels != old.metadata.labels or controller_of(old.metadata) is not None:
             self._offer(new)
 
-    def on_delete(self, obj: Pod) -> None:
-        """A pod is gone."""
+    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
+        """Observe a deletion, and enqueue the pod's Job."""
         job = self._job_of(obj)
         if job is not None and not is_finished(job):
             self._keys.expectations.deletion_observed(identity(job))
-            self._keys.soon(job, "")
+            self._keys.enqueue_batched(job, "")
 
     def _changed(self, pod: Pod, job: Job | None, *, is_news: bool) -> None:
-        """Tell the pod's Job.
+        """Enqueue the pod's Job.
 
         Args:
             pod: The pod as it is now.
@@ -174,15 +174,15 @@ class PodEvents(Handler[Pod]):
         if job is not None and not is_finished(job):
             if going:
                 self._keys.expectations.deletion_observed(identity(job))
-            self._keys.soon(job, "" if is_news or going else pod.metadata.resource_version)
+            self._keys.enqueue_batched(job, "" if is_news or going else pod.metadata.resource_version)
         elif going or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.
-            self._keys.orphaned(pod)
+            self._keys.enqueue_orphan(pod)
 
     def _offer(self, pod: Pod) -> None:
-        """A pod that nobody controls may be one that a Job is looking for."""
+        """Enqueue the Jobs that may adopt a pod without a controller."""
         if controller_of(pod.metadata) is None and pod.metadata.deletion_timestamp is None:
-            self._keys.offered(pod, self._jobs)
+            self._keys.enqueue_matching_jobs(pod, self._jobs)
 
     def _job_of(self, pod: Pod) -> Job | None:
         return owning_job(self._jobs, pod.metadata.namespace, controller_of(pod.metadata))

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from controllers.job.backoff import Backoff
-from controllers.job.failure_policy import FAIL_INDEX, judge
+from controllers.job.failure_policy import FAIL_INDEX, match_rule
 from controllers.job.parallelism import ranked
-from controllers.job.pod_template import Member
+from controllers.job.pod_template import IndexedPod
 from controllers.job.pods import (
     failures_before,
     finish_time,
@@ -77,7 +77,7 @@ def sort(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> Indexes | None:
 
 def _is_last_failure(job: Job, pod: Pod) -> bool:
     """Return whether the pod's failure is the one too many for its index."""
-    found = judge(job, pod)
+    found = match_rule(job, pod)
     if found.action == FAIL_INDEX:
         return True
     return found.counts and failures_before(pod) >= (job.spec.backoff_limit_per_index or 0)
@@ -123,7 +123,7 @@ def surplus(job: Job, active: Iterable[Pod], at_least: int) -> tuple[Pod, ...]:
 
 def members(
     job: Job, indexes: Indexes, present: Sequence[Pod], count: int, wait: Callable[[Backoff], timedelta]
-) -> tuple[tuple[Member, ...], timedelta | None]:
+) -> tuple[tuple[IndexedPod, ...], timedelta | None]:
     """Return the pods to create, the lowest indexes first, and how long the next one has to wait if there is room.
 
     An index that waits holds up no other one, unlike upstream, where it fills the place of a higher one.
@@ -143,10 +143,10 @@ def members(
     return tuple(_member(job, index, indexes.delayed.get(index)) for index in chosen), left
 
 
-def _member(job: Job, index: int, last: Pod | None) -> Member:
+def _member(job: Job, index: int, last: Pod | None) -> IndexedPod:
     if job.spec.backoff_limit_per_index is None:
-        return Member(index)
+        return IndexedPod(index)
     if last is None:
-        return Member(index, 0)
-    counts = judge(job, last).counts
-    return Member(index, failures_before(last) + counts, ignored_failures_before(last) + (not counts))
+        return IndexedPod(index, 0)
+    counts = match_rule(job, last).counts
+    return IndexedPod(index, failures_before(last) + counts, ignored_failures_before(last) + (not counts))

@@ -45,32 +45,36 @@ class Bucket:
         return min(BURST, self._tokens + (now - self._at) / self._period)
 
 
-class Remembered:
-    """The memory of one Job."""
+class JobState:
+    """What this process remembers of one Job."""
 
     def __init__(self, uid: str, period_seconds: float) -> None:
         self.uid = uid
         self.bucket = Bucket(period_seconds)
         self.backoff = Backoff()
-        # UIDs of pods whose finalizer was asked to go and is still in the store.
+        # UIDs of pods whose finalizer was removed, though the store still shows it.
         self.untracked: set[str] = set()
-        # Creations sent without an answer: the pod may exist. Each still counts as expected.
-        self.doubtful: list[PodToCreate] = []
-        # Versions we wrote and have not seen come back; their events tell us nothing new.
-        self.echoes: set[str] = set()
+        # Creates without an answer: the pod may exist. Each still counts as expected.
+        self.unconfirmed_creates: list[PodToCreate] = []
+        # resourceVersions that this process wrote and has not observed; their events are echoes.
+        self.own_versions: set[str] = set()
         # Whether a reconcile was held back by open expectations.
         self.held_back = False
         # Whether a write of the status had no answer: the store may show less than the server has.
-        self.unsure = False
+        self.unconfirmed_status = False
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
         # The status as it was last written here, or seen.
         self._status = JobStatus()
-        # What the store of pods has to reach before it is relied on: the version at which somebody else was seen to
-        # have written the status, or which was written here with the pods looked at themselves. 0 for nothing.
+        # The version that the store of pods has to reach before it is used: that of a status that another client
+        # wrote, or that was written here after a live list of the pods. 0 for none.
         self._counted_at = 0
-        # Whether the pods are looked at themselves in this pass.
+        # Whether this sync lists the pods live.
         self._ahead = False
+        # Whether `_status` is what this process has seen or written, with no write in between that had no answer.
+        self._knows_status = False
+        # Whether the status that was seen last is another client's.
+        self.sees_concurrent_controller = False
 
     def is_ahead(self, job: Job, pods_version: int) -> bool:
         """Return whether pods may be counted in the Job's status that the store still shows as they were.
@@ -79,6 +83,8 @@ class Remembered:
             job: The Job as last seen.
             pods_version: What the store of pods has reached.
         """
+        self.sees_concurrent_controller = self._knows_status and job.status != self._status
+        self._knows_status = True
         if job.status != self._status:
             self._status, self._counted_at = job.status, version_of(job.metadata.resource_version)
         self._ahead = pods_version < self._counted_at
@@ -86,21 +92,25 @@ class Remembered:
 
     def wrote(self, job: Job) -> None:
         """Note a Job as the server returned it after a write of its status."""
-        self._status = job.status
-        self.echoes.add(job.metadata.resource_version)
+        self._status, self._knows_status = job.status, True
+        self.own_versions.add(job.metadata.resource_version)
         if self._ahead:
             self._counted_at = version_of(job.metadata.resource_version)
 
+    def had_no_answer(self) -> None:
+        """Note that a write of the status had no answer."""
+        self.unconfirmed_status, self._knows_status = True, False
+
     def absorb(self, outcome: Outcome) -> None:
         """Note what was written to the Job's pods."""
-        self.echoes.update(outcome.versions)
-        self.doubtful.extend(outcome.doubtful)
+        self.own_versions.update(outcome.versions)
+        self.unconfirmed_creates.extend(outcome.unconfirmed_creates)
 
-    def is_echo(self, version: str) -> bool:
+    def is_own_version(self, version: str) -> bool:
         """Return whether an event shows nothing but our own write; true once per write."""
-        if version not in self.echoes:
+        if version not in self.own_versions:
             return False
-        self.echoes.discard(version)
+        self.own_versions.discard(version)
         return True
 
 
@@ -116,27 +126,27 @@ class Memory:
         """
         self._period = period_seconds
         self._forgotten = forgotten
-        self._jobs: dict[Key, Remembered] = {}
+        self._jobs: dict[Key, JobState] = {}
 
-    def of(self, job: Job) -> Remembered:
+    def of(self, job: Job) -> JobState:
         """Return the memory of this Job, empty if there is none; another UID's under this name is dropped."""
-        mine = self._jobs.get(job.key)
-        if mine is None or mine.uid != job.metadata.uid:
+        state = self._jobs.get(job.key)
+        if state is None or state.uid != job.metadata.uid:
             self.forget(job.key)
-            mine = self._jobs[job.key] = Remembered(job.metadata.uid, self._period)
-        return mine
+            state = self._jobs[job.key] = JobState(job.metadata.uid, self._period)
+        return state
 
     @contextmanager
-    def in_use(self, mine: Remembered, key: Key) -> Iterator[None]:
+    def in_use(self, state: JobState, key: Key) -> Iterator[None]:
         """Let a pass note things; if its Job is forgotten meanwhile, they are dropped with the end of the context."""
         try:
             yield
         finally:
-            if self._jobs.get(key) is not mine:
-                self._forgotten(Identity(key, mine.uid))
+            if self._jobs.get(key) is not state:
+                self._forgotten(Identity(key, state.uid))
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the Job of this name, whichever it was."""
-        mine = self._jobs.pop(key, None)
-        if mine is not None:
-            self._forgotten(Identity(key, mine.uid))
+        state = self._jobs.pop(key, None)
+        if state is not None:
+            self._forgotten(Identity(key, state.uid))

@@ -126,7 +126,7 @@ class JobMetrics:
 
         One without an answer is neither, until it is known what became of it.
         """
-        there = outcome.created - len(outcome.doubtful)
+        there = outcome.created - len(outcome.unconfirmed_creates)
         for status, count in (("succeeded", there), ("failed", outcome.refused)):
             if count:
                 self._creations(reason, status).inc(count)
@@ -192,13 +192,10 @@ class EndedPods(Handler[Pod]):
         if before != after:
             self._metrics.ended("add" if after else "delete")
 
-    def on_delete(self, obj: Pod) -> None:
-        """A pod is gone."""
-        if _is_held(obj):
+    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
+        """A pod was deleted. If that was not seen, its last state does not say whether it still had the finalizer."""
+        if not final_state_unknown and _is_held(obj):
             self._metrics.ended("delete")
-
-    def on_vanish(self, obj: Pod) -> None:
-        """A pod is gone unseen: nobody knows whether it had the finalizer still."""
 
 
 def completion_mode(job: Job) -> str:

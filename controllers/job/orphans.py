@@ -44,9 +44,9 @@ class OrphanReconciler:
         if pod is None or not is_tracked(pod) or self._is_looked_after(pod):
             return Result()
         # As it was seen: a Job may be adopting it, and would never count it without the finalizer.
-        as_seen = {"resourceVersion": pod.metadata.resource_version}
+        require_version = {"resourceVersion": pod.metadata.resource_version}
         with contextlib.suppress(NotFoundError):
-            await self._client.strategic_patch(Pod, key, {"metadata": {**UNTRACK["metadata"], **as_seen}})
+            await self._client.strategic_patch(Pod, key, {"metadata": {**UNTRACK["metadata"], **require_version}})
         return Result()
 
     def _is_looked_after(self, pod: Pod) -> bool:

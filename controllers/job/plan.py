@@ -7,7 +7,7 @@ import msgspec
 
 from controllers.job.backoff import Backoff
 from controllers.job.indexed import Indexes
-from controllers.job.pod_template import Member, PodToCreate
+from controllers.job.pod_template import IndexedPod, PodToCreate
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -56,7 +56,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
 
-class Tally(NamedTuple):
+class PodCounts(NamedTuple):
     """The pods of a snapshot, sorted by what they are; and the totals they make.
 
     `tracked` has the UIDs of those that carry the finalizer, as far as anybody knows.
@@ -83,7 +83,7 @@ class Ending(NamedTuple):
 class ScaleUp(msgspec.Struct, frozen=True):
     """Create a pod for each of these."""
 
-    members: tuple[Member, ...]
+    members: tuple[IndexedPod, ...]
 
 
 class ScaleDown(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         work: The one kind of work of this reconcile.
-        tally: The pods as counted.
+        counts: The pods as counted.
         ending: How the Job ends, or None.
         managed: Whether the number of pods was looked after; False while expectations are open.
         delayed: Whether pods are missing that have to wait after a failure.
@@ -120,7 +120,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     work: Work
-    tally: Tally
+    counts: PodCounts
     ending: Ending | None
     managed: bool
     delayed: bool
@@ -137,8 +137,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         refused: How many the server would not create, though their namespace is to stay.
         deleted: The pods that are gone or going.
         untracked: UIDs of the pods that have lost their finalizer.
-        doubtful: Creations sent without an answer; each pod may exist.
-        versions: The resourceVersions of what was written to pods.
+        unconfirmed_creates: Creations sent without an answer; each pod may exist.
+        versions: The resourceVersions of pods that were written, or found to have ended unseen.
         error: The first error, to be raised when the status has been written.
     """
 
@@ -146,32 +146,33 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
     deleted: tuple[Pod, ...] = ()
     untracked: frozenset[str] = frozenset()
-    doubtful: tuple[PodToCreate, ...] = ()
+    unconfirmed_creates: tuple[PodToCreate, ...] = ()
     versions: tuple[str, ...] = ()
     error: Exception | None = None
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+class StatusUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What to write, and what to do after it.
 
     Attributes:
         status: The status to write before any finalizer goes.
         untrack: The pods whose finalizer may go once that is written.
-        as_seen: UIDs of those among them that go uncounted because they have not ended: only if that still holds.
+        require_version: UIDs of those among them that go uncounted because they have not ended: their resourceVersion
+            is a precondition of the removal.
         handled: The actions that the podFailurePolicy took on failures, one each.
         tracked: UIDs of all pods that carry the finalizer.
         ending: How the Job ends, or None.
         capped: Whether more pods have ended than may be counted at once; another reconcile follows.
-        again: Whether work was put off that no event will ask for.
+        requeue: Whether work was put off that no event will ask for.
         announcements: Events (reason, message) that go with the status.
     """
 
     status: JobStatus
     untrack: tuple[Pod, ...]
-    as_seen: frozenset[str]
+    require_version: frozenset[str]
     handled: tuple[str, ...]
     tracked: frozenset[str]
     ending: Ending | None
     capped: bool
-    again: bool
+    requeue: bool
     announcements: tuple[tuple[str, str], ...]

@@ -32,7 +32,7 @@ class PodToCreate(Resource, api_version="v1", kind="Pod", plural="pods"):
     spec: msgspec.Raw
 
 
-class Member(msgspec.Struct, frozen=True):
+class IndexedPod(msgspec.Struct, frozen=True):
     """What tells one pod of a Job from the others.
 
     Attributes:
@@ -70,7 +70,7 @@ def _spec(job: Job) -> _Spec:
     return codec.decode(_Spec, bytes(codec.decode(_Template, bytes(job.spec.template)).spec))
 
 
-def prototype(job: Job, group: str = "") -> PodToCreate:
+def build_pod_template(job: Job, group: str = "") -> PodToCreate:
     """Return the pod that all of this Job's pods are copies of, but for the name and the index.
 
     Of the template's metadata only labels, annotations and finalizers are kept.
@@ -102,7 +102,7 @@ def prototype(job: Job, group: str = "") -> PodToCreate:
     return PodToCreate(metadata=metadata, spec=_in_group(spec, group) if group else spec)
 
 
-def made_for(job: Job, pod: PodToCreate, member: Member) -> PodToCreate:
+def for_index(job: Job, pod: PodToCreate, member: IndexedPod) -> PodToCreate:
     """Return the prototype made out for one member: its index in label, annotation, hostname and name.
 
     Source: kubernetes/pkg/controller/job/indexed_job_utils.go, addCompletionIndexAnnotation and its like.
@@ -126,7 +126,7 @@ def made_for(job: Job, pod: PodToCreate, member: Member) -> PodToCreate:
     return PodToCreate(metadata=metadata, spec=msgspec.Raw(codec.encode(spec)))
 
 
-def named(pod: PodToCreate, suffix: str) -> PodToCreate:
+def with_name(pod: PodToCreate, suffix: str) -> PodToCreate:
     """Return the pod under a name of its own: the prefix, cut to leave room, and a suffix.
 
     The name is given here and not by the server: a create whose reply was lost can then be sent again, and no

@@ -1,4 +1,4 @@
-"""One pass over one Job: observe, claim, decide, act, settle, record, untrack, close, record."""
+"""Reconciles one Job: observe, claim, decide, act, compute and write the status, untrack, finalize and write it."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,32 +7,31 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from controllers.job import deadline
+from controllers.job import concurrent_controllers, deadline
 from controllers.job.actions import Actions
 from controllers.job.adoption import selects
 from controllers.job.conditions import FAILED, is_being_deleted, is_finished
 from controllers.job.decide import decide
 from controllers.job.gangs import Gangs
 from controllers.job.indexes import ORPHANS, UNSETTLED
-from controllers.job.memory import Memory, Remembered
+from controllers.job.memory import JobState, Memory
 from controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from controllers.job.plan import (
     Hold,
     Identity,
-    Ledger,
     Limits,
     Outcome,
     Plan,
     ScaleDown,
     ScaleUp,
     Snapshot,
+    StatusUpdate,
     Terminate,
     Work,
     identity,
 )
 from controllers.job.pods import TRACKING_FINALIZER, is_tracked
-from controllers.job.rivals import pods_now
-from controllers.job.settle import close, settle
+from controllers.job.status_update import compute_status, finalize_status
 from kcr.api.batch import Job, JobStatus
 from kcr.api.conditions import find
 from kcr.api.core import Pod
@@ -64,7 +63,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         limits: The tunables of a decision.
         is_ours: Whether this controller looks after a Job.
         metrics: What is counted.
-        wake: Puts a key into the queue, after so many seconds.
+        enqueue_after: Puts a key into the queue, after so many seconds.
     """
 
     client: Client
@@ -80,161 +79,165 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     is_ours: Callable[[Job], bool]
     metrics: JobMetrics
-    wake: Callable[[Key, float], None]
+    enqueue_after: Callable[[Key, float], None]
 
 
 class JobReconciler:
-    """Brings Jobs and their pods together."""
+    """Reconciles Jobs: creates and deletes their pods, and writes their status."""
 
     def __init__(self, services: Services) -> None:
-        self._use = services
+        self._deps = services
+        self._concurrent_log = concurrent_controllers.concurrent_log()
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring one Job a step further."""
-        job = self._use.jobs.get(key)
+        """Bring one Job a step further; level-triggered and idempotent."""
+        job = self._deps.jobs.get(key)
         if job is None or is_finished(job):
-            self._use.memory.forget(key)
+            self._deps.memory.forget(key)
             return Result()
-        if not self._use.is_ours(job):
+        if not self._deps.is_ours(job):
             return Result()
-        mine = self._use.memory.of(job)
-        if mine.finished:
+        state = self._deps.memory.of(job)
+        if state.finished:
             # The store does not show it yet.
             return Result()
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
-            self._use.recorder.event(job, "Warning", "UnknownCompletionMode", message)
+            self._deps.recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
-        if mine.unsure:
-            return await self._look_up(job, mine)
-        # The stores show all that we wrote, or this Job would be parked.
-        mine.echoes.clear()
-        if mine.doubtful and self._use.expectations.expectations_met(identity(job)):
-            self._let_doubts_rest(job, mine)
-        with self._use.metrics.sync(job) as sync, self._use.memory.in_use(mine, key):
-            if not mine.doubtful:
-                return await self._pass_over(job, mine, sync)
+        if state.unconfirmed_status:
+            return await self._resync_job(job, state)
+        # The stores show all that this process wrote, or the key would have been deferred.
+        state.own_versions.clear()
+        if state.unconfirmed_creates and self._deps.expectations.expectations_met(identity(job)):
+            self._expire_unconfirmed(job, state)
+        with self._deps.metrics.sync(job) as sync, self._deps.memory.in_use(state, key):
+            if not state.unconfirmed_creates:
+                return await self._sync(job, state, sync)
             try:
-                return await self._resolve(job, mine)
+                return await self._resolve(job, state)
             except KcrError:
-                # What has ended is counted all the same.
-                await self._pass_over(job, mine, sync)
+                # Finished pods are counted all the same.
+                await self._sync(job, state, sync)
                 raise
 
-    async def _look_up(self, job: Job, mine: Remembered) -> Result:
-        """Rest until the store shows the Job as it is: a write of its status had no answer, and may have happened.
+    async def _resync_job(self, job: Job, state: JobState) -> Result:
+        """Wait until the store shows the Job as it is: a write of its status had no answer, and may have happened.
 
-        A pod that was counted by it, and that somebody has taken away since, would be made once more.
+        A pod that was counted by it, and was deleted by another client since, would be created once more.
         """
-        live = await self._use.client.get(Job, job.metadata.name, job.metadata.namespace)
-        self._use.parking.wrote(job.key, self._use.jobs, live.metadata.resource_version)
-        mine.unsure = False
+        live = await self._deps.client.get(Job, job.metadata.name, job.metadata.namespace)
+        self._deps.parking.wrote(job.key, self._deps.jobs, live.metadata.resource_version)
+        state.unconfirmed_status = False
         return Result(requeue_after=timedelta())
 
-    async def _resolve(self, job: Job, mine: Remembered) -> Result:
-        """Learn what became of a creation that went without an answer."""
-        outcome = await self._use.actions.resolve(job, mine.doubtful[0], wanted=self._wants_pods(job))
-        self._absorb(job, mine, outcome)
-        mine.doubtful.pop(0)
+    async def _resolve(self, job: Job, state: JobState) -> Result:
+        """Find out whether a create without an answer happened."""
+        outcome = await self._deps.actions.resolve(job, state.unconfirmed_creates[0], wanted=self._wants_pods(job))
+        self._absorb(job, state, outcome)
+        state.unconfirmed_creates.pop(0)
         self._count(job, outcome)
         # That took time: what was read before it is no longer the present.
         return Result(requeue_after=timedelta())
 
-    def _let_doubts_rest(self, job: Job, mine: Remembered) -> None:
-        """Believe what has been seen, or waited for as long as anybody waits.
+    def _expire_unconfirmed(self, job: Job, state: JobState) -> None:
+        """Give up creates without an answer whose expectations are met or have expired.
 
-        Sent again, a pod that has come and gone would be one too many: nobody expects it any more.
+        Sent again, the create of a pod that was created and deleted meanwhile would make a surplus pod.
         """
-        there = [pod.metadata.name for pod in mine.doubtful if self._use.pods.get(pod.key) is not None]
-        mine.doubtful.clear()
-        self._count(job, self._use.actions.seen(job, there))
+        there = [pod.metadata.name for pod in state.unconfirmed_creates if self._deps.pods.get(pod.key) is not None]
+        state.unconfirmed_creates.clear()
+        self._count(job, self._deps.actions.seen(job, there))
 
     def _count(self, job: Job, outcome: Outcome) -> None:
         reason = creation_reason(job, job.status.failed, job.status.terminating or 0)
-        self._use.metrics.created(reason, outcome)
+        self._deps.metrics.created(reason, outcome)
 
     def _wants_pods(self, job: Job) -> bool:
-        left = deadline.time_left(job, self._use.clock.now())
+        left = deadline.time_left(job, self._deps.clock.now())
         return not job.spec.suspend and not is_being_deleted(job) and (left is None or left > timedelta())
 
-    async def _pass_over(self, job: Job, mine: Remembered, sync: Sync) -> Result:
-        seen = await self._claim(await self._caught_up(self._observe(job, mine), mine), mine)
-        group = await self._use.gangs.group_of(seen) if self._use.gangs is not None else ""
+    async def _sync(self, job: Job, state: JobState, sync: Sync) -> Result:
+        seen = await self._claim(await self._refresh_pods_if_stale(self._observe(job, state), state), state)
+        group = await self._deps.gangs.group_of(seen) if self._deps.gangs is not None else ""
         plan = decide(seen)
         sync.action = action_of(job, plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
-        mine.backoff = plan.backoff
+        state.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.
-        self._wake_after(job, plan.requeue_after)
+        self._enqueue_after(job, plan.requeue_after)
         if isinstance(plan.work, Terminate) and seen.expectations_met:
-            outcome, ledger, recorded = await self._end(seen, plan, mine)
+            outcome, update, recorded = await self._end(seen, plan, state)
         else:
             outcome = await self._act(job, plan.work, group)
-            self._absorb(job, mine, outcome)
-            self._use.metrics.created(creation_reason(job, plan.tally.failed, plan.tally.terminating), outcome)
+            self._absorb(job, state, outcome)
+            self._deps.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
             # What is expected may come and go unseen; then only time can tell.
-            self._wake_after(job, self._use.expectations.time_left(identity(job)))
-            ledger = settle(seen, plan, outcome)
-            recorded = await self._record(job, ledger.status, mine)
-        self._use.metrics.handled(ledger.handled)
-        self._announce(recorded, ledger)
-        released = await self._untrack(job, ledger, mine)
-        final = close(ledger, recorded, released.untracked, self._use.clock.now())
-        closed = await self._record(recorded, final, mine)
-        if closed is not job or ledger.untrack or not isinstance(plan.work, Hold):
+            self._enqueue_after(job, self._deps.expectations.time_left(identity(job)))
+            update = compute_status(seen, plan, outcome)
+            recorded = await self._write_status(job, update.status, state)
+        self._deps.metrics.handled(update.handled)
+        self._record_events(recorded, update)
+        released = await self._untrack(job, update, state)
+        final = finalize_status(update, recorded, released.untracked, self._deps.clock.now())
+        closed = await self._write_status(recorded, final, state)
+        if closed is not job or update.untrack or not isinstance(plan.work, Hold):
             # Only a pass that wrote something costs a token.
-            mine.bucket.spend(self._now())
+            state.bucket.spend(self._now())
         if is_finished(closed):
-            self._finish(closed, mine)
+            self._finish(closed, state)
         if (first := outcome.error or released.error) is not None:
             # What failed comes again with the rest, and later each time.
             raise first
-        if ledger.again and not is_finished(closed):
-            self._use.wake(job.key, mine.bucket.delay(self._now()))
+        if update.requeue and not is_finished(closed):
+            self._deps.enqueue_after(job.key, state.bucket.delay(self._now()))
         return Result()
 
-    async def _end(self, seen: Snapshot, plan: Plan, mine: Remembered) -> tuple[Outcome, Ledger, Job]:
-        """Put the Job's end on record, and only then tell its pods to go.
+    async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:
+        """Write the interim condition, and only then delete the pods.
 
-        Upstream deletes first. If it dies in between, it finds pods that go, takes them for failures, and may fail a
-        Job that has met its success policy, or give another reason than the one it had.
+        Upstream deletes first. If it dies in between, it finds terminating pods, takes them for failures, and may fail
+        a Job that has met its success policy, or give another reason than the one it had.
         """
-        ledger = settle(seen, plan, Outcome(deleted=plan.tally.active))
-        recorded = await self._record(seen.job, ledger.status, mine)
+        update = compute_status(seen, plan, Outcome(deleted=plan.counts.active))
+        recorded = await self._write_status(seen.job, update.status, state)
         outcome = await self._act(seen.job, plan.work, "")
-        self._absorb(seen.job, mine, outcome)
-        stay = {pod.metadata.uid for pod in plan.tally.active} - {pod.metadata.uid for pod in outcome.deleted}
-        untrack = tuple(pod for pod in ledger.untrack if pod.metadata.uid not in stay)
-        return outcome, replace(ledger, untrack=untrack), recorded
+        self._absorb(seen.job, state, outcome)
+        stay = {pod.metadata.uid for pod in plan.counts.active} - {pod.metadata.uid for pod in outcome.deleted}
+        untrack = tuple(pod for pod in update.untrack if pod.metadata.uid not in stay)
+        return outcome, replace(update, untrack=untrack), recorded
 
-    def _wake_after(self, job: Job, left: timedelta | None) -> None:
+    def _enqueue_after(self, job: Job, left: timedelta | None) -> None:
         if left:
-            self._use.wake(job.key, left.total_seconds())
+            self._deps.enqueue_after(job.key, left.total_seconds())
 
-    def _observe(self, job: Job, mine: Remembered) -> Snapshot:
+    def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
-        pods = self._use.pods.by_index(UNSETTLED, job.metadata.uid)
+        pods = self._deps.pods.by_index(UNSETTLED, job.metadata.uid)
         # What the store shows without the finalizer need not be remembered.
-        mine.untracked &= {pod.metadata.uid for pod in pods if is_tracked(pod)}
-        met = self._use.expectations.expectations_met(identity(job))
-        mine.held_back = not met
+        state.untracked &= {pod.metadata.uid for pod in pods if is_tracked(pod)}
+        met = self._deps.expectations.expectations_met(identity(job))
+        state.held_back = not met
         return Snapshot(
             job=job,
             pods=pods,
-            untracked=frozenset(mine.untracked),
+            untracked=frozenset(state.untracked),
             expectations_met=met,
-            backoff=mine.backoff,
-            limits=self._use.limits,
-            now=self._use.clock.now(),
+            backoff=state.backoff,
+            limits=self._deps.limits,
+            now=self._deps.clock.now(),
         )
 
-    async def _caught_up(self, seen: Snapshot, mine: Remembered) -> Snapshot:
-        """Look at the pods themselves, if the store may be older than what somebody else has written about them."""
-        if not mine.is_ahead(seen.job, self._use.pods.resource_version):
+    async def _refresh_pods_if_stale(self, seen: Snapshot, state: JobState) -> Snapshot:
+        """List the pods live, if the store may be older than a status that another client has written."""
+        is_ahead = state.is_ahead(seen.job, self._deps.pods.resource_version)
+        if state.sees_concurrent_controller:
+            concurrent_controllers.warn(self._concurrent_log, seen.job, self._now())
+        if not is_ahead:
             return seen
-        return replace(seen, pods=await pods_now(self._use.client, seen.job))
+        return replace(seen, pods=await concurrent_controllers.pods_now(self._deps.client, seen.job))
 
-    async def _claim(self, seen: Snapshot, mine: Remembered) -> Snapshot:
+    async def _claim(self, seen: Snapshot, state: JobState) -> Snapshot:
         """Release pods that the selector no longer fits, and adopt those without a controller that it fits.
 
         A Job that is being deleted does neither, and lets all go that are its own; upstream forgets those that its
@@ -245,12 +248,12 @@ class JobReconciler:
 
         Source: kubernetes/pkg/controller/job/job_controller.go, getPodsForJob.
         """
-        job, use = seen.job, self._use
+        job, use = seen.job, self._deps
         if is_being_deleted(job):
             return seen
         candidates = (*seen.pods, *use.pods.by_index(ORPHANS, job.metadata.namespace))
         claimed = await claim(use.client, job, candidates, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
-        self._absorb(job, mine, Outcome(versions=tuple(pod.metadata.resource_version for pod in claimed.adopted)))
+        self._absorb(job, state, Outcome(versions=tuple(pod.metadata.resource_version for pod in claimed.adopted)))
         if claimed.errors:
             raise claimed.errors[0]
         return replace(seen, pods=claimed.mine)
@@ -258,60 +261,60 @@ class JobReconciler:
     async def _act(self, job: Job, work: Work, group: str) -> Outcome:
         match work:
             case ScaleUp(members):
-                return await self._use.actions.create(job, members, group)
+                return await self._deps.actions.create(job, members, group)
             case ScaleDown(pods):
-                return await self._use.actions.remove(job, pods)
+                return await self._deps.actions.remove(job, pods)
             case Terminate(pods):
-                return await self._use.actions.delete(job, pods)
+                return await self._deps.actions.delete(job, pods)
             case Hold():
                 return Outcome()
 
-    async def _untrack(self, job: Job, ledger: Ledger, mine: Remembered) -> Outcome:
-        """Let pods go that are on record. From now on their finalizer does not count, whatever the store shows."""
-        asked = {pod.metadata.uid for pod in ledger.untrack}
-        mine.untracked |= asked
-        outcome = await self._use.actions.untrack(ledger.untrack, as_seen=ledger.as_seen)
-        mine.untracked -= asked - outcome.untracked
-        self._absorb(job, mine, outcome)
+    async def _untrack(self, job: Job, update: StatusUpdate, state: JobState) -> Outcome:
+        """Remove the finalizer of pods that the status lists. From now on it does not count, whatever the store has."""
+        asked = {pod.metadata.uid for pod in update.untrack}
+        state.untracked |= asked
+        outcome = await self._deps.actions.untrack(update.untrack, require_version=update.require_version)
+        state.untracked -= asked - outcome.untracked
+        self._absorb(job, state, outcome)
         return outcome
 
-    async def _record(self, job: Job, status: JobStatus, mine: Remembered) -> Job:
+    async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
         try:
-            written = await self._use.client.patch(job, replace(job, status=status), subresource="status")
+            written = await self._deps.client.patch(job, replace(job, status=status), subresource="status")
         except (TransportError, ServerError):
-            mine.unsure = True
+            state.had_no_answer()
             raise
         if written is not job:
-            mine.wrote(written)
-            self._use.parking.wrote(job.key, self._use.jobs, written.metadata.resource_version)
-            self._use.metrics.recorded(job.status, written)
+            state.wrote(written)
+            self._deps.parking.wrote(job.key, self._deps.jobs, written.metadata.resource_version)
+            self._deps.metrics.recorded(job.status, written)
         return written
 
-    def _absorb(self, job: Job, mine: Remembered, outcome: Outcome) -> None:
+    def _absorb(self, job: Job, state: JobState, outcome: Outcome) -> None:
         """Note what was written to the Job's pods."""
-        mine.absorb(outcome)
+        state.absorb(outcome)
         for version in outcome.versions:
-            self._use.parking.wrote(job.key, self._use.pods, version)
+            self._deps.parking.wrote(job.key, self._deps.pods, version)
 
-    def _announce(self, job: Job, ledger: Ledger) -> None:
-        for reason, message in ledger.announcements:
-            self._use.recorder.event(job, "Normal", reason, message)
+    def _record_events(self, job: Job, update: StatusUpdate) -> None:
+        for reason, message in update.announcements:
+            self._deps.recorder.event(job, "Normal", reason, message)
 
-    def _finish(self, job: Job, mine: Remembered) -> None:
-        """Tell how it ended, once the terminal condition is written."""
-        mine.finished = True
-        self._use.parking.forget(job.key)
-        self._use.metrics.finished(job)
+    def _finish(self, job: Job, state: JobState) -> None:
+        """Record events and metrics of the end, once the terminal condition is written."""
+        state.finished = True
+        self._deps.parking.forget(job.key)
+        self._deps.metrics.finished(job)
         failed = find(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
-            self._use.recorder.event(job, "Warning", failed.reason, failed.message)
+            self._deps.recorder.event(job, "Warning", failed.reason, failed.message)
             return
         completions = job.spec.completions
         if completions is not None and job.status.succeeded > completions:
             message = "Too many succeeded pods running after completion count reached"
-            self._use.recorder.event(job, "Warning", "TooManySucceededPods", message)
-        self._use.recorder.event(job, "Normal", "Completed", "Job completed")
+            self._deps.recorder.event(job, "Warning", "TooManySucceededPods", message)
+        self._deps.recorder.event(job, "Normal", "Completed", "Job completed")
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Set
 from msgspec.structs import replace
 
 from controllers.job.conditions import FAILED, is_being_deleted
-from controllers.job.failure_policy import FAIL_JOB, judge
+from controllers.job.failure_policy import FAIL_JOB, match_rule
 from controllers.job.pods import counts_for, has_ended, has_failed, index_in, is_indexed, is_tracked
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.core import Pod
@@ -65,7 +65,7 @@ class Listing:
 
     Attributes:
         untrack: The pods to let go.
-        as_seen: UIDs of those let go uncounted, because they have not ended.
+        require_version: UIDs of those let go uncounted, because they have not ended.
         completed: Indexes that have newly succeeded.
         handled: The actions of the podFailurePolicy's rules that matched, one for each pod that was judged.
         capped: Whether a pod was left for another time because the lists are full.
@@ -95,7 +95,7 @@ class Listing:
         self._known = {*listed.succeeded, *listed.failed}
         self._limit = limit
         self.untrack: list[Pod] = []
-        self.as_seen: set[str] = set()
+        self.require_version: set[str] = set()
         self.completed: set[int] = set()
         self.handled: list[str] = []
         self.capped = False
@@ -122,7 +122,7 @@ class Listing:
         if counts and (failed or self._fails):
             return self._failure(pod)
         if not has_ended(pod):
-            self.as_seen.add(pod.metadata.uid)
+            self.require_version.add(pod.metadata.uid)
         return True
 
     def _success(self, pod: Pod) -> bool:
@@ -137,7 +137,7 @@ class Listing:
         return True
 
     def _failure(self, pod: Pod) -> bool:
-        found = judge(self._job, pod)
+        found = match_rule(self._job, pod)
         if found.action == FAIL_JOB and not self._ends:
             # The Job could not be ended yet for this pod, and it is the only witness.
             return False

@@ -3,6 +3,7 @@
 Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
 """
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -25,6 +26,8 @@ _log = structlog.get_logger()
 
 # Source: kubernetes/pkg/controller/ttlafterfinished/metrics/metrics.go.
 LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))
+# How often deletions are summed up in the log.
+SUMMARY_SECONDS = 60.0
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
 GRACE_SECONDS = 0.2
 
@@ -53,12 +56,14 @@ def setup(manager: Manager, options: Options) -> None:
         "Seconds from the end of a Job's time until it was deleted.",
         buckets=LATENCY_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
+    summary = DeletionSummary()
+    manager.add(summary)
     manager.add_controller(
         "ttl_jobs_to_delete",
-        TtlReconciler(manager.client, manager.store(Job), manager.clock, latency),
-        watches=[watch(Job, when=lambda _, new: new is not None and needs_cleanup(new))],
+        TtlReconciler(manager.client, manager.store(Job), manager.clock, latency, summary),
+        watches=[watch(Job, predicate=lambda _, new: new is not None and needs_cleanup(new))],
         workers=options.workers,
-        grace_seconds=GRACE_SECONDS,
+        graceful_shutdown_timeout=GRACE_SECONDS,
     )
 
 
@@ -94,14 +99,43 @@ class NoFinishTimeError(KcrError):
     """A Job says that it has ended, and not when."""
 
 
+class DeletionSummary:
+    """Logs how many Jobs were deleted, once a minute at most; the line of each is at the level debug."""
+
+    name = "ttl summary"
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._some = asyncio.Event()
+
+    def note(self) -> None:
+        """Count one deletion."""
+        self._count += 1
+        self._some.set()
+
+    async def run(self) -> None:
+        """Log until cancelled; what is counted by then is logged at the end."""
+        while True:
+            await self._some.wait()
+            try:
+                await asyncio.sleep(SUMMARY_SECONDS)
+            finally:
+                _log.info("jobs deleted: their TTL has expired", count=self._count)
+                self._count = 0
+                self._some.clear()
+
+
 class TtlReconciler:
     """Deletes the Jobs whose time is up, after a look at what they are now."""
 
-    def __init__(self, client: Client, jobs: Store[Job], clock: Clock, latency: Histogram) -> None:
+    def __init__(
+        self, client: Client, jobs: Store[Job], clock: Clock, latency: Histogram, summary: "DeletionSummary"
+    ) -> None:
         self._client = client
         self._jobs = jobs
         self._clock = clock
         self._latency = latency
+        self._summary = summary
 
     async def reconcile(self, key: Key) -> Result:
         """Delete one Job, or come back when its time is up.
@@ -123,7 +157,8 @@ class TtlReconciler:
             return Result()
         late = -time_left(job, self._clock.now())
         self._latency.observe(late.total_seconds())
-        _log.info("job deleted: its time was up", ttl_seconds=job.spec.ttl_seconds_after_finished)
+        _log.debug("job deleted: its TTL has expired", ttl_seconds=job.spec.ttl_seconds_after_finished)
+        self._summary.note()
         return Result()
 
     def _left(self, job: Job) -> timedelta | None:

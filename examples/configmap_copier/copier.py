@@ -91,7 +91,7 @@ def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
 
 def setup(manager: kcr.Manager) -> None:
     """Attach the controller to a manager."""
-    manager.add_controller("configmap-copier", Copier(manager), watches=[kcr.watch(ConfigMap, to=keys)])
+    manager.add_controller("configmap-copier", Copier(manager), watches=[kcr.watch(ConfigMap, map_to=keys)])
 
 
 if __name__ == "__main__":

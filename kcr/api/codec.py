@@ -1,8 +1,13 @@
-"""Bytes to values and back. Decoders are made once per type and kept."""
+"""Bytes to values and back. Decoders are made once per type and kept.
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, Generic, TypeVar, cast
+Whatever is wrong with the bytes, the `decode` functions raise `msgspec.DecodeError` and nothing else: a caller
+that sets undecodable objects apart has one exception to catch.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 from msgspec.structs import FieldInfo, fields
@@ -12,6 +17,10 @@ from kcr.api.unstructured import RawFields, Unstructured
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
+P = ParamSpec("P")
+
+# Go's decoder accepts 10,000 levels of nesting; a list or a watch event wraps an object in a few more.
+_MAX_DEPTH = 10_000 + 100
 
 
 class WatchEvent(Object, Generic[R]):
@@ -22,10 +31,10 @@ class WatchEvent(Object, Generic[R]):
 
 
 class Items(Object, Generic[R]):
-    """One page of a list."""
+    """One page of a list. `items` is required: an answer without it is no list, and must not empty a store."""
 
     metadata: ListMeta = ListMeta()
-    items: tuple[R, ...] | None = None
+    items: tuple[R, ...] | None
 
 
 class _ErrorEvent(Object):
@@ -41,6 +50,45 @@ def decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(wanted, dec_hook=from_wire)
 
 
+def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
+    """Let a decoding function raise DecodeError only, and let it read what is nested as deep as Go reads.
+
+    msgspec raises RecursionError beyond the interpreter's limit, UnicodeDecodeError for a byte that is no UTF-8,
+    and whatever a user's `__post_init__` raises. The limit is raised for one decoding at a time and not for the
+    process: on Python 3.11 a runaway recursion of other code would overflow the C stack before it met a limit as
+    high as this. From 3.12 on, C code has a limit of its own that no program can raise (3.13: 10,000 levels).
+    """
+
+    @wraps(read)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return read(*args, **kwargs)
+        except msgspec.DecodeError:
+            raise
+        except RecursionError:
+            return _with_deep_recursion(lambda: read(*args, **kwargs))
+        except Exception as error:
+            raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
+
+    return guarded
+
+
+def _with_deep_recursion(read: Callable[[], T]) -> T:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _MAX_DEPTH + 1000))
+    try:
+        return read()
+    except RecursionError as error:
+        raise msgspec.ValidationError("nested too deep for this Python") from error
+    except msgspec.DecodeError:
+        raise
+    except Exception as error:
+        raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@_raises_decode_error_only
 def decode(kind: type[T], data: bytes) -> T:
     """Decode one value.
 
@@ -51,12 +99,14 @@ def decode(kind: type[T], data: bytes) -> T:
     return cast("T", _own(kind, value) if issubclass(kind, Resource) else value)
 
 
+@_raises_decode_error_only
 def decode_items(kind: type[R], data: bytes) -> tuple[ListMeta, tuple[R, ...]]:
     """Decode one page of a list, and return its metadata and its objects."""
     page = decoder(Items[_form(kind)]).decode(data)  # type: ignore[misc]  # a type made at run time
     return page.metadata, tuple(_own(kind, item) for item in page.items or ())
 
 
+@_raises_decode_error_only
 def decode_event(kind: type[R], line: bytes) -> WatchEvent[R]:
     """Decode one line of a watch; see `WatchEvent` about errors."""
     event = _event_decoder(kind).decode(line)
@@ -81,6 +131,7 @@ def _own(kind: type[R], decoded: Any) -> R:
     return cast("R", own)
 
 
+@_raises_decode_error_only
 def decode_error_event(line: bytes) -> Status:
     """Decode the Status that a watch event of type ERROR carries."""
     event: _ErrorEvent = decoder(_ErrorEvent).decode(line)

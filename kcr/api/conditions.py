@@ -1,7 +1,9 @@
-"""Reading and setting conditions in a status, for any kind."""
+"""Reading and setting conditions in a status: `set_condition` as metav1 has it, `ensure` as the Job controller."""
 
 from collections.abc import Iterable
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from kcr.api.meta import Condition, whole_seconds
 
@@ -22,6 +24,41 @@ def made(kind: str, status: str, reason: str, message: str, now: datetime) -> Co
     return Condition(
         type=kind, status=status, reason=reason, message=message, last_probe_time=moment, last_transition_time=moment
     )
+
+
+def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: datetime) -> tuple[Condition, ...]:
+    """Return the conditions with `wanted` among them; the very same tuple when nothing changes.
+
+    A new type is appended, whatever its status is. Of a type that is there, status, reason, message and
+    `observed_generation` become those of `wanted`; `last_transition_time` changes with the status only.
+
+    ```python
+    ready = kcr.Condition(type="Ready", status="False", reason="NoPods", observed_generation=obj.metadata.generation)
+    status = replace(obj.status, conditions=kcr.set_condition(obj.status.conditions, ready, manager.clock.now()))
+    ```
+
+    Args:
+        conditions: As the status has them.
+        wanted: What is to be said. Its `last_transition_time` is used where the status changes, if there is one.
+        now: The moment of a transition otherwise.
+
+    Source: apimachinery/pkg/api/meta/conditions.go, SetStatusCondition.
+    """
+    present = find(conditions, wanted.type)
+    moment = wanted.last_transition_time or whole_seconds(now)
+    if present is None:
+        return (*conditions, replace(wanted, last_transition_time=moment))
+    changed = replace(
+        present,
+        status=wanted.status,
+        reason=wanted.reason,
+        message=wanted.message,
+        observed_generation=wanted.observed_generation,
+        last_transition_time=present.last_transition_time if present.status == wanted.status else moment,
+    )
+    if changed == present:
+        return conditions
+    return tuple(changed if condition is present else condition for condition in conditions)
 
 
 def ensure(conditions: tuple[Condition, ...], wanted: Condition) -> tuple[Condition, ...]:

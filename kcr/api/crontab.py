@@ -1,6 +1,6 @@
 """The language of `spec.schedule`: five fields, descriptors such as `@hourly`, and `@every <duration>`.
 
-Server and controller read it alike. What it says is a value here; when that falls due is the controller's business.
+Server and controller read it alike. What it says is a value here; when that falls due, `cron` tells.
 """
 
 import re

@@ -203,12 +203,18 @@ class Status(Object):
 
 
 class Condition(Object):
-    """One condition of a status. `status` is `True`, `False` or `Unknown`."""
+    """One condition of a status. `status` is `True`, `False` or `Unknown`.
+
+    It serves metav1's conditions and those of Jobs and pods. Only metav1's have `observed_generation`, the
+    generation of the spec that the condition was set for, and only the others have `last_probe_time`.
+    `message` is written even when it is empty, for metav1 requires it.
+    """
 
     type: str
     status: str
+    observed_generation: int | None = None
     reason: str = ""
-    message: str = ""
+    message: str = msgspec.field(default_factory=str)
     last_probe_time: datetime | None = None
     last_transition_time: datetime | None = None
 

@@ -1,21 +1,89 @@
 """The first words with an API server: whether it answers, knows us and lets us work; if not, what to do."""
 
+import asyncio
 import ssl
 from collections.abc import Iterable
 
-from kcr.api.meta import Resource
+import msgspec
+import structlog
+
+from kcr.api import codec
+from kcr.api.core import Namespace
+from kcr.api.meta import Object, Resource
 from kcr.client import Client
+from kcr.client.requests import target
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+_log = structlog.get_logger()
+
+
+class _ReviewStatus(Object):
+    allowed: bool = False
+
+
+class _Review(Object):
+    status: _ReviewStatus
 
 
 async def check_access(client: Client, kinds: Iterable[type[Resource]], namespace: str) -> None:
-    """List one object of each kind, so that a missing permission shows at once and not in a log later.
+    """Check that each kind can be listed and watched, so that a missing permission shows at once and not later.
+
+    What the controllers write is known to them alone: the client logs the first refusal of each right.
 
     Raises:
         ApiError: The server refuses.
     """
+    kinds = tuple(kinds)
     for kind in kinds:
-        await client.list_page(kind, namespace, limit=1)
+        # Not decoded: one object that does not fit its type is no obstacle.
+        await client.request("GET", target(kind.resource.path(namespace), {"limit": 1}))
+    async with asyncio.TaskGroup() as group:
+        checks = [group.create_task(_may_watch(client, kind, namespace)) for kind in kinds]
+    for kind, check in zip(kinds, checks, strict=True):
+        if not check.result():
+            where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+            words = f'cannot watch resource "{kind.resource.plural}" in API group "{kind.resource.group}" {where}'
+            raise ForbiddenError(403, "Forbidden", f"{kind.resource.display} is forbidden: {words}")
+
+
+async def _may_watch(client: Client, kind: type[Resource], namespace: str) -> bool:
+    """Return whether the server allows watching a kind; True also when it does not say.
+
+    The watches themselves tell then.
+
+    Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
+    """
+    attributes = {"verb": "watch", "group": kind.resource.group, "resource": kind.resource.plural}
+    spec = {"resourceAttributes": attributes | ({"namespace": namespace} if namespace else {})}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    try:
+        answer = codec.decode(_Review, await client.request("POST", REVIEWS, codec.encode(review)))
+    except (KcrError, msgspec.DecodeError):
+        return True
+    return answer.status.allowed
+
+
+async def warn_of_missing_namespace(client: Client, namespace: str) -> None:
+    """Log a warning when the namespace to work in does not exist: it may be a slip, and it may be created later.
+
+    A role of one namespace need not allow to read the namespace; then nothing is known, and nothing is said.
+
+    Args:
+        client: Where to look.
+        namespace: Its name; empty for all namespaces.
+    """
+    if not namespace:
+        return
+    try:
+        await client.get(Namespace, namespace)
+    except ForbiddenError:
+        return
+    except NotFoundError:
+        structlog.get_logger().warning(
+            "namespace does not exist, nothing to do until it is created", namespace=namespace
+        )
 
 
 def remedy(error: KcrError, server: str, source: str) -> str:
@@ -30,14 +98,15 @@ def remedy(error: KcrError, server: str, source: str) -> str:
         case TransportError():
             # It begins with the request, which says the address once more.
             why = str(error).removeprefix(f"GET {server}/version: ")
-            return f"cannot reach the API server {server}: {why}: {_cure(error.__cause__, source)}"
+            return f"cannot reach the API server {server}: {why}: {_hint(error.__cause__, source)}"
         case UnauthorizedError():
             return f"the API server {server} does not know us: renew the credentials in {source}"
         case ForbiddenError():
-            return f"the API server {server} refuses: {error.message}: grant it with a role, or use another identity"
+            cure = "grant it with a role, such as the ClusterRole in kcr's README, or use another identity"
+            return f"the API server {server} refuses: {error.message}: {cure}"
         case NotFoundError() if error.reason:
             return f"{server} does not serve what the controllers need: {error.message}: see what {source} is about"
-        case NotFoundError():
+        case ApiError(code=404):
             return f"{server} is no API server, it answers 404: see what {source} is about"
         case ApiError():
             return f"the API server {server} answers {error.code}: {error.message}: see its own log"
@@ -45,7 +114,7 @@ def remedy(error: KcrError, server: str, source: str) -> str:
             return str(error)
 
 
-def _cure(cause: BaseException | None, source: str) -> str:
+def _hint(cause: BaseException | None, source: str) -> str:
     match cause:
         case ssl.SSLCertVerificationError():
             return f"see that the certificate authority in {source} is this server's"

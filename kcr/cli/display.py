@@ -1,21 +1,31 @@
 """Where progress goes: plain lines here, a live picture in `live`."""
 
 import sys
+from datetime import UTC, datetime
 from typing import Protocol
 
 from kcr.api.meta import Key
-from kcr.cli.view import EventView, JobView, line_of, shown_name
+from kcr.cli.cronjob_view import CronJobView
+from kcr.cli.logs import discard_stderr
+from kcr.cli.podlogs import PodView
+from kcr.cli.view import EventView, JobView, duration, shown_name
+from kcr.clock import Clock
+
+View = JobView | CronJobView | PodView
+
+# As kubectl begins the line of a warning.
+WARNING = "Warning: "
 
 
 class Display(Protocol):
     """Shows what happens. Talk goes to stderr, what the pods print to stdout."""
 
-    def job(self, view: JobView) -> None:
-        """Show a Job as it is now."""
+    def show(self, view: View) -> None:
+        """Show a Job, CronJob or pod as it is now."""
         ...
 
-    def gone(self, key: Key) -> None:
-        """Forget a Job that was deleted."""
+    def gone(self, kind: str, key: Key) -> None:
+        """Forget what was deleted; what was never shown is passed over."""
         ...
 
     def event(self, event: EventView) -> None:
@@ -30,33 +40,80 @@ class Display(Protocol):
         """Show a line of talk."""
         ...
 
+    def warn(self, line: str) -> None:
+        """Show a warning."""
+        ...
+
 
 class PlainDisplay:
     """A line for each change: for files, pipes and continuous integration."""
 
-    def __init__(self) -> None:
-        self._told: dict[Key, tuple[object, ...]] = {}
+    def __init__(self, clock: Clock) -> None:
+        """Show nothing yet.
 
-    def job(self, view: JobView) -> None:
-        """Print the Job when there is news of it."""
-        if view.news and view.news != self._told.get(view.key):
-            self._told[view.key] = view.news
-            self.say(line_of(view))
+        Args:
+            clock: Tells which run of a CronJob is next.
+        """
+        self._clock = clock
+        self._told: dict[tuple[str, Key], tuple[object, ...]] = {}
 
-    def gone(self, key: Key) -> None:
-        """Say that a Job was deleted."""
-        self._told.pop(key, None)
-        self.say(f"job {shown_name(key)}: deleted")
+    def show(self, view: View) -> None:
+        """Print a Job, CronJob or pod when there is news of it."""
+        identity = view.kind, view.key
+        if view.news and view.news != self._told.get(identity):
+            self._told[identity] = view.news
+            self.say(line_of(view, self._clock.now()))
+
+    def gone(self, kind: str, key: Key) -> None:
+        """Say that something was deleted."""
+        self._told.pop((kind, key), None)
+        self.say(f"{kind} {shown_name(key)}: deleted")
 
     def event(self, event: EventView) -> None:
-        """Print an event, indented: what happened on the way from one state of a Job to the next."""
-        mark = "!" if event.warning else "-"
-        self.say(f"  {mark} {event.about}: {event.reason}: {event.message}")
+        """Print an event: what happened on the way from one state to the next."""
+        line = f"{event.about}: {event.reason}: {event.message}"
+        if event.warning:
+            self.warn(line)
+        else:
+            self.say(f"  - {line}")
 
     def log(self, line: str) -> None:
         """Print a line of a pod to stdout, at once."""
         print(line, flush=True)
 
     def say(self, line: str) -> None:
-        """Print a line to stderr."""
-        print(line, file=sys.stderr, flush=True)
+        """Print a line to stderr; a reader that has closed it is no error."""
+        try:
+            print(line, file=sys.stderr, flush=True)
+        except OSError:
+            discard_stderr()
+
+    def warn(self, line: str) -> None:
+        """Print a warning to stderr."""
+        self.say(f"{WARNING}{line}")
+
+
+def line_of(view: View, now: datetime) -> str:
+    """Return it as one plain line: `job pi: Running: 1/4 succeeded, 2 active`; a count of zero is left out."""
+    match view:
+        case JobView():
+            said = _job_counts(view)
+        case CronJobView():
+            said = f"{view.schedule}, last run {_moment(view.last)}, next run {_moment(view.next_run(now))}"
+        case PodView():
+            said = f"restarted {view.restarts} times" if view.restarts else ""
+    took = ""
+    if not isinstance(view, CronJobView) and view.ended is not None and view.started is not None:
+        took = f" in {duration(view, view.ended)}"
+    return ": ".join(filter(None, (f"{view.kind} {shown_name(view.key)}", f"{view.state}{took}", said, view.why)))
+
+
+def _job_counts(view: JobView) -> str:
+    goal = "" if view.wanted is None else f"/{view.wanted}"
+    counts = [f"{view.succeeded}{goal} succeeded"]
+    counts += [f"{count} {word}" for count, word in ((view.active, "active"), (view.failed, "failed")) if count]
+    return ", ".join(counts)
+
+
+def _moment(moment: datetime | None) -> str:
+    return "none" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,5 +1,11 @@
-"""The private file that tells kubectl how to reach the cluster of `kcr dev`."""
+"""The private file that tells kubectl how to reach the cluster of `kcr dev`.
 
+Several `kcr dev` of one user may run at a time. Each holds an advisory lock (flock) on its own file for as long as it
+runs, so a file that is locked belongs to a process that is alive, and the kernel frees the file of one that was killed.
+"""
+
+import fcntl
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,33 +25,87 @@ def default_path(environ: Mapping[str, str]) -> Path:
     return Path("~/.kcr/dev.kubeconfig").expanduser()
 
 
+def candidates(default: Path) -> Iterator[Path]:
+    """Yield the default path and what to use instead while it is in use: `dev-2.kubeconfig`, `dev-3.kubeconfig`, …."""
+    yield default
+    for number in itertools.count(2):
+        yield default.with_name(f"{default.stem}-{number}{default.suffix}")
+
+
 @contextmanager
-def private_file(path: Path, text: str) -> Iterator[None]:
+def private_file(paths: Iterator[Path], text: str) -> Iterator[Path]:
     """Keep a kubeconfig in a file that only its owner can read, for as long as the context lives.
 
+    Args:
+        paths: Where it may go: the first that no running `kcr dev` holds is used.
+        text: The kubeconfig.
+
+    Yields:
+        The path it went to. At the end the file is removed, unless the user has put another one in its place.
+
     Raises:
-        ConfigError: The file is not ours to replace, or cannot be written.
+        ConfigError: All are in use, one is not ours to replace, or it cannot be written.
     """
-    content = MARK + text
+    for path in paths:
+        try:
+            descriptor = _claim(path, MARK + text)
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror}: name another file with --kubeconfig") from error
+        if descriptor is not None:
+            break
+    else:
+        raise ConfigError(f"{path} belongs to another kcr dev that still runs: name another file with --kubeconfig")
     try:
-        if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(MARK):
-            raise ConfigError(f"{path} exists and is not of kcr dev: name another file with --kubeconfig")
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(path, content)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}: name another file with --kubeconfig") from error
-    try:
-        yield
+        yield path
     finally:
-        # Another kcr dev may have put its own there since.
         with suppress(OSError):
-            if path.read_text(encoding="utf-8") == content:
+            if _is_at(path, descriptor):
                 path.unlink()
+        os.close(descriptor)
 
 
-def _write(path: Path, content: str) -> None:
+def _claim(path: Path, content: str) -> int | None:
+    """Put a file that this process holds locked at a path.
+
+    Returns:
+        Its descriptor, which holds the lock until it is closed; None when another process holds the present file.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        present = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(present, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Between open and flock, its owner may have removed it or another process replaced it.
+            if not _is_at(path, present):
+                continue
+            if (found := os.read(present, len(MARK.encode()))) and found != MARK.encode():
+                raise ConfigError(f"{path} exists and is not of kcr dev: name another file with --kubeconfig")
+            return _replace(path, content)
+        except BlockingIOError:
+            return None
+        finally:
+            os.close(present)
+
+
+def _replace(path: Path, content: str) -> int:
+    """Rename a complete and locked file to the path: no reader sees half of it, and no other process takes it."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(content)
-    beside.replace(path)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(descriptor, content.encode())
+        beside.replace(path)
+    except OSError:
+        os.close(descriptor)
+        beside.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

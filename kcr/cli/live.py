@@ -1,9 +1,9 @@
-"""Progress as a live picture on a terminal: a bar per Job, the newest events, logs scrolling by above."""
+"""Progress as a live picture on a terminal: a row per CronJob, Job and bare pod, the newest events, logs above."""
 
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -14,15 +14,26 @@ from rich.table import Table
 from rich.text import Text
 
 from kcr.api.meta import Key
-from kcr.cli.view import EventView, JobView, duration, shares, shown_name
+from kcr.cli.cronjob_view import CronJobView
+from kcr.cli.display import WARNING, View
+from kcr.cli.podlogs import PodView
+from kcr.cli.view import EventView, JobView, duration, shares, short, shown_name
 from kcr.clock import Clock
 
 _EVENTS = 5
 _REASONS = 3
 # Blank lines, the hint, the line of what is left out, and the cursor's.
 _OTHERS = 6
+# Who has room first, and in which order they stand.
+_PRECEDENCE: tuple[type[View], ...] = (JobView, PodView, CronJobView)
+_ORDER: tuple[type[View], ...] = (CronJobView, JobView, PodView)
+# Mark, name, schedule; active, last, next; state.
+_CRONJOB: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "left")
 # Mark, name, bar; succeeded, active, ready, failed, age; state.
-_COLUMNS: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "right", "right", "left")
+_JOB: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "right", "right", "left")
+# Mark, name; ready, restarts, age; state.
+_POD: tuple[JustifyMethod, ...] = ("left", "left", "right", "right", "right", "left")
+_COLUMNS: Mapping[type[View], tuple[JustifyMethod, ...]] = {CronJobView: _CRONJOB, JobView: _JOB, PodView: _POD}
 # From this width on, names and bars get all the room they want.
 _WIDE = 110
 _NAME_CELLS = 36
@@ -31,6 +42,7 @@ _FRAMES_PER_SECOND = 10
 _STYLES = {
     "Complete": ("✓", "green"), "SuccessCriteriaMet": ("✓", "green"), "Failed": ("✗", "bold red"),
     "FailureTarget": ("✗", "red"), "Suspended": ("‖", "yellow"),
+    "Succeeded": ("✓", "green"), "Scheduled": ("↻", "cyan"),
 }  # fmt: skip
 
 
@@ -51,7 +63,7 @@ class LiveDisplay:
         self._console = console or Console(stderr=True)
         # On one terminal logs must go through the console, or they would be drawn over.
         self._logs_on_screen = sys.stdout.isatty()
-        self._views: dict[Key, JobView] = {}
+        self._views: dict[tuple[str, Key], View] = {}
         self._events: deque[EventView] = deque(maxlen=_EVENTS)
         self._stale = True
         self._spinner = Spinner("dots", style="cyan")
@@ -68,25 +80,30 @@ class LiveDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last picture on the terminal."""
+        """Leave the last picture on the terminal, without the hint: what it names ends as well."""
+        self._has_scrolled = False
         self._live.stop()
 
     async def run(self) -> None:
         """Redraw until cancelled; a picture in which nothing moves is left alone."""
         while True:
-            if self._stale or any(not view.has_ended for view in self._views.values()):
-                self._stale = False
-                self._live.refresh()
+            self.refresh()
             await asyncio.sleep(1 / _FRAMES_PER_SECOND)
 
-    def job(self, view: JobView) -> None:
-        """Show a Job's bar."""
-        self._views[view.key] = view
+    def refresh(self) -> None:
+        """Draw the next frame, unless nothing moves."""
+        if self._stale or any(not view.has_ended for view in self._views.values()):
+            self._stale = False
+            self._live.refresh()
+
+    def show(self, view: View) -> None:
+        """Show the row of a Job, CronJob or pod."""
+        self._views[view.kind, view.key] = view
         self._stale = True
 
-    def gone(self, key: Key) -> None:
-        """Remove a Job's bar."""
-        self._views.pop(key, None)
+    def gone(self, kind: str, key: Key) -> None:
+        """Remove the row of what was deleted."""
+        self._views.pop((kind, key), None)
         self._stale = True
 
     def event(self, event: EventView) -> None:
@@ -106,48 +123,82 @@ class LiveDisplay:
         """Print a line above the picture."""
         self._console.print(Text(line), soft_wrap=True, highlight=False)
 
+    def warn(self, line: str) -> None:
+        """Print a warning above the picture."""
+        self.say(f"{WARNING}{line}")
+
     def _picture(self) -> RenderableType:
         told = min(sum(bool(view.why) for view in self._views.values()), _REASONS) + len(self._events)
         room = max(1, self._console.height - told - _OTHERS)
         shown, hidden = _most_telling(self._views.values(), room)
-        table = Table.grid(padding=(0, 2 if self._is_wide else 1))
-        for align in _COLUMNS:
-            table.add_column(no_wrap=True, justify=align)
-        for view in shown:
-            table.add_row(*self._row(view))
+        names = max((self._name(view).cell_len for view in shown), default=0)
+        tables = [self._table(kind, [view for view in shown if isinstance(view, kind)], names) for kind in _ORDER]
         # Below the table: in it, long words would take the room of all columns.
         reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
         nothing = [] if shown else [_one_line("no Jobs yet", "dim")]
         hint = [Text(), _one_line(self._hint, "dim")] if self._has_scrolled else []
-        return Group("", table, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events), *hint)
+        return Group("", *tables, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events), *hint)
 
     @property
     def _is_wide(self) -> bool:
         return self._console.width >= _WIDE
 
-    def _row(self, view: JobView) -> Iterable[RenderableType]:
-        mark, style = _STYLES.get(view.state, ("", "cyan"))
+    def _table(self, kind: type[View], views: Iterable[View], names: int) -> Table:
+        table = Table.grid(padding=(0, 2 if self._is_wide else 1))
+        for place, align in enumerate(_COLUMNS[kind]):
+            # Names take the same room in all tables.
+            table.add_column(no_wrap=True, justify=align, min_width=names if place == 1 else None)
+        for view in views:
+            table.add_row(*self._row(view))
+        return table
+
+    def _name(self, view: View) -> Text:
         name = Text(shown_name(view.key), style="bold")
         name.truncate(_NAME_CELLS if self._is_wide else _NAME_CELLS // 2, overflow="ellipsis")
+        return name
+
+    def _row(self, view: View) -> Iterable[RenderableType]:
+        mark, style = _STYLES.get(view.state, ("", "cyan"))
+        yield Text(mark, style=style) if mark else Text("·", "yellow") if view.has_ended else self._spinner
+        yield self._name(view)
+        match view:
+            case JobView():
+                yield from self._of_job(view)
+            case CronJobView():
+                yield from self._of_cronjob(view)
+            case PodView():
+                yield Text(f"{view.ready}/{view.containers} ready", style="" if view.ready else "dim")
+                yield Text(f"{view.restarts} restarts", style="yellow" if view.restarts else "dim")
+                yield Text(duration(view, self._clock.now()))
+        yield Text(view.state, style=style)
+
+    def _of_job(self, view: JobView) -> Iterable[Text]:
         goal = "" if view.wanted is None else f"/{view.wanted}"
-        yield Text(mark, style=style) if mark else self._spinner
-        yield name
         yield _bar(view, _BAR_CELLS if self._is_wide else _BAR_CELLS // 3)
         yield Text(f"{view.succeeded}{goal}", style="green" if view.succeeded else "")
         yield Text(f"{view.active} active", style="cyan" if view.active else "dim")
         yield Text(f"{view.ready} ready", style="" if view.ready else "dim")
         yield Text(f"{view.failed} failed", style="red" if view.failed else "dim")
         yield Text(duration(view, self._clock.now()))
-        yield Text(view.state, style=style)
+
+    def _of_cronjob(self, view: CronJobView) -> Iterable[Text]:
+        now = self._clock.now()
+        coming = view.next_run(now)
+        yield Text(view.schedule)
+        yield Text(f"{view.active} active", style="cyan" if view.active else "dim")
+        yield Text(f"last {short(now - view.last)} ago" if view.last else "last none", style="" if view.last else "dim")
+        yield Text(f"next in {short(coming - now)}" if coming else "next none", style="" if coming else "dim")
 
 
 def _aligned(events: Collection[EventView]) -> Iterable[Text]:
     """Yield the events as lines whose words stand in columns, as far as they are not too long for that."""
+    warned = len(WARNING) if any(event.warning for event in events) else 0
     about = min(max((len(event.about) for event in events), default=0), _NAME_CELLS)
     reason = max((len(event.reason) for event in events), default=0)
     for event in events:
-        line = f"{event.about:<{about}}  {event.reason:<{reason}}  {event.message}"
+        mark = f"{WARNING if event.warning else '':<{warned}}"
+        line = f"{mark}{event.about:<{about}}  {event.reason:<{reason}}  {event.message}"
         yield _one_line(line, "yellow" if event.warning else "dim")
 
 
@@ -163,7 +214,7 @@ def _bar(view: JobView, width: int) -> Text:
     )
 
 
-def _most_telling(views: Iterable[JobView], room: int) -> tuple[list[JobView], int]:
-    """Return the Jobs to show, and how many are left out: those still running come first."""
-    ordered = sorted(views, key=lambda view: view.has_ended)
+def _most_telling(views: Iterable[View], room: int) -> tuple[list[View], int]:
+    """Return what to show, and how many are left out: those still running come first, and of these Jobs."""
+    ordered = sorted(views, key=lambda view: (view.has_ended, _PRECEDENCE.index(type(view))))
     return ordered[:room], max(0, len(ordered) - room)

@@ -1,61 +1,110 @@
 """Log lines on stderr, as JSON or for people."""
 
+import json
 import logging
+import os
 import sys
+from collections.abc import MutableMapping
 from typing import Any
 
 import msgspec
 import structlog
+from structlog.typing import Processor
+
+# How a plain line begins, as kubectl's do.
+_MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
 
 
 class _Stderr:
     """Writes to whatever stderr is at the moment: the live display of `kcr dev` stands in for it for a while."""
 
     def write(self, text: str) -> None:
-        """Write to the present stderr."""
-        sys.stderr.write(text)
+        """Write to the present stderr; when its reader has gone, the line is lost, and what logs it goes on."""
+        # A surrogate is escaped, which only the interpreter's own stderr does by itself.
+        try:
+            sys.stderr.write(text.encode(errors="backslashreplace").decode())
+        except OSError:
+            discard_stderr()
 
     def flush(self) -> None:
         """Flush the present stderr."""
+        flush_stderr()
+
+
+def flush_stderr() -> None:
+    """Flush stderr; that its reader has closed it is no error."""
+    try:
         sys.stderr.flush()
+    except OSError:
+        discard_stderr()
 
 
-class _Forward(logging.Handler):
-    """Hands the lines of libraries that use the standard library's logging to structlog."""
+def discard_stderr() -> None:
+    """Send what stderr still holds, and all that follows, to the null device, because its reader has closed it.
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Log one record under the name of its logger."""
-        line = structlog.get_logger(logger=record.name)
-        line.log(record.levelno, record.getMessage(), exc_info=record.exc_info)
+    Otherwise the interpreter would write it once more at its exit, fail, and end with code 120.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
 
 
 def _as_json(value: object, **_: object) -> str:
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:
+        # A surrogate, as in the path of a request that is no UTF-8: it is escaped.
+        return json.dumps(value, default=str)
+
+
+def _as_line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
+    """Return a record as one line of talk, `Warning: watch closed (kind=pods)`, and its traceback below."""
+    mark = _MARKS.get(fields.pop("level", ""), "")
+    # What a server warns of is said in its own words, as kubectl says it.
+    event = fields.pop("event", "")
+    event = fields.pop("warning", event)
+    fields.pop("timestamp", None)
+    trace = fields.pop("exception", "")
+    details = ", ".join(f"{name}={value}" for name, value in fields.items())
+    line = f"{mark}{event} ({details})" if details else f"{mark}{event}"
+    return f"{line}\n{trace}" if trace else line
 
 
 def configure_logs(form: str | None, level: str) -> None:
-    """Set up structlog, and route the standard library's logging into it.
+    """Set up structlog, and render the records of the standard library's logging in the same form.
 
     Args:
-        form: `json` or `console`; None chooses by whether stderr is a terminal.
+        form: `json`, `console` or `plain`; None chooses `json` or `console` by whether stderr is a terminal.
         level: `debug`, `info`, `warning` or `error`.
     """
     number: int = getattr(logging, level.upper())
     human = form == "console" or (form is None and sys.stderr.isatty())
-    chain: list[Any] = [
+    chain: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    if human:
-        chain.append(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()))
-    else:
-        chain += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_as_json)]
+    renderers: list[Processor] = [
+        structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_as_json)
+    ]  # fmt: skip
+    if form == "plain":
+        renderers = [structlog.processors.format_exc_info, _as_line]
+    elif human:
+        # Tracebacks without the values of variables: tokens are among them.
+        plain = structlog.dev.plain_traceback
+        renderers = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     structlog.configure(
-        processors=chain,
+        processors=[*chain, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(file=_Stderr()),  # type: ignore[arg-type]  # writes and flushes
         cache_logger_on_first_use=False,
     )
+    handler = logging.StreamHandler(_Stderr())
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *chain],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
     # Libraries are quieter than we are: their info lines are about every request.
-    logging.basicConfig(level=max(number, logging.WARNING), handlers=[_Forward()], force=True)
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)

@@ -6,12 +6,14 @@ An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 fo
 import importlib
 import os
 import sys
+import traceback
+from pathlib import Path
 
 import click
 import structlog
 from click.core import ParameterSource
 
-from kcr.cli.logs import configure_logs
+from kcr.cli.logs import configure_logs, flush_stderr
 from kcr.errors import KcrError
 
 # Each command lives in a module of its name, imported when it is called: `kcr run` never sees `kcr dev`.
@@ -48,8 +50,22 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    open_standard_streams()
     configure_logs(None, "info")
-    sys.exit(exit_code_of(sys.argv[1:]))
+    code = exit_code_of(sys.argv[1:])
+    flush_stderr()
+    sys.exit(code)
+
+
+def open_standard_streams() -> None:
+    """Open the null device for standard streams that are closed: the next file to be opened would take their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def exit_code_of(arguments: list[str]) -> int:
@@ -57,18 +73,26 @@ def exit_code_of(arguments: list[str]) -> int:
     try:
         return cli.main(arguments, prog_name="kcr", standalone_mode=False) or 0
     except BaseException as error:
-        return _explain(_single(error))
+        return explain(single(error), "kcr")
 
 
-def _explain(error: BaseException) -> int:
+def explain(error: BaseException, program: str, *, has_help: bool = True) -> int:
+    """Say on stderr what went wrong, in one line, and return the exit code.
+
+    Args:
+        error: What the command came to.
+        program: Its name, which begins the line.
+        has_help: Whether the program has read options, and so may be asked with `--help` for those it knows.
+    """
     match error:
         case click.UsageError():
-            path = error.ctx.command_path if error.ctx else "kcr"
-            return _say(f"{_fault(error).rstrip('.')}: see '{path} --help'", 2)
+            path = error.ctx.command_path if error.ctx else program
+            see = f": see '{path} --help'" if has_help else ""
+            return _say(program, f"{_fault(error).rstrip('.')}{see}", 2)
         case click.ClickException():
-            return _say(error.format_message(), error.exit_code)
+            return _say(program, error.format_message(), error.exit_code)
         case KcrError():
-            return _say(str(error), 1)
+            return _say(program, str(error), 1)
         case click.Abort() | KeyboardInterrupt():
             return 130
         case BrokenPipeError():
@@ -77,28 +101,41 @@ def _explain(error: BaseException) -> int:
             return 141
         case Exception():
             structlog.get_logger().debug("unexpected error", exc_info=error)
-            return _say(f"{type(error).__name__}: {error}: this is a bug; --log-level debug shows where", 1)
+            hint = "this is a bug; KCR_LOG_LEVEL=debug shows the traceback"
+            return _say(program, f"{unexpected(error)}: {hint}", 1)
         case _:
             raise error
 
 
+def unexpected(error: Exception) -> str:
+    """Return an error that no part of kcr raises on purpose in one line: which component and key, what and where."""
+    # The innermost component speaks first.
+    who = ", ".join(getattr(error, "__notes__", ()))
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    return f"{who + ': ' if who else ''}{type(error).__name__}: {error}{where}"
+
+
 def _fault(error: click.UsageError) -> str:
-    """Return what is wrong; of a value from the environment with its variable, which click often leaves out."""
+    """Return what is wrong; of a value that is no option's with its variable or keyword, which click leaves out."""
     match error:
         case click.BadParameter(ctx=click.Context() as ctx, param=click.Option() as option) if option.name:
-            if ctx.get_parameter_source(option.name) is ParameterSource.ENVIRONMENT:
-                variable = option.envvar or f"{ctx.auto_envvar_prefix}_{option.name.upper()}"
-                return f"Invalid value for {variable}: {error.message}"
+            match ctx.get_parameter_source(option.name):
+                case ParameterSource.ENVIRONMENT:
+                    variable = option.envvar or f"{ctx.auto_envvar_prefix}_{option.name.upper()}"
+                    return f"Invalid value for {variable}: {error.message}"
+                case ParameterSource.DEFAULT_MAP:
+                    return f"Invalid value for {option.name}: {error.message}"
     return error.format_message()
 
 
-def _single(error: BaseException) -> BaseException:
+def single(error: BaseException) -> BaseException:
     """Return the one error inside groups of one: what task groups wrap."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
 
 
-def _say(text: str, code: int) -> int:
-    click.echo(f"kcr: {' '.join(text.split())}", err=True)
+def _say(program: str, text: str, code: int) -> int:
+    click.echo(f"{program}: {' '.join(text.split())}", err=True)
     return code

@@ -1,36 +1,27 @@
 """Manifests from files, several documents and kinds in one, applied as `kubectl apply` would name it."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-import yaml
 
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
+from kcr.api.yaml_json import YamlError, load_yaml_documents
+from kcr.cli.manifest_files import read_texts
 from kcr.client import Client
 from kcr.client.writes import STRATEGIC_PATCH
-from kcr.errors import AlreadyExistsError, ApiError, ConfigError, NotFoundError
+from kcr.errors import AlreadyExistsError, ApiError, ConfigError
 
-_FIELD_MANAGER = "fieldManager=kcr-dev"
+# As `kubectl apply`: fields that no type has are refused.
+_QUERY = "fieldManager=kcr-dev&fieldValidation=Strict"
+_STRICT = "strict decoding error: "
 # What the embedded server serves on demand only, and the options of `kcr dev` that demand it.
 _ON_DEMAND = {
     "extensions/v1beta1": "--legacy-apis",
     "batch/v1beta1": "--legacy-apis",
     "scheduling.k8s.io/v1alpha2": "--feature-gates GenericWorkload=true",
-}
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: a time stays text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
@@ -70,34 +61,24 @@ class Applied(NamedTuple):
 
 
 def read_documents(path: str) -> tuple[Document, ...]:
-    """Read the objects of a file; `-` is stdin.
+    """Read the objects of a file, a folder or a URL; `-` is stdin.
 
     Raises:
-        ConfigError: The file cannot be read, is no YAML, or holds something that is no object.
+        ConfigError: It cannot be read, is no YAML, or holds something that is no object.
     """
-    shown = "stdin" if path == "-" else path
+    return tuple(document for shown, text in read_texts(path) for document in _documents(shown, text))
+
+
+def _documents(shown: str, text: str) -> Iterator[Document]:
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-        found = [document for document in yaml.load_all(text, _Loader) if document is not None]
-    except OSError as error:
-        raise ConfigError(f"{shown}: {error.strerror}: name a file of manifests, or - for stdin") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{shown}: no text in UTF-8") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{shown}: no YAML: {_place(error)}") from error
+        found = [document for document in load_yaml_documents(text) if document is not None]
+    except YamlError as error:
+        raise ConfigError(f"{shown}: no YAML: {str(error).removeprefix('yaml: ')}") from error
     if not found:
         raise ConfigError(f"{shown}: no object in it")
     several = len(found) > 1
-    sources = (f"{shown}, document {number}" if several else shown for number in range(1, len(found) + 1))
-    return tuple(
-        document for source, value in zip(sources, found, strict=False) for document in _objects(source, value)
-    )
-
-
-def _place(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"{where}{getattr(error, 'problem', None) or error}"
+    for number, value in enumerate(found, 1):
+        yield from _objects(f"{shown}, document {number}" if several else shown, value)
 
 
 def _objects(source: str, value: Any) -> Iterator[Document]:
@@ -139,10 +120,10 @@ async def _apply(client: Client, served: "_Served", document: Document) -> Appli
         namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
         try:
             body = msgspec.json.encode(document.manifest)
-            answer = await client.request("POST", f"{resource.path(namespace)}?{_FIELD_MANAGER}", body)
+            answer = await client.request("POST", f"{resource.path(namespace)}?{_QUERY}", body)
             verb = "created"
         except AlreadyExistsError:
-            path = f"{resource.path(namespace, metadata['name'])}?{_FIELD_MANAGER}"
+            path = f"{resource.path(namespace, metadata['name'])}?{_QUERY}"
             answer = await client.request("PATCH", path, body, STRATEGIC_PATCH)
             verb = "configured"
     except ApiError as error:
@@ -152,6 +133,8 @@ async def _apply(client: Client, served: "_Served", document: Document) -> Appli
 
 def refusal(error: ApiError) -> str:
     """Return why the server refuses an object: its fields when it names any, else its words."""
+    if _STRICT in error.message:
+        return error.message.partition(_STRICT)[2]
     causes = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes]
     return "; ".join(causes) or error.message
 
@@ -186,7 +169,10 @@ class _Served:
         root = f"/apis/{quote(api_version)}" if group else f"/api/{quote(version)}"
         try:
             answer = msgspec.json.decode(await self._client.request("GET", root))
-        except NotFoundError:
+        except ApiError as error:
+            # Of a group that it does not know, a server answers with a page that is no Status.
+            if error.code != 404:
+                raise
             return {}
         return {
             entry["kind"]: ResourceType(group, version, entry["kind"], entry["name"], entry["namespaced"])

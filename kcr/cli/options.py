@@ -1,6 +1,7 @@
 """Options that several commands share, and the errors of usage."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -14,11 +15,54 @@ F = TypeVar("F", bound=Callable[..., Any])
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
-def log_options(default_level: str) -> Callable[[F], F]:
+def connection_options(command: F) -> F:
+    """Add `--kubeconfig`, `--context` and `--namespace`."""
+    kubeconfig = click.option(
+        "--kubeconfig", metavar="FILE", show_envvar=True, show_default="KUBECONFIG, in-cluster, ~/.kube/config",
+        help="Kubeconfig to use.",
+    )  # fmt: skip
+    context = click.option(
+        "--context", metavar="NAME", show_envvar=True, show_default="its current one", help="Context of the kubeconfig."
+    )
+    namespace = click.option(
+        "--namespace", metavar="NAME", default="", show_envvar=True, show_default="all", help="Namespace to work in."
+    )
+    return kubeconfig(context(namespace(command)))
+
+
+def operation_options(default_level: str) -> Callable[[F], F]:
+    """Return a decorator that adds the limit of requests, the ports, the ready file and the options of logs.
+
+    Args:
+        default_level: The log level when neither option nor variable says one.
+    """
+
+    def decorate(command: F) -> F:
+        qps = click.option(
+            "--kube-api-qps", type=click.FloatRange(min=0), default=0.0, show_envvar=True, show_default="no limit",
+            help="Requests per second in the long run.",
+        )  # fmt: skip
+        burst = click.option(
+            "--kube-api-burst", type=click.IntRange(min=1), default=100, show_envvar=True, show_default=True,
+            help="Requests at once, under a limit.",
+        )  # fmt: skip
+        metrics = address_option("--metrics-bind-address", "/metrics")
+        probes = address_option("--health-probe-bind-address", "/healthz, /livez and /readyz")
+        ready_file = click.option(
+            "--ready-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", show_envvar=True,
+            help="File made once the caches are synced and the workers run.",
+        )  # fmt: skip
+        return qps(burst(metrics(probes(ready_file(log_options(default_level)(command))))))
+
+    return decorate
+
+
+def log_options(default_level: str, default_format: str = "console on a terminal, else json") -> Callable[[F], F]:
     """Return a decorator that adds `--log-format` and `--log-level`.
 
     Args:
         default_level: The level when neither option nor variable says one.
+        default_format: What the help says of the form when neither says one.
     """
 
     def decorate(command: F) -> F:
@@ -28,7 +72,7 @@ def log_options(default_level: str) -> Callable[[F], F]:
         )  # fmt: skip
         form = click.option(
             "--log-format", type=click.Choice(["json", "console"]), envvar="KCR_LOG_FORMAT", show_envvar=True,
-            show_default="console on a terminal, else json", help="Form of the log lines on stderr.",
+            show_default=default_format, help="Form of the log lines on stderr.",
         )  # fmt: skip
         return form(level(command))
 

@@ -73,7 +73,7 @@ def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str
             values[field.name] = given[field.name]
         elif environ.get(variable):
             values[field.name] = _converted(environ[variable], field.type, variable)
-            read.append(f"{variable}={environ[variable]!r}")
+            read.append(variable)
         elif field.required:
             raise click.UsageError(f"{variable} is not set, and the controller needs a value")
     try:
@@ -89,7 +89,8 @@ def _converted(text: str, wanted: Any, variable: str) -> object:
     except msgspec.ValidationError as error:
         # "Expected `float`, got `str`": that a variable is text, the user knows.
         fault = str(error).partition(", got")[0].replace("`", "").lower()
-        raise click.UsageError(f"{variable}={text!r}: {fault}") from error
+        # Without the value, which may be a secret of a user's plugin.
+        raise click.UsageError(f"{variable}: {fault}") from None
 
 
 def attach(plugins: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
@@ -102,9 +103,24 @@ def attach(plugins: Mapping[str, Setup], manager: Manager, environ: Mapping[str,
     for name, setup in plugins.items():
         parameters = tuple(inspect.signature(setup).parameters)
         if len(parameters) < 2:
-            setup(manager)
+            set_up(f"controller {name!r}", setup, manager)
             continue
         kind = get_type_hints(setup).get(parameters[1])
         if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
             raise ConfigError(f"controller {name!r}: the options of its setup are no struct: annotate them with one")
-        setup(manager, read_options(kind, environ, given))
+        set_up(f"controller {name!r}", setup, manager, read_options(kind, environ, given))
+
+
+def set_up(what: str, setup: Setup, *arguments: object) -> None:
+    """Call a setup function.
+
+    Raises:
+        ConfigError: It is asynchronous, so the call has done nothing.
+    """
+    made = setup(*arguments)
+    if inspect.iscoroutine(made):
+        made.close()
+        raise ConfigError(
+            f"{what}: its setup is an async function: write `def setup(manager)`, and await in a component that "
+            "is given to manager.add"
+        )

@@ -1,6 +1,7 @@
-"""Which logs of which containers there are to follow, and following them."""
+"""What is shown of pods: those of their own, how containers failed, and what they print."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -64,3 +65,59 @@ async def lines_of(transport: Transport, run: ContainerRun, *, previous: bool) -
     except TransportError:
         # The pod was deleted while it was read, or the cluster ends.
         return
+
+
+class PodView(NamedTuple):
+    """A pod that no controller owns, as shown.
+
+    Attributes:
+        key: Its namespace and name.
+        state: Why a container waits, else the pod's own reason, else its phase.
+        why: The pod's own message.
+        ready: How many of its `containers` are ready.
+        containers: See `ready`.
+        restarts: How often its containers were restarted.
+        started: When it was created.
+        ended: When its last container ended, once it has succeeded or failed; None before.
+        has_ended: Whether nothing more will happen to it.
+    """
+
+    key: Key
+    state: str
+    why: str
+    ready: int
+    containers: int
+    restarts: int
+    started: datetime | None
+    ended: datetime | None
+    has_ended: bool
+
+    @property
+    def kind(self) -> str:
+        """As lines name it."""
+        return "pod"
+
+    @property
+    def news(self) -> tuple[object, ...]:
+        """What must differ for the pod to be told again; empty while there is nothing to tell."""
+        return () if self.state == "Pending" else (self.state, self.restarts)
+
+
+def pod_view(pod: Pod) -> PodView:
+    """Return what is shown of a pod that no controller owns."""
+    reports, status = pod.status.container_statuses, pod.status
+    waiting = next((one.state.waiting.reason for one in reports if one.state.waiting and one.state.waiting.reason), "")
+    ends = [one.state.terminated.finished_at for one in reports if one.state.terminated]
+    has_ended = status.phase in ("Succeeded", "Failed")
+    gone = pod.metadata.deletion_timestamp is not None and not has_ended
+    return PodView(
+        key=pod.key,
+        state="Terminating" if gone else waiting or status.reason or status.phase or "Pending",
+        why=" ".join(status.message.split()) if has_ended else "",
+        ready=sum(one.ready for one in reports),
+        containers=len(pod.spec.containers),
+        restarts=sum(one.restart_count for one in reports),
+        started=pod.metadata.creation_timestamp,
+        ended=max(filter(None, ends), default=None) if has_ended else None,
+        has_ended=has_ended,
+    )

@@ -1,15 +1,18 @@
 """A command as a process: its event loop, and how signals end it."""
 
 import asyncio
+import errno
 import gc
 import os
+import resource
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
 
-from kcr.stage import place_of
+from kcr.ratelimitedlog import RateLimitedLogger
+from kcr.runnables import await_stack
 
 _log = structlog.get_logger()
 
@@ -17,13 +20,15 @@ _log = structlog.get_logger()
 GRACE_SECONDS = 4.5
 # So many objects may come, on balance, before the garbage collector looks at them.
 _YOUNG_OBJECTS = 20_000
+# What `accept` fails with when there is no room for another connection.
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def run_to_end(
     main: Callable[[], Coroutine[Any, Any, int]],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
     *,
-    hasty: bool = True,
+    force_on_second_signal: bool = True,
 ) -> int | None:
     """Run a command until it ends, or SIGTERM, SIGINT or SIGHUP ends it.
 
@@ -32,23 +37,25 @@ def run_to_end(
     Args:
         main: The command.
         loop_factory: Makes the event loop; None for the standard one.
-        hasty: Whether a second signal ends the process at once. Not for a process that would leave others behind.
+        force_on_second_signal: Whether a second signal ends the process at once. Not for a process that would leave
+            others behind.
 
     Returns:
         The exit code of `main`, or None when a signal ended it.
     """
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_until_signal(main, hasty))
+        return runner.run(_until_signal(main, force_on_second_signal))
 
 
-async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], hasty: bool) -> int | None:
+async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_second_signal: bool) -> int | None:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
+    loop.set_exception_handler(LoopErrors().handle)
     received: list[int] = []
 
     def stop(number: int) -> None:
         if received:
-            if hasty:
+            if force_on_second_signal:
                 os._exit(128 + number)
             return
         received.append(number)
@@ -66,14 +73,34 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], hasty: boo
         return None
 
 
+class LoopErrors:
+    """Logs exceptions that reach the event loop itself; the process goes on."""
+
+    def __init__(self) -> None:
+        self._exhausted = RateLimitedLogger(_log)
+
+    def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log one exception; of connections that cannot be accepted one line in 30 s, for the loop tries again."""
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in _EXHAUSTED):
+            loop.default_exception_handler(context)
+        else:
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            self._exhausted.error(
+                loop.time(),
+                "cannot accept connections, retrying until some are closed",
+                error=os.strerror(error.errno), open_files_limit=limit, remedy="raise the limit with ulimit -n",
+            )  # fmt: skip
+
+
 def _give_up(code: int) -> None:
     """End by force, and tell what did not end by itself."""
     for task in asyncio.all_tasks():
-        _log.error("task does not end", task=task.get_name(), where=place_of(task))
+        _log.error("task does not end", task=task.get_name(), where=await_stack(task))
     os._exit(code)
 
 
-def spare_the_collector() -> None:
+def tune_gc() -> None:
     """Let the garbage collector look at less, and less often; to be called once the program is imported.
 
     Modules are never garbage, and to walk over them in every full collection stops the loop for 40 ms and more.

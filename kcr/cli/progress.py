@@ -1,13 +1,15 @@
-"""Feeds a display from a manager's informers: Jobs, events, and the logs of pods."""
+"""Feeds a display from a manager's informers: Jobs, CronJobs, pods of their own, events, and the logs of pods."""
 
 import asyncio
 from collections.abc import Iterable
+from datetime import tzinfo
 
-from kcr.api.batch import Job
+from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
-from kcr.api.meta import Key
+from kcr.api.meta import Key, controller_of
+from kcr.cli.cronjob_view import cronjob_view
 from kcr.cli.display import Display
-from kcr.cli.podlogs import ContainerRun, failure_of, lines_of, runs_of
+from kcr.cli.podlogs import ContainerRun, failure_of, lines_of, pod_view, runs_of
 from kcr.cli.view import JobView, event_view, view_of
 from kcr.client import Transport
 from kcr.informer import Handler
@@ -18,13 +20,20 @@ _LAST_LINES_SECONDS = 5.0
 
 
 class Progress:
-    """Shows the Jobs of a cluster, and knows when some of them have ended.
+    """Shows what runs in a cluster, and knows when some of its Jobs have ended.
 
     A component of the manager: its run follows logs, one task per run of a container.
     """
 
-    def __init__(self, manager: Manager, transport: Transport, display: Display) -> None:
-        """Attach to the manager's informers; nothing is shown before they run."""
+    def __init__(self, manager: Manager, transport: Transport, display: Display, zone: tzinfo) -> None:
+        """Attach to the manager's informers; nothing is shown before they run.
+
+        Args:
+            manager: Whose informers tell what happens.
+            transport: Where logs are read.
+            display: Where it is shown.
+            zone: The zone of schedules that name none.
+        """
         self._transport = transport
         self._display = display
         self._pods = manager.store(Pod)
@@ -37,9 +46,12 @@ class Progress:
         # Runs whose log is followed or was, and those whose failure was told; forgotten with their pod.
         self._followed: set[ContainerRun] = set()
         self._failed: set[ContainerRun] = set()
+        # Pods that no controller owns, and that are shown.
+        self._bare: set[Key] = set()
         self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
         self._open = 0
         manager.informer(Job).add_handler(_Jobs(self))
+        manager.informer(CronJob).add_handler(_CronJobs(display, zone))
         manager.informer(Event).add_handler(_Events(display))
         manager.informer(Pod).add_handler(_Pods(self))
         manager.add(self)
@@ -60,7 +72,7 @@ class Progress:
                 while self._open:
                     await self._next_change()
         except TimeoutError:
-            self._display.say("some logs have not ended with their Jobs, and are left")
+            self._display.warn("some logs have not ended with their Jobs, and are left")
         return tuple(self._views[key] for key in wanted if key in self._views)
 
     def _is_over(self, key: Key) -> bool:
@@ -76,17 +88,18 @@ class Progress:
         view = view_of(job)
         self._views[view.key] = view
         self._deleted.discard(view.key)
-        self._display.job(view)
+        self._display.show(view)
         self._changed.set()
 
     def job_deleted(self, key: Key) -> None:
         """Take a Job from the display."""
         self._deleted.add(key)
-        self._display.gone(key)
+        self._display.gone("job", key)
         self._changed.set()
 
     def pod_changed(self, pod: Pod) -> None:
-        """Follow the logs of containers that have begun to run, and tell how they failed."""
+        """Show a pod that no controller owns; of all pods follow the logs, and tell how containers failed."""
+        self._show_bare(pod)
         for run in runs_of(pod):
             if run not in self._followed:
                 self._followed.add(run)
@@ -98,9 +111,22 @@ class Progress:
                 self._display.event(failure)
 
     def pod_deleted(self, pod: Pod) -> None:
-        """Forget the runs of a pod."""
+        """Take a pod from the display, and forget its runs."""
+        self._hide_bare(pod.key)
         self._followed = {run for run in self._followed if run.uid != pod.metadata.uid}
         self._failed = {run for run in self._failed if run.uid != pod.metadata.uid}
+
+    def _show_bare(self, pod: Pod) -> None:
+        if controller_of(pod.metadata) is None:
+            self._bare.add(pod.key)
+            self._display.show(pod_view(pod))
+        else:
+            self._hide_bare(pod.key)
+
+    def _hide_bare(self, key: Key) -> None:
+        if key in self._bare:
+            self._bare.remove(key)
+            self._display.gone("pod", key)
 
     async def _follow(self, run: ContainerRun) -> None:
         prefix = f"{run.pod.name} | " if self.name_pods else ""
@@ -128,8 +154,23 @@ class _Jobs(Handler[Job]):
     def on_update(self, old: Job, new: Job) -> None:
         self._progress.job_changed(new)
 
-    def on_delete(self, obj: Job) -> None:
+    def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
         self._progress.job_deleted(obj.key)
+
+
+class _CronJobs(Handler[CronJob]):
+    def __init__(self, display: Display, zone: tzinfo) -> None:
+        self._display = display
+        self._zone = zone
+
+    def on_add(self, obj: CronJob, initial: bool) -> None:
+        self._display.show(cronjob_view(obj, self._zone))
+
+    def on_update(self, old: CronJob, new: CronJob) -> None:
+        self.on_add(new, False)
+
+    def on_delete(self, obj: CronJob, final_state_unknown: bool) -> None:
+        self._display.gone("cronjob", obj.key)
 
 
 class _Pods(Handler[Pod]):
@@ -142,7 +183,7 @@ class _Pods(Handler[Pod]):
     def on_update(self, old: Pod, new: Pod) -> None:
         self._progress.pod_changed(new)
 
-    def on_delete(self, obj: Pod) -> None:
+    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
         self._progress.pod_deleted(obj)
 
 

@@ -1,7 +1,7 @@
-"""What a person is shown of a Job: values only, no terminal."""
+"""What a person is shown of Jobs and events: values only, no terminal."""
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
@@ -44,6 +44,11 @@ class JobView(NamedTuple):
     why: str
     started: datetime | None
     ended: datetime | None
+
+    @property
+    def kind(self) -> str:
+        """As lines name it."""
+        return "job"
 
     @property
     def has_ended(self) -> bool:
@@ -92,21 +97,28 @@ def shown_name(key: Key) -> str:
     return key.name if key.namespace == "default" else str(key)
 
 
-def line_of(view: JobView) -> str:
-    """Return the Job as one plain line: `job pi: Running: 1/4 succeeded, 2 active`; a count of zero is left out."""
-    took = f" in {duration(view, view.ended)}" if view.ended is not None and view.started is not None else ""
-    goal = "" if view.wanted is None else f"/{view.wanted}"
-    counts = [f"{view.succeeded}{goal} succeeded"]
-    counts += [f"{count} {word}" for count, word in ((view.active, "active"), (view.failed, "failed")) if count]
-    why = f": {view.why}" if view.why else ""
-    return f"job {shown_name(view.key)}: {view.state}{took}: {', '.join(counts)}{why}"
+class Timed(Protocol):
+    """What has begun, and may have ended."""
+
+    @property
+    def started(self) -> datetime | None:
+        """When it began."""
+        ...
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it ended."""
+        ...
 
 
-def duration(view: JobView, now: datetime) -> str:
+def duration(view: Timed, now: datetime) -> str:
     """Return how long it runs or ran, as kubectl writes it: `7s`, `2m5s`, `3h20m`; empty before it started."""
-    if view.started is None:
-        return ""
-    seconds = max(0, int(((view.ended or now) - view.started) / timedelta(seconds=1)))
+    return "" if view.started is None else short((view.ended or now) - view.started)
+
+
+def short(delta: timedelta) -> str:
+    """Return a length of time as kubectl writes it; what lies in the past is `0s`."""
+    seconds = max(0, int(delta / timedelta(seconds=1)))
     if seconds < 120:
         return f"{seconds}s"
     minutes, seconds = divmod(seconds, 60)

@@ -1,7 +1,7 @@
 """Talking to the server: configuration, transport, and the client on top of them."""
 
 from kcr.client.client import Client
-from kcr.client.cluster import ClusterConfig, Pem
+from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.client.config import load_config
 from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry, retry_on_conflict
 from kcr.client.credentials import Credential, Credentials, FixedCredentials
@@ -23,7 +23,7 @@ __all__ = [
     "HttpTransport",
     "LogOptions",
     "OnRequest",
-    "Pem",
+    "PemSource",
     "RateLimit",
     "Request",
     "Response",

@@ -13,6 +13,7 @@ from kcr.client.observed import ObservedTransport, OnRequest
 from kcr.client.requests import IDLE_SECONDS, target
 from kcr.client.retry import CALL_SECONDS, with_retries
 from kcr.client.transport import Request, Response, Transport
+from kcr.errors import ApiError
 
 JSON = "application/json"
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
@@ -64,6 +65,8 @@ class Calls:
         self._component = ""
         # The server's warnings that were logged; one set for all clients made from this one.
         self._warned: set[str] = set()
+        # The rights that were found missing and logged: verb, resource, group; shared likewise.
+        self._missing_rights: set[tuple[str, str, str]] = set()
 
     def with_options(
         self,
@@ -133,7 +136,7 @@ class Calls:
 
     async def _send(self, request: Request) -> bytes:
         if self._limiter is not None:
-            await self._limiter.wait()
+            await self._limiter.wait(request.method)
         async with self._transport.send(request) as response:
             await self._check(request, response)
             return await response.read()
@@ -144,7 +147,21 @@ class Calls:
         if "warning" in headers:
             self._log_warnings(headers["warning"])
         if response.status >= 300:
-            raise decoding.error_from(response.status, headers, await response.read(), request.target)
+            body = await response.read()
+            error = decoding.error_from(response.status, headers, body, request.method, request.target)
+            self._log_missing_right(error)
+            raise error
+
+    def _log_missing_right(self, error: ApiError) -> None:
+        """Log at the first refusal that a right is missing: a controller without it goes on and does not get far."""
+        right = decoding.missing_right(error)
+        if right is not None and right not in self._missing_rights:
+            self._missing_rights.add(right)
+            verb, resource, group = right
+            _log.error(
+                "permission is missing", verb=verb, resource=resource, group=group, error=error.message,
+                remedy="grant it with a Role or ClusterRole; the ClusterRole in kcr's README has all that kcr needs",
+            )  # fmt: skip
 
     def _log_warnings(self, header: str) -> None:
         for text in decoding.warnings_in(header):

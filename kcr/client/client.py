@@ -25,9 +25,10 @@ class _VersionInfo(msgspec.Struct, rename="camel"):
 class Client(Writes, Subresources):
     """Talks to the server, always: cached reads are the stores'.
 
-    Every method raises `ApiError` when the server says no, and `TransportError` when no answer came; a
-    write may have happened then. Answers 429 and 5xx that name a time to wait are tried again, and reads
-    whose connection failed. What the server warns of is logged, each text once.
+    Every method raises `ApiError` when the server says no, and `TransportError` when no answer came, or none that
+    can be read; a write may have happened then. What an answer proves is said in `kcr.client.decoding`. Answers 429
+    and 5xx that name a time to wait are tried again, and reads whose connection failed. What the server warns of is
+    logged, each text once.
     """
 
     async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
@@ -37,7 +38,7 @@ class Client(Writes, Subresources):
             NotFoundError: There is none of this name.
         """
         body = await self.request("GET", object_path(kind, Key(namespace, name)))
-        return decoding.read_object(kind, body)
+        return decoding.read_object(kind, body, name)
 
     async def list(self, kind: type[R], namespace: str = "", *, labels: str = "", fields: str = "") -> tuple[R, ...]:
         """Return all objects of a kind, read page by page.
@@ -79,7 +80,7 @@ class Client(Writes, Subresources):
             fields: A field selector.
 
         Raises:
-            ApiError: Also when an object does not fit the type.
+            TransportError: Also when an object does not fit the type.
         """
         query = {
             "limit": limit or "", "continue": continue_, "resourceVersion": resource_version,
@@ -89,7 +90,7 @@ class Client(Writes, Subresources):
         try:
             return codec.decode_items(kind, body)
         except msgspec.DecodeError as error:
-            raise decoding.misfit(kind, error) from error
+            raise decoding.unreadable(kind, error) from error
 
     def watch(  # noqa: PLR0913  # the parameters of a watch request, all by name
         self,
@@ -139,5 +140,5 @@ async def _events(kind: type[R], lines: AsyncIterator[bytes]) -> AsyncGenerator[
     async for line in lines:
         event = decoding.read_event(kind, line)
         if isinstance(event, decoding.Refused):
-            raise decoding.misfit(kind, msgspec.ValidationError(f"{event.key}: {event.why}"))
+            raise decoding.unreadable(kind, f"{event.key}: {event.why}")
         yield event

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kcr.client.credentials import Credentials, FixedCredentials
+from kcr.client.credentials import Credentials, FixedCredentials, redacted
 from kcr.errors import ConfigError
 
 
-class Pem(NamedTuple):
+class PemSource(NamedTuple):
     """A certificate or a key: the file it stands in, or its text.
 
     Attributes:
@@ -19,6 +19,10 @@ class Pem(NamedTuple):
     path: str = ""
     text: str = ""
     field: str = ""
+
+    def __repr__(self) -> str:
+        """Show where the text comes from, not the text."""
+        return redacted(self, "path", "field")
 
     def __bool__(self) -> bool:
         """Return whether there is one."""
@@ -43,7 +47,7 @@ class Pem(NamedTuple):
         return text
 
 
-NO_PEM = Pem()
+NO_PEM = PemSource()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +72,12 @@ class ClusterConfig:
     server: str
     origin: str = ""
     credentials: Credentials = field(default_factory=FixedCredentials)
-    ca: Pem = NO_PEM
-    certificate: Pem = NO_PEM
-    key: Pem = field(default=NO_PEM, repr=False)
+    ca: PemSource = NO_PEM
+    certificate: PemSource = NO_PEM
+    key: PemSource = NO_PEM
     verify: bool = True
     server_name: str = ""
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = ()
     compression: bool = True
     namespace: str = "default"

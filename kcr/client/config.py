@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from kcr.client.cluster import ClusterConfig, Pem
+from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.client.credentials import TokenFile
 from kcr.client.kubeconfig import Entry, Merged, resolve
 from kcr.client.proxies import proxy_for
@@ -21,7 +21,7 @@ def load_config(
     kubeconfig: str | None = None,
     context: str | None = None,
     *,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
     account: Path = _ACCOUNT,
 ) -> ClusterConfig:
     """Return how to reach the cluster that the user means.
@@ -29,14 +29,16 @@ def load_config(
     Args:
         kubeconfig: A path; goes before everything else.
         context: The context in the kubeconfig; None for its current one.
-        environ: Where `KUBECONFIG`, `HOME`, the proxies and a pod's variables are looked up.
+        environ: Where `KUBECONFIG`, `HOME`, the proxies and a pod's variables are looked up; None for the
+            environment of the process.
         account: The folder with a pod's service account.
 
     Raises:
         ConfigError: There is no configuration, or it is not usable; the message has the cause and the remedy.
     """
+    environ = os.environ if environ is None else environ
     if kubeconfig:
-        return _from_files([kubeconfig], "--kubeconfig", context, environ)
+        return _from_files([kubeconfig], "its path", context, environ)
     if environ.get("KUBECONFIG"):
         listed = environ["KUBECONFIG"].split(os.pathsep)
         return _from_files([entry for entry in listed if entry], "KUBECONFIG", context, environ)
@@ -47,7 +49,7 @@ def load_config(
         return _from_files([str(home)], "", context, environ)
     raise ConfigError(
         f"no cluster is configured: KUBECONFIG is not set, {home} does not exist, and this is no pod; "
-        "name a kubeconfig with --kubeconfig"
+        "set KUBECONFIG to the path of a kubeconfig"
     )
 
 
@@ -59,7 +61,7 @@ def in_cluster(environ: Mapping[str, str], account: Path = _ACCOUNT) -> ClusterC
     """
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    authority = Pem(str(account / "ca.crt"), field="in-cluster configuration: certificate-authority")
+    authority = PemSource(str(account / "ca.crt"), field="in-cluster configuration: certificate-authority")
     authority.read()
     try:
         namespace = (account / "namespace").read_text().strip()

@@ -20,6 +20,12 @@ _PLUGIN_SECONDS = 60.0
 _MARGIN = timedelta(seconds=10)
 
 
+def redacted(value: object, *shown: str) -> str:
+    """Return the repr of a value that holds secrets: its type, and the fields that are none."""
+    fields = ", ".join(f"{name}={getattr(value, name)!r}" for name in shown)
+    return f"{type(value).__name__}({fields}{', ' if fields else ''}…)"
+
+
 class Credential(NamedTuple):
     """What proves who asks.
 
@@ -32,6 +38,10 @@ class Credential(NamedTuple):
     authorization: str = ""
     certificate: str = ""
     key: str = ""
+
+    def __repr__(self) -> str:
+        """Show nothing but the type."""
+        return redacted(self)
 
     @classmethod
     def bearer(cls, token: str) -> "Credential":
@@ -58,7 +68,7 @@ class Credentials(Protocol):
         """
         ...
 
-    def refuse(self, credential: Credential) -> bool:
+    def invalidate(self, credential: Credential) -> bool:
         """Hear that the server did not accept a credential, and return whether to ask for another."""
         ...
 
@@ -73,7 +83,7 @@ class FixedCredentials:
         """Return the credential."""
         return self._credential
 
-    def refuse(self, credential: Credential) -> bool:
+    def invalidate(self, credential: Credential) -> bool:
         """Return False: there is no other."""
         return False
 
@@ -98,7 +108,7 @@ class TokenFile:
             self._read_at = now
         return self._credential
 
-    def refuse(self, credential: Credential) -> bool:
+    def invalidate(self, credential: Credential) -> bool:
         """Read the file again, and return whether it holds another token now."""
         try:
             fresh = Credential.bearer(self._path.read_text())
@@ -127,12 +137,20 @@ class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Mapping[str, object] | None = None
     hint: str = ""
 
+    def __repr__(self) -> str:
+        """Show the program; its arguments and variables may hold secrets."""
+        return redacted(self, "command")
+
 
 class _PluginStatus(msgspec.Struct, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
     expiration_timestamp: datetime | None = None
+
+    def __repr__(self) -> str:
+        """Show when it ends."""
+        return redacted(self, "expiration_timestamp")
 
 
 class _PluginAnswer(msgspec.Struct, rename="camel"):
@@ -166,7 +184,7 @@ class PluginCredentials:
                 )
             return self._credential
 
-    def refuse(self, credential: Credential) -> bool:
+    def invalidate(self, credential: Credential) -> bool:
         """Drop the credential, unless it has been replaced already; the plugin is asked again."""
         if self._credential == credential:
             self._credential = None

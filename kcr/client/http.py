@@ -120,7 +120,7 @@ class HttpTransport:
     async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, "_Pool"]:
         credential = await self._config.credentials.current()
         answer, pool = await self._attempt(request, credential)
-        if answer.status != 401 or not self._config.credentials.refuse(credential):
+        if answer.status != 401 or not self._config.credentials.invalidate(credential):
             return answer, pool
         await self._leave(pool, answer)
         return await self._attempt(request, await self._config.credentials.current())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote, urlsplit
 
-from kcr.client.cluster import NO_PEM, ClusterConfig, Pem
+from kcr.client.cluster import NO_PEM, ClusterConfig, PemSource
 from kcr.client.credentials import (
     Credential,
     Credentials,
@@ -15,9 +15,10 @@ from kcr.client.credentials import (
     PluginCredentials,
     PluginSpec,
     TokenFile,
+    redacted,
 )
 from kcr.client.oidc import OidcCredentials, OidcSpec
-from kcr.client.proxies import proxy_for
+from kcr.client.proxies import proxy_for, without_password
 from kcr.errors import ConfigError
 
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -28,6 +29,10 @@ class Entry(NamedTuple):
 
     path: str
     value: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """Show the file alone."""
+        return redacted(self, "path")
 
 
 class Merged(NamedTuple):
@@ -59,16 +64,16 @@ class _Section(NamedTuple):
         path = self.text(name)
         return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(self.entry.path)), path)) if path else ""
 
-    def pem(self, name: str) -> Pem:
+    def pem(self, name: str) -> PemSource:
         """Return a certificate or key, which is there and looks like one; data goes before a path."""
         field = f"{self.origin}: {name}"
         data = self.text(f"{name}-data")
         if not data:
             path = self.file(name)
-            found = Pem(path, field=field) if path else NO_PEM
+            found = PemSource(path, field=field) if path else NO_PEM
         else:
             try:
-                found = Pem(
+                found = PemSource(
                     text=base64.b64decode("".join(data.split()), validate=True).decode("ascii"), field=f"{field}-data"
                 )
             except (binascii.Error, UnicodeDecodeError):
@@ -94,11 +99,9 @@ def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> 
     """
     name = context or merged.current_context
     if not name:
-        raise ConfigError(f"kubeconfig {merged.source} has no current-context; {_choice(merged.contexts, '--context')}")
+        raise ConfigError(f"kubeconfig {merged.source} has no current-context; {_choice(merged.contexts)}")
     if name not in merged.contexts:
-        raise ConfigError(
-            f"kubeconfig {merged.source} has no context {name!r}; {_choice(merged.contexts, '--context')}"
-        )
+        raise ConfigError(f"kubeconfig {merged.source} has no context {name!r}; {_choice(merged.contexts)}")
     origin = f"kubeconfig {merged.source}, context {name}"
     chosen = _Section(origin, merged.contexts[name])
     cluster = _referred(chosen, "cluster", merged.clusters)
@@ -123,8 +126,8 @@ def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> 
     )
 
 
-def _choice(known: Mapping[str, Entry], option: str) -> str:
-    return f"choose one with {option}: {', '.join(known)}" if known else "it has no contexts at all"
+def _choice(known: Mapping[str, Entry]) -> str:
+    return f"name one of its contexts: {', '.join(known)}" if known else "it has no contexts at all"
 
 
 def _referred(chosen: _Section, kind: str, known: Mapping[str, Entry]) -> _Section:
@@ -153,7 +156,7 @@ def _proxy(cluster: _Section, server: str, environ: Mapping[str, str]) -> str:
     proxy = said or proxy_for(server, environ)
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
         where = "proxy-url" if said else "the environment's proxy"
-        cluster.fail(where, f"{proxy!r} is not supported; use an HTTP proxy")
+        cluster.fail(where, f"{without_password(proxy)!r} is not supported; use an HTTP proxy")
     return proxy
 
 

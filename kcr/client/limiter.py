@@ -1,8 +1,11 @@
-"""A limit on requests per second, with bursts."""
+"""Client-side rate limit: requests per second, with bursts."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
+
+from kcr.tokenbucket import TokenBucket
 
 # Shorter waits are not worth a line.
 _TOLD_SECONDS = 0.05
@@ -11,39 +14,38 @@ _log = structlog.get_logger("kcr.client")
 
 
 class RateLimit:
-    """A token bucket on the loop's time. Those who wait are served in the order they came.
+    """A token bucket on the loop's time. Requests that wait are sent in the order in which they came.
 
     Attributes:
         held_back: How many requests have had to wait for longer than 50 ms. The log names each with the
             controller and the key that its reconcile was about.
     """
 
-    def __init__(self, qps: float, burst: int) -> None:
+    def __init__(self, qps: float, burst: int, *, on_wait: Callable[[str, float], None] | None = None) -> None:
         """Start with a full bucket.
 
         Args:
             qps: How many requests per second in the long run; above zero.
-            burst: How many may go at once after a pause; at least one.
+            burst: How many may be sent at once after a pause; at least one.
+            on_wait: Called for every request, with its method and the seconds it has waited, which may be 0.
         """
-        if qps <= 0 or burst < 1:
-            raise ValueError("a rate limit needs qps above 0 and a burst of at least 1")
         self.held_back = 0
-        self._interval = 1.0 / qps
-        self._slack = (burst - 1) * self._interval
-        # When the bucket will be full again; in the past while nothing is owed.
-        self._full_at = float("-inf")
+        self._on_wait = on_wait
+        self._bucket = TokenBucket(qps, burst)
 
-    def reserve(self, now: float) -> float:
-        """Take one token, perhaps one of the future, and return how long to wait for it in seconds."""
-        wait = max(0.0, self._full_at - self._slack - now)
-        self._full_at = max(self._full_at, now) + self._interval
-        return wait
+    async def wait(self, method: str = "") -> None:
+        """Return when the next request may go.
 
-    async def wait(self) -> None:
-        """Return when the next request may go."""
-        seconds = self.reserve(asyncio.get_running_loop().time())
+        Args:
+            method: The request's, such as `GET`; only `on_wait` asks for it.
+        """
+        now = asyncio.get_running_loop().time
+        began = now()
+        seconds = self._bucket.reserve(began)
         if seconds > _TOLD_SECONDS:
             self.held_back += 1
             _log.debug("held back by the rate limit", seconds=round(seconds, 3))
         if seconds > 0:
             await asyncio.sleep(seconds)
+        if self._on_wait is not None:
+            self._on_wait(method, now() - began)

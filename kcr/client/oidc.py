@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kcr.client.cluster import NO_PEM, ClusterConfig, Pem
-from kcr.client.credentials import Credential
+from kcr.client.cluster import NO_PEM, ClusterConfig, PemSource
+from kcr.client.credentials import Credential, redacted
 from kcr.client.http import HttpTransport
 from kcr.client.transport import Request
 from kcr.clock import Clock, SystemClock
@@ -41,8 +41,12 @@ class OidcSpec(msgspec.Struct, frozen=True, kw_only=True):
     client_secret: str = ""
     id_token: str = ""
     refresh_token: str = ""
-    ca: Pem = NO_PEM
+    ca: PemSource = NO_PEM
     proxy: str = ""
+
+    def __repr__(self) -> str:
+        """Show who is asked, and for whom."""
+        return redacted(self, "issuer", "client_id")
 
 
 class _Discovery(msgspec.Struct):
@@ -53,6 +57,10 @@ class _Discovery(msgspec.Struct):
 class _Tokens(msgspec.Struct):
     id_token: str = ""
     refresh_token: str = ""
+
+    def __repr__(self) -> str:
+        """Show nothing but the type."""
+        return redacted(self)
 
 
 class _Claims(msgspec.Struct):
@@ -88,7 +96,7 @@ class OidcCredentials:
                 await self._renew()
             return Credential.bearer(self._id_token)
 
-    def refuse(self, credential: Credential) -> bool:
+    def invalidate(self, credential: Credential) -> bool:
         """Drop the token, unless it has been replaced already; return whether another can be had."""
         if not self._refresh_token:
             return False

@@ -55,3 +55,9 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def without_password(url: str) -> str:
+    """Return a URL without the name and password in it, for messages."""
+    head, separator, rest = url.rpartition("@")
+    return f"{head.partition('://')[0]}://{rest}" if separator else url

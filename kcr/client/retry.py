@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from kcr.client.decoding import UNEXPECTED_RESPONSE
 from kcr.client.transport import Request
 from kcr.errors import ApiError, KcrError, TransportError
 
@@ -25,7 +26,8 @@ async def with_retries(request: Request, send: Callable[[Request], Awaitable[byt
     """Send a request, and again where that is safe.
 
     429 and 5xx are tried up to ten times when the answer names a time to wait, for the server promises then
-    that it did nothing. A failed connection is tried again for GET only: any other method may have done its work.
+    that it did nothing. A proxy's promise counts for GET only, and so does a failed connection: any other method may
+    have done its work.
     """
     deadline = asyncio.get_running_loop().time() + CALL_SECONDS
     try:
@@ -46,6 +48,8 @@ def pause(request: Request, error: BaseException | None, tries: int) -> float | 
         tries: How often it has been sent.
     """
     match error:
+        case ApiError() if error.has_cause(UNEXPECTED_RESPONSE) and request.method != "GET":
+            return None
         case ApiError() if error.retry_after_seconds > 0 and (error.code == 429 or error.code >= 500):
             return error.retry_after_seconds if tries < _TRIES else None
         case TransportError() if request.method == "GET":

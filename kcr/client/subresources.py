@@ -45,13 +45,14 @@ class Subresources(Calls):
             NotFoundError: There is no such object, or its kind cannot be scaled.
         """
         path = object_path(kind, key, "scale")
-        return decoding.read_object(Scale, await self.request("GET", path))
+        return decoding.read_object(Scale, await self.request("GET", path), key.name)
 
     async def set_scale(self, kind: type[Resource], key: Key, replicas: int) -> Scale:
         """Say how many replicas an object is to have, and return its scale as it is then."""
         path = object_path(kind, key, "scale")
         body = codec.encode({"spec": {"replicas": replicas}})
-        return decoding.read_object(Scale, await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH))
+        answer = await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH)
+        return decoding.read_object(Scale, answer, key.name)
 
     async def evict(self, key: Key, *, uid: str = "", grace_period_seconds: int | None = None) -> None:
         """Delete a pod, unless a disruption budget protects it.
@@ -71,7 +72,7 @@ class Subresources(Calls):
             "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options,
         }  # fmt: skip
         path = object_path(Pod, key, "eviction")
-        await self._write("POST", path, self._options.query(), codec.encode(eviction))
+        decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(eviction)))
 
     async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:
         """Return what a container of a pod has printed so far; bytes that are no UTF-8 are replaced.

@@ -48,7 +48,7 @@ class Writes(Calls):
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
         answer = await self._write("POST", kind.resource.path(namespace), self._options.query(), body)
-        return decoding.read_object(kind, answer)
+        return decoding.read_object(kind, answer, decoding.name_in(body))
 
     async def update(self, obj: U, *, subresource: str = "") -> U:
         """Replace an object by another version of it, and return it as the server stored it.
@@ -74,7 +74,7 @@ class Writes(Calls):
 
     async def _update(self, kind: type[R], key: Key, body: bytes, subresource: str) -> R:
         path = object_path(kind, key, subresource)
-        return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body))
+        return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body), key.name)
 
     async def apply(self, obj: R, *, field_owner: str = "", force: bool = False, subresource: str = "") -> R:
         """Have the server set the fields of an object and remember whose they are; create it if there is none.
@@ -149,7 +149,7 @@ class Writes(Calls):
     async def _patch(self, kind: type[R], key: Key, body: bytes, form: tuple[str, str], query: dict[str, object]) -> R:
         subresource, content_type = form
         path = object_path(kind, key, subresource)
-        return decoding.read_object(kind, await self._write("PATCH", path, query, body, content_type))
+        return decoding.read_object(kind, await self._write("PATCH", path, query, body, content_type), key.name)
 
     async def delete(
         self,
@@ -182,7 +182,7 @@ class Writes(Calls):
             grace_period_seconds=grace_period_seconds,
             dry_run=self._options.dry_run,
         )
-        await self.request("DELETE", object_path(kind, key), codec.encode(options))
+        decoding.check_answer(kind, await self.request("DELETE", object_path(kind, key), codec.encode(options)))
 
 
 def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:

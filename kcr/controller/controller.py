@@ -36,8 +36,8 @@ class Controller:
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
         parking: Parking | None = None,
-        reconcile_seconds: float | None = None,
-        grace_seconds: float = GRACE_SECONDS,
+        reconcile_timeout: float | None = None,
+        graceful_shutdown_timeout: float = GRACE_SECONDS,
         metrics: Metrics | None = None,
     ) -> None:
         """Make a controller; it does nothing before it runs.
@@ -49,8 +49,8 @@ class Controller:
             workers: How many keys it reconciles at a time.
             limiter: How long a failed key waits; None for `kcr.workqueue.default_limiter`.
             parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
-            reconcile_seconds: When a reconcile is cut off and fails; None for never.
-            grace_seconds: How long running reconciles may go on at the end; negative for as long as they like.
+            reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
+            graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that nobody sees.
 
         Raises:
@@ -62,7 +62,7 @@ class Controller:
         metrics = metrics or Metrics()
         self.queue: WorkQueue[Key] = WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
-        self._grace = grace_seconds
+        self._grace = graceful_shutdown_timeout
         self._worker = Worker(
             name,
             self.queue,
@@ -70,7 +70,7 @@ class Controller:
             random=random,
             metrics=metrics.controller(name, workers),
             parking=parking,
-            seconds=reconcile_seconds,
+            seconds=reconcile_timeout,
         )
 
     async def run(self) -> None:
@@ -91,8 +91,13 @@ class Controller:
             async with asyncio.timeout(None if self._grace < 0 else self._grace):
                 await self.queue.drain()
         except TimeoutError:
-            held = sorted(str(key) for key in self.queue.held)
-            if not held:
+            processing = sorted(str(key) for key in self.queue.processing)
+            if not processing:
                 # The last one ended at that very moment.
                 return
-            _log.warning("reconciles cut off", controller=self.name, after_seconds=self._grace, keys=held)
+            _log.warning(
+                "reconciles cancelled, shutdown timed out",
+                controller=self.name,
+                after_seconds=self._grace,
+                keys=processing,
+            )

@@ -84,7 +84,7 @@ class Parking:
                 PATIENCE_SECONDS, _lose_patience, debt, wake, context=contextvars.Context()
             )
             for store, version in behind:
-                store.call_when_at(version, wake)
+                store.notify_at_version(version, wake)
         return True
 
 

@@ -1,4 +1,4 @@
-"""Where a controller's keys come from: objects it watches, and anything else that yields keys."""
+"""Sources of a controller's keys: watched objects, and anything else that yields keys."""
 
 from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
 from kcr.controller.predicates import Predicate
+from kcr.errors import KcrError
 from kcr.informer import Handler
 from kcr.workqueue import WorkQueue
 
@@ -13,11 +14,11 @@ R = TypeVar("R", bound=Resource)
 
 
 class Source(NamedTuple):
-    """A kind to watch, the keys that a change of one object asks to reconcile, and which changes do."""
+    """A kind to watch, the keys that a change of one object enqueues, and the predicate that filters changes."""
 
     kind: type[Resource]
-    keys: Callable[[Any], Iterable[Key]]
-    when: Predicate | None = None
+    map_to: Callable[[Any], Iterable[Key]]
+    predicate: Predicate | None = None
 
 
 class Channel(NamedTuple):
@@ -26,30 +27,36 @@ class Channel(NamedTuple):
     keys: AsyncIterable[Key]
 
 
-def watch(kind: type[R], *, to: Callable[[R], Iterable[Key]] | None = None, when: Predicate | None = None) -> Source:
-    """Watch a kind.
+def watch(
+    kind: type[R], *, map_to: Callable[[R], Iterable[Key]] | None = None, predicate: Predicate | None = None
+) -> Source:
+    """Watch a kind, and enqueue keys for its changes.
 
     Args:
         kind: The kind.
-        to: The keys that a change of one object stands for; without it, the object's own key. It is called on
-            the event loop with every change, so it must be quick, and it never awaits.
-        when: Which changes matter, such as `generation_changed`; all of them without it.
+        map_to: Maps a changed object to the keys to enqueue; without it, the object's own key. It is called on the
+            event loop with every change, so it must be quick, and it never awaits.
+        predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues.
     """
-    return Source(kind, to or _own_key, when)
+    return Source(kind, map_to or _own_key, predicate)
 
 
 def owned(
-    kind: type[Resource], *, by: type[Resource], every_owner: bool = False, when: Predicate | None = None
+    kind: type[Resource],
+    *,
+    by: type[Resource],
+    only_controller_owner: bool = True,
+    predicate: Predicate | None = None,
 ) -> Source:
-    """Watch a kind whose objects are controlled by another; a change stands for the owner's key.
+    """Watch a kind whose objects have owners of another kind; a change enqueues the owner's key.
 
     Args:
         kind: The kind of the dependents.
         by: The kind of the owner. Versions of its group are one kind.
-        every_owner: Whether owners count that do not control the object.
-        when: Which changes matter; all of them without it.
+        only_controller_owner: Whether only the owner counts that controls the object, and no other owner.
+        predicate: Filters the changes; without it, every change enqueues.
     """
-    return Source(kind, partial(_every_owner if every_owner else _controller, by), when)
+    return Source(kind, partial(_controller if only_controller_owner else _every_owner, by), predicate)
 
 
 def channel(keys: AsyncIterable[Key]) -> Channel:
@@ -61,35 +68,67 @@ def channel(keys: AsyncIterable[Key]) -> Channel:
     return Channel(keys)
 
 
-class Enqueue(Handler[Any]):
-    """Adds the keys of every change that matters. An update asks for those of the old object and of the new."""
+class EnqueueRequests(Handler[Any]):
+    """Event handler that enqueues the keys of changes that pass the predicate; of an update, those of both objects."""
 
-    def __init__(self, source: Source, add: Callable[[Key], None]) -> None:
-        self._keys = source.keys
-        self._when = source.when
+    def __init__(self, controller: str, source: Source, add: Callable[[Key], None]) -> None:
+        """Make a handler.
+
+        Args:
+            controller: The controller's name, for errors.
+            source: The kind, its mapping function and its predicate.
+            add: Adds a key to the controller's queue.
+        """
+        self._controller = controller
+        self._source = source
         self._add = add
 
     def on_add(self, obj: Resource, initial: bool) -> None:
-        """Add the object's keys."""
-        if self._when is None or self._when(None, obj):
-            for key in self._keys(obj):
-                self._add(key)
+        """Enqueue the object's keys."""
+        if self._passes(None, obj):
+            self._enqueue(obj)
 
     def on_update(self, old: Resource, new: Resource) -> None:
-        """Add the keys of both, since one that is no longer meant must look again as well."""
-        if self._when is None or self._when(old, new):
-            for key in dict.fromkeys((*self._keys(old), *self._keys(new))):
-                self._add(key)
+        """Enqueue the keys of both objects: an object that is no longer mapped to must be reconciled as well."""
+        if self._passes(old, new):
+            self._enqueue(old, new)
 
-    def on_delete(self, obj: Resource) -> None:
-        """Add the object's keys."""
-        if self._when is None or self._when(obj, None):
-            for key in self._keys(obj):
-                self._add(key)
+    def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
+        """Enqueue the object's keys."""
+        if self._passes(obj, None):
+            self._enqueue(obj)
+
+    def _passes(self, old: Resource | None, new: Resource | None) -> bool:
+        try:
+            return self._source.predicate is None or self._source.predicate(old, new)
+        except Exception as error:
+            raise self._failure("predicate", new or old, error) from error
+
+    def _enqueue(self, *objects: Resource) -> None:
+        keys: dict[Key, None] = {}
+        failure: KcrError | None = None
+        for obj in objects:
+            try:
+                keys.update(dict.fromkeys(self._source.map_to(obj)))
+            except Exception as error:
+                failure = self._failure("mapping function", obj, error)
+                failure.__cause__ = error
+        # Where the mapping of one object fails, that of the other counts.
+        for key in keys:
+            self._add(key)
+        if failure is not None:
+            raise failure
+
+    def _failure(self, what: str, obj: Resource | None, error: Exception) -> KcrError:
+        kind = self._source.kind.resource.kind
+        name = "" if obj is None else f" {obj.key}"
+        return KcrError(
+            f"controller {self._controller!r}: the {what} failed for {kind}{name}: {type(error).__name__}: {error}"
+        )
 
 
-class Feed:
-    """Moves a channel's keys into a queue."""
+class ChannelSource:
+    """Adds the keys of a channel to a queue."""
 
     def __init__(self, name: str, source: Channel, queue: WorkQueue[Key]) -> None:
         self.name = f"{name} channel"

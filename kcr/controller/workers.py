@@ -1,6 +1,7 @@
-"""The worker's loop: take a key, reconcile it, and see what follows."""
+"""Workers: take a key from the queue, reconcile it, and requeue it with backoff when that failed."""
 
 import asyncio
+import math
 import random
 from functools import partial
 
@@ -8,16 +9,17 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
+from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.parking import Parking, StaleStoreError
-from kcr.controller.reconcile import Reconciler, Result
+from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
 from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError, leaves
 from kcr.metrics import ControllerMetrics, Outcome
 from kcr.workqueue import WorkQueue
 
 _log = structlog.get_logger()
 
-# A shorter rest may be too small to move a clock, and would come round for ever.
-_LEAST_SECONDS = 0.001
+# A shorter delay may be too small to move a clock, and would be due for ever.
+_MIN_DELAY_SECONDS = 0.001
 
 
 class DeadlineError(KcrError):
@@ -25,7 +27,11 @@ class DeadlineError(KcrError):
 
 
 class Worker:
-    """Reconciles keys, one after the other, until its queue is shut down and empty."""
+    """Reconciles keys, one after the other, until its queue is shut down and empty.
+
+    Contract: a reconcile that fails is retried with exponential backoff; a `TerminalError` is not; after a success the
+    backoff is reset. Nothing that a reconciler raises or returns ends the worker.
+    """
 
     def __init__(  # noqa: PLR0913  # what a controller hands on, all by name
         self,
@@ -56,10 +62,12 @@ class Worker:
         self._metrics = metrics
         self._parking = parking
         self._seconds = seconds
+        # Of all workers of the controller: they share this one object.
+        self._outage = Outage()
 
     async def run(self) -> None:
-        """Work until the queue is shut down and empty."""
-        # A worker is a task of its own, so all this is for the log lines of its reconciles alone.
+        """Process keys until the queue is shut down and empty."""
+        # A worker is a task of its own, so this context is that of its reconciles' log lines.
         bind_contextvars(controller=self._controller)
         while True:
             try:
@@ -68,15 +76,26 @@ class Worker:
                 return
             try:
                 await self._process(key)
+            except Exception as error:
+                # No failure of a reconcile gets here: something around it is broken, such as a rate limiter.
+                error.add_note(f"controller {self._controller}, key {key}")
+                raise
             finally:
                 self._queue.done(key)
-            # A reconcile that never waits would keep the loop for as long as keys are there.
+            # A reconcile that never awaits would hold up the event loop for as long as there are keys.
             await asyncio.sleep(0)
 
     async def _process(self, key: Key) -> None:
+        if not isinstance(key, Key):
+            # From a queue that a user's code adds to; what it adds once it will add again, so no retry.
+            self._metrics.errors += 1
+            self._queue.forget(key)
+            expected = "a kcr.Key(namespace, name)"
+            _log.error("key is of the wrong type, dropped", key=repr(key), type=type(key).__name__, expected=expected)
+            return
         run_id = f"{self._random.getrandbits(64):016x}"
         bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
-        if self._parks(key):
+        if self._defer_if_stale(key):
             return
         metrics, now = self._metrics, asyncio.get_running_loop().time
         outcome: Outcome = "cancelled"
@@ -86,11 +105,11 @@ class Worker:
             outcome = await self._reconcile(key)
         finally:
             metrics.active -= 1
-            metrics.ended[outcome] += 1
+            metrics.results[outcome] += 1
             metrics.seconds.observe(now() - began)
 
-    def _parks(self, key: Key) -> bool:
-        """Return whether a key must not be reconciled now; then it comes back by itself."""
+    def _defer_if_stale(self, key: Key) -> bool:
+        """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""
         if self._parking is None:
             return False
         try:
@@ -102,14 +121,15 @@ class Worker:
     async def _reconcile(self, key: Key) -> Outcome:
         try:
             result = await (self._reconciler.reconcile(key) if self._seconds is None else self._in_time(key))
+            requeue_after = requeue_seconds(result)
         except asyncio.CancelledError as error:
             if _is_stopping():
                 raise
-            # Somebody cancelled a task that this reconcile waited for: its own failure, not our end.
+            # A task that this reconcile waited for was cancelled: a failure of the reconcile, not our shutdown.
             return self._failed(key, error)
-        except Exception as error:  # the one place where any failure of a reconcile ends
+        except Exception as error:  # the one place where every failure of a reconcile is handled
             return self._failed(key, error)
-        return self._succeeded(key, result)
+        return self._succeeded(key, requeue_after)
 
     async def _in_time(self, key: Key) -> Result:
         deadline = asyncio.timeout(self._seconds)
@@ -120,37 +140,50 @@ class Worker:
             if not deadline.expired():
                 raise
             self._metrics.timeouts += 1
-            # The traceback tells where it was when time was up.
-            _log.warning("reconcile cut off", after_seconds=self._seconds, exc_info=error)
+            # The traceback shows where it was at the timeout.
+            _log.warning("reconcile timed out", after_seconds=self._seconds, exc_info=error)
             raise DeadlineError(f"took longer than {self._seconds} s") from error
 
-    def _succeeded(self, key: Key, result: Result) -> Outcome:
+    def _succeeded(self, key: Key, seconds: float | None) -> Outcome:
         self._queue.forget(key)
-        if result.requeue_after is None:
+        for other in self._outage.recovered(key):
+            self._queue.add(other)
+        if seconds is None:
             return "success"
-        seconds = result.requeue_after.total_seconds()
-        self._queue.add_after(key, max(seconds, _LEAST_SECONDS) if seconds > 0 else 0.0)
+        self._queue.add_after(key, max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0)
         return "requeue_after"
 
     def _failed(self, key: Key, error: BaseException) -> Outcome:
         self._metrics.errors += 1
         causes = tuple(leaves(error))
         if all(isinstance(cause, TerminalError) for cause in causes):
-            self._metrics.terminal += 1
-            _log.error("reconcile failed for good", error=_text(causes))
+            self._metrics.terminal_errors += 1
+            _log.error("terminal error, not retried", error=_text(causes))
             return "error"
-        at_least = max(cause.retry_after_seconds if isinstance(cause, ApiError) else 0.0 for cause in causes)
-        self._queue.add_rate_limited(key, at_least=at_least)
+        if all(map(is_unanswered, causes)):
+            self._unanswered(key, causes)
+            return "error"
+        self._queue.add_rate_limited(key, min_delay=_retry_after(causes))
         retries = self._queue.retries(key)
         if all(isinstance(cause, ConflictError) for cause in causes):
-            _log.debug("reconcile met a newer object", error=_text(causes), retries=retries)
+            _log.debug("conflict, requeuing", error=_text(causes), retries=retries)
         elif all(isinstance(cause, KcrError) for cause in causes):
             _log.warning("reconcile failed", error=_text(causes), retries=retries)
         else:
-            # What other runtimes call a panic: it costs this one run, not the process.
+            # A bug, which controller-runtime calls a panic: it costs this one reconcile, not the process.
             self._metrics.panics += 1
-            _log.error("reconcile failed with a bug", error=_text(causes), retries=retries, exc_info=error)
+            _log.error("reconcile panicked", error=_text(causes), retries=retries, exc_info=error)
         return "error"
+
+    def _unanswered(self, key: Key, causes: tuple[BaseException, ...]) -> None:
+        now, retries = asyncio.get_running_loop().time(), self._queue.retries(key) + 1
+        is_probe = self._outage.add(key, _text(causes), retries, now)
+        max_delay = PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf
+        self._queue.add_rate_limited(key, min_delay=_retry_after(causes), max_delay=max_delay)
+
+
+def _retry_after(causes: tuple[BaseException, ...]) -> float:
+    return max(cause.retry_after_seconds if isinstance(cause, ApiError) else 0.0 for cause in causes)
 
 
 def _is_stopping() -> bool:

@@ -4,9 +4,9 @@ How many are made at once (`slow_start`), with which events (`DependentControl`)
 belong to it (`claim`), the references and finalizers that say so, and one object by itself (`create_or_patch`).
 """
 
-from kcr.dependents.announcer import Announcer, is_namespace_ending
-from kcr.dependents.claim import Claimed, claim, judge
+from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl
+from kcr.dependents.emitter import EventEmitter, is_namespace_ending
 from kcr.dependents.ensure import Ensured, create_or_patch
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
@@ -14,20 +14,20 @@ from kcr.dependents.slow_start import Attempts, Failure, slow_start
 
 __all__ = [
     "AlreadyOwnedError",
-    "Announcer",
     "Attempts",
     "Claimed",
     "DependentControl",
     "Ensured",
+    "EventEmitter",
     "Failure",
     "add_finalizer",
     "claim",
+    "claim_decision",
     "create_or_patch",
     "finalized",
     "has_finalizer",
     "has_owner",
     "is_namespace_ending",
-    "judge",
     "remove_finalizer",
     "remove_owner",
     "set_controller",

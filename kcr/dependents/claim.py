@@ -48,7 +48,7 @@ class Claimed(NamedTuple, Generic[R]):
         return self.kept + self.adopted
 
 
-def judge(owner: Resource, obj: Resource, *, wanted: bool) -> Verdict:
+def claim_decision(owner: Resource, obj: Resource, *, wanted: bool) -> Verdict:
     """Return what a controller's owner does with an object.
 
     Args:
@@ -84,7 +84,7 @@ async def claim(
     """
     verdicts: dict[Verdict, list[R]] = {"keep": [], "adopt": [], "release": [], "ignore": []}
     for obj in objects:
-        verdicts[judge(owner, obj, wanted=wanted(obj))].append(obj)
+        verdicts[claim_decision(owner, obj, wanted=wanted(obj))].append(obj)
     errors: list[KcrError] = []
     released = await _release_all(client, owner, verdicts["release"], finalizer, errors)
     adopted: list[R] = []

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
-from kcr.dependents.announcer import Announcer
+from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
 from kcr.dependents.slow_start import Attempts, slow_start
 from kcr.errors import NotFoundError
@@ -49,7 +49,7 @@ class DependentControl(Generic[R]):
         self._client = client
         self._kind = kind
         self._on_write = on_write
-        self._announcer = Announcer(recorder, kind.resource.kind.lower())
+        self._announcer = EventEmitter(recorder, kind.resource.kind.lower())
 
     async def create(self, owner: Resource, template: R, count: int = 1) -> Attempts[R]:
         """Create so many objects after a template, in batches of 1, 2, 4, …; a batch with a failure is the last.

@@ -12,17 +12,17 @@ from kcr.errors import NotFoundError
 
 R = TypeVar("R", bound=Resource)
 
-Deed = Literal["unchanged", "created", "updated", "updatedStatus", "updatedStatusOnly"]
+OperationResult = Literal["unchanged", "created", "updated", "updatedStatus", "updatedStatusOnly"]
 
 
 class Ensured(NamedTuple, Generic[R]):
     """An object as it is now, and what that took."""
 
     object: R
-    deed: Deed
+    result: OperationResult
 
 
-async def create_or_patch(client: Client, seed: R, mutate: Callable[[R], R]) -> Ensured[R]:
+async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R]) -> Ensured[R]:
     """Make an object what it is to be: patch what differs, or create it.
 
     ```python
@@ -35,8 +35,8 @@ async def create_or_patch(client: Client, seed: R, mutate: Callable[[R], R]) -> 
 
     Args:
         client: Reads and writes the object.
-        seed: Names it; and what a new one starts from.
-        mutate: Takes the object as it is, or the seed, and returns it as it is to be.
+        template: Names it; and what a new one starts from.
+        mutate: Takes the object as it is, or the template, and returns it as it is to be.
 
     Raises:
         ValueError: `mutate` has changed the name or the namespace.
@@ -46,18 +46,18 @@ async def create_or_patch(client: Client, seed: R, mutate: Callable[[R], R]) -> 
     Source: controller-runtime/pkg/controller/controllerutil/controllerutil.go, CreateOrPatch.
     """
     try:
-        found = await client.get(type(seed), seed.metadata.name, seed.metadata.namespace)
+        found = await client.get(type(template), template.metadata.name, template.metadata.namespace)
     except NotFoundError:
-        return Ensured(await client.create(_mutated(seed, mutate)), "created")
+        return Ensured(await client.create(_mutated(template, mutate)), "created")
     wanted = _mutated(found, mutate)
     patched = await client.patch(found, _with_status_of(wanted, found))
     # The patch may have brought a new version; the status is what it was.
     recorded = await client.patch(patched, _with_status_of(patched, wanted), subresource="status")
-    return Ensured(recorded, _DEEDS[patched is not found, recorded is not patched])
+    return Ensured(recorded, _RESULTS[patched is not found, recorded is not patched])
 
 
 # By whether the object was patched, and whether its status was.
-_DEEDS: dict[tuple[bool, bool], Deed] = {
+_RESULTS: dict[tuple[bool, bool], OperationResult] = {
     (False, False): "unchanged",
     (True, False): "updated",
     (True, True): "updatedStatus",

@@ -4,34 +4,28 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,u
 """
 
 import logging
-import math
 from typing import Any
 
-import msgspec
-import yaml
-
+from kcr.api.yaml_json import load_yaml
 from kcr.embedded import protobuf
 from kcr.embedded.answers import RefusedError, bad_request, invalid_option
+from kcr.embedded.core.shape import receive
 from kcr.embedded.deletion import POLICIES, DeleteOptions
 from kcr.embedded.fields import forbidden, not_supported
+from kcr.embedded.gojson import decode_json
 from kcr.embedded.kinds import Kind
+from kcr.embedded.patch.errors import kind_of
 from kcr.embedded.routes import Query
+from kcr.embedded.schema.builtin import type_shape
+from kcr.embedded.schema.shape import Shape
 from kcr.embedded.strategy import Manifest
 
 LIMIT = 3 * 1024 * 1024
 _ACCEPTED = "application/json, application/yaml"
 
+_TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\""'
+
 _log = logging.getLogger(__name__)
-
-
-class _Loader(yaml.SafeLoader):
-    """Loads YAML as JSON has it: timestamps stay text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def media_type(header: str) -> str:
@@ -64,12 +58,9 @@ def decoded(body: bytes, content_type: str) -> Any:
     """
     match media_type(content_type):
         case "application/json":
-            return msgspec.json.decode(body)
+            return decode_json(body)
         case "application/yaml":
-            try:
-                return _as_json(yaml.load(body, _Loader))  # a safe loader of our own
-            except yaml.YAMLError as error:
-                raise ValueError(str(error)) from None
+            return load_yaml(body)
         case "application/vnd.kubernetes.protobuf":
             try:
                 return protobuf.decoded(body)
@@ -78,32 +69,6 @@ def decoded(body: bytes, content_type: str) -> Any:
                 raise unsupported_media_type() from None
         case _:
             raise unsupported_media_type()
-
-
-def _as_json(value: Any) -> Any:
-    """Return a value of YAML as JSON would have it: names are text, and numbers are numbers.
-
-    Raises:
-        ValueError: JSON has no such value.
-    """
-    match value:
-        case dict():
-            return {_name(key): _as_json(one) for key, one in value.items()}
-        case list():
-            return [_as_json(one) for one in value]
-        case float() if not math.isfinite(value):
-            raise ValueError(f"json: unsupported value: {value}")
-        case None | bool() | int() | float() | str():
-            return value
-    raise ValueError(f"json: unsupported type: {type(value).__name__}")
-
-
-def _name(key: object) -> str:
-    if isinstance(key, str):
-        return key
-    if key is None or isinstance(key, bool | int | float):
-        return msgspec.json.encode(key).decode()
-    raise ValueError(f"unsupported map key: {key}")
 
 
 def manifest(kind: Kind, body: bytes, content_type: str) -> Manifest:
@@ -124,18 +89,37 @@ def mapping(kind: str, body: bytes, content_type: str) -> Manifest:
         RefusedError: 400, 413 or 415.
     """
     check_size(body)
-    words = f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
     try:
         value = decoded(body, content_type)
     except ValueError as error:
-        raise bad_request(f"{words}: {error}") from None
+        raise bad_request(f"{_unrecognized(kind)}: {error}") from None
     if not isinstance(value, dict):
-        raise bad_request(f"{words}: json: cannot unmarshal into an object")
+        words = f"json: cannot unmarshal {kind_of(value)} into Go value of type struct {{ {_TYPE_META} }}"
+        raise bad_request(f"{_unrecognized(kind)}: {words}")
+    return value
+
+
+def _unrecognized(kind: str) -> str:
+    return f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
+
+
+def shaped(shape: Shape, body: bytes, content_type: str) -> Manifest:
+    """Decode a body of one of the types that are sent and never stored, such as a Binding.
+
+    Raises:
+        RefusedError: 400, 413 or 415.
+    """
+    value = mapping(shape.short_name, body, content_type)
+    receive(shape, value)
     return value
 
 
 def _check_type(kind: Kind, value: Manifest) -> None:
     """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
+    for member in ("apiVersion", "kind"):
+        if not isinstance(value.get(member), str | None):
+            words = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
+            raise bad_request(f"{_unrecognized(kind.type.kind)}: {words}")
     version, name = value.get("apiVersion") or kind.type.api_version, value.get("kind") or kind.type.kind
     if version != kind.type.api_version:
         raise bad_request(
@@ -160,7 +144,7 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
             "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
         })  # fmt: skip
-    return options_of(mapping("DeleteOptions", body, content_type))
+    return options_of(shaped(type_shape("meta.v1.DeleteOptions"), body, content_type))
 
 
 def options_of(given: Manifest) -> DeleteOptions:
@@ -182,8 +166,6 @@ def options_of(given: Manifest) -> DeleteOptions:
         policy = "Orphan" if orphan else "Background"
     preconditions = given.get("preconditions") or {}
     grace = given.get("gracePeriodSeconds")
-    if grace is not None and not isinstance(grace, int):
-        raise bad_request("json: cannot unmarshal into Go struct field DeleteOptions.gracePeriodSeconds of type int64")
     return DeleteOptions(
         grace_seconds=grace,
         policy=policy,

@@ -7,6 +7,7 @@ is decided on the object itself.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 from kcr.api.meta import Key, ObjectMeta, ObjectType, Resource
@@ -35,6 +36,7 @@ class Place(NamedTuple):
 Listener = Callable[[Place, ObjectMeta | None, ObjectMeta | None], None]
 
 
+@cache
 def metadata_type(resource: ResourceType) -> type[Resource]:
     """Return a type of objects of which only the metadata are read."""
     made: type[Resource] = ObjectType(

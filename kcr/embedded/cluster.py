@@ -16,7 +16,7 @@ from kcr.embedded.legacy import LEGACY_KINDS
 from kcr.embedded.namespaces import NamespaceController
 from kcr.embedded.node import Node
 from kcr.embedded.node.outcome import OnRun
-from kcr.embedded.podgc import PodCollector
+from kcr.embedded.podgc import TERMINATED_POD_GC_THRESHOLD, FinishedPodCollector, PodCollector
 from kcr.embedded.quota import QuotaStatusWriter
 from kcr.embedded.server import Server
 from kcr.embedded.storage import Storage
@@ -48,6 +48,7 @@ class EmbeddedCluster:
         legacy_apis: bool = False,
         gangs: bool = False,
         on_run: OnRun | None = None,
+        terminated_pod_gc_threshold: int = TERMINATED_POD_GC_THRESHOLD,
     ) -> None:
         """Make a cluster; it runs inside `async with`.
 
@@ -56,12 +57,14 @@ class EmbeddedCluster:
             random: Where names and uids come from; a seed makes a whole run repeatable.
             runtime: How the node runs pods; None for no node at all.
             gc: Whether dependents of deleted objects are collected, terminating namespaces emptied, pods of
-                deleted nodes failed, and what is used of quotas is written down.
+                deleted nodes failed, finished pods beyond the threshold deleted, and what is used of quotas is
+                written down.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
                 here treats each pod for itself all the same.
             on_run: What the simulated runtime asks for the outcome of a container.
+            terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
         """
         self._clock = clock or SystemClock()
         self._random = random or _unseeded()
@@ -73,6 +76,7 @@ class EmbeddedCluster:
         self.client = Client(self.transport)
         self.node = self._node(runtime, on_run)
         self._gc = gc
+        self._threshold = terminated_pod_gc_threshold
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -99,6 +103,9 @@ class EmbeddedCluster:
                 group.create_task(pods.run(), name="podgc"),
                 group.create_task(quotas.run(), name="quotas"),
             ]
+            if self._threshold:
+                finished = FinishedPodCollector(self.client, census, self._threshold)
+                self._tasks.append(group.create_task(finished.run(), name="podgc of finished pods"))
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))
         return self

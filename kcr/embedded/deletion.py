@@ -4,11 +4,12 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go and
 pkg/registry/generic/registry/store.go, kubernetes/pkg/registry/core/{pod/strategy,namespace/storage/storage}.go.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.resources import ResourceType
 from kcr.embedded.answers import conflict, forbidden
+from kcr.embedded.durations import span
 from kcr.embedded.kinds import NAMESPACES, Kind
 from kcr.embedded.metadata import timestamp
 from kcr.embedded.registry import Registry
@@ -61,9 +62,11 @@ def delete(registry: Registry, record: Record, options: DeleteOptions) -> Delete
     if held:
         return Deleted(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
     if options.dry_run:
-        return Deleted(record, gone=True)
-    # A pod leaves as what it was marked as; other kinds leave as they were stored.
-    return Deleted(registry.storage.remove(record, new if kind.strategy.graceful_deletion else None), gone=True)
+        return Deleted(registry.storage.draft(kind, new, record.revision), gone=True)
+    if kind.strategy.graceful_deletion and new != before:
+        # Watchers see the mark before the end.
+        record = registry.storage.put(kind, new, record)
+    return Deleted(registry.storage.remove(record), gone=True)
 
 
 def check_preconditions(record: Record, options: DeleteOptions) -> None:
@@ -142,7 +145,7 @@ def _mark_graceful(obj: Manifest, asked_seconds: int | None, now: datetime) -> b
         _shorten(metadata, asked_seconds, now)
     else:
         period = _grace_seconds(obj, asked_seconds)
-        metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=period))
+        metadata["deletionTimestamp"] = timestamp(now + span(period))
         metadata["deletionGracePeriodSeconds"] = period
         if metadata.get("generation"):
             metadata["generation"] += 1
@@ -163,8 +166,8 @@ def _shorten(metadata: Manifest, period: int | None, now: datetime) -> None:
     pending = metadata.get("deletionGracePeriodSeconds", 0)
     if period is None or period >= pending:
         return
-    marked = datetime.fromisoformat(metadata["deletionTimestamp"]).astimezone(UTC) - timedelta(seconds=pending)
-    due = marked + timedelta(seconds=period)
+    marked = datetime.fromisoformat(metadata["deletionTimestamp"]) - span(pending)
+    due = marked + span(period)
     if due < now:
         # Late already: whoever stops the containers gets a second.
         due, period = now, min(period, 1)

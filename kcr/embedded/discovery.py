@@ -25,6 +25,12 @@ def version() -> Answer:
     return json_answer(encoded(_VERSION_INFO))
 
 
+def method_not_allowed() -> Answer:
+    """Answer 405: discovery is read-only; the body is the router's own, not a Status."""
+    answer = text_answer(405, "405: Method Not Allowed")
+    return answer._replace(headers={**answer.headers, "Allow": "GET"})
+
+
 class Discovery:
     """Answers `/api`, `/apis` and what is below them, down to the lists of resources."""
 

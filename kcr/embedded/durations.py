@@ -1,4 +1,4 @@
-"""Durations as people read them: `45s`, `3m20s`, `5h`, `2d3h`.
+"""Durations: in numbers of seconds that clients send, and as people read them: `45s`, `3m20s`, `5h`, `2d3h`.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go, HumanDuration.
 """
@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
+# What Python's calendar has room for on both sides of any present.
+_LONGEST = 100 * _YEAR
 # Below the bound a duration is shown in the unit, and in the smaller one when there is a rest.
 _ROWS = (
     (2 * _MINUTE, 1, "s", 0, ""),
@@ -18,6 +20,11 @@ _ROWS = (
     (2 * _YEAR, _DAY, "d", 0, ""),
     (8 * _YEAR, _YEAR, "y", _DAY, "d"),
 )
+
+
+def span(seconds: int) -> timedelta:
+    """Return a duration of so many seconds, at most a hundred years: clients send any number of 64 bits."""
+    return timedelta(seconds=max(-_LONGEST, min(seconds, _LONGEST)))
 
 
 def human(duration: timedelta) -> str:

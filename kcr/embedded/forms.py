@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+import yaml
 
-from kcr.embedded.answers import RefusedError
+from kcr.embedded.answers import JSON, Answer, RefusedError
 from kcr.embedded.kinds import Kind, View
 from kcr.embedded.storage import Change, Record
 
-_ANY = ("*/*", "application/*", "application/json")
+_YAML = "application/yaml"
+_ANY = ("*/*", "application/*", "application/json", _YAML)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -37,10 +40,17 @@ class Form(Protocol):
 
 
 class Wanted(NamedTuple):
-    """What the Accept header asks for: `""`, `Table`, `PartialObjectMetadata` or `PartialObjectMetadataList`."""
+    """What the Accept header asks for.
+
+    Attributes:
+        transformation: `""`, `Table`, `PartialObjectMetadata` or `PartialObjectMetadataList`.
+        version: The version of meta.k8s.io.
+        yaml: Whether as YAML, not JSON.
+    """
 
     transformation: str
     version: str = "v1"
+    yaml: bool = False
 
 
 def wanted(accept: str) -> Wanted:
@@ -52,7 +62,7 @@ def wanted(accept: str) -> Wanted:
         RefusedError: 406, nothing that is asked for can be given.
     """
     if not accept or accept in _ANY:
-        return Wanted("")
+        return Wanted("", yaml=accept == _YAML)
     for entry in _by_quality(accept):
         media, *parameters = (part.strip() for part in entry.split(";"))
         if media not in _ANY:
@@ -60,11 +70,30 @@ def wanted(accept: str) -> Wanted:
         named = dict(part.split("=", 1) for part in parameters if "=" in part)
         transformation = named.get("as", "")
         if not transformation:
-            return Wanted("")
+            return Wanted("", yaml=media == _YAML)
         if _is_known(transformation, named.get("g", ""), named.get("v", "v1")):
-            return Wanted(transformation, named.get("v", "v1"))
-    message = "only the following media types are accepted: application/json, application/yaml"
-    raise RefusedError(406, "NotAcceptable", message)
+            return Wanted(transformation, named.get("v", "v1"), yaml=media == _YAML)
+    raise not_acceptable("application/json, application/yaml")
+
+
+def not_acceptable(accepted: str) -> RefusedError:
+    """406: nothing that is asked for can be given."""
+    return RefusedError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
+
+
+def as_yaml(answer: Answer, accept: str) -> Answer:
+    """Return an answer in YAML, if that is what the Accept header asks for first; streams are never."""
+    if _YAML not in accept or not isinstance(answer.body, bytes) or answer.headers.get("Content-Type") != JSON:
+        return answer
+    try:
+        if not wanted(accept).yaml:
+            return answer
+        value = msgspec.json.decode(answer.body)
+        text = yaml.dump(value, Dumper=_DUMPER, default_flow_style=False, allow_unicode=True)
+    except (RefusedError, RecursionError):
+        # Whoever wants what cannot be given is told so in JSON.
+        return answer
+    return Answer(answer.status, {**answer.headers, "Content-Type": _YAML}, text.encode())
 
 
 def _by_quality(accept: str) -> list[str]:

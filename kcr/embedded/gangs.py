@@ -8,14 +8,15 @@ from dataclasses import replace
 
 from kcr.api.resources import ResourceType
 from kcr.embedded.batch.job import JobStrategy
+from kcr.embedded.core import GenericStrategy
 from kcr.embedded.fields import IMMUTABLE, invalid
 from kcr.embedded.kinds import JOBS, Kind
-from kcr.embedded.strategy import FieldError, Manifest, Strategy
+from kcr.embedded.strategy import FieldError, Manifest
 
 _GROUP, _VERSION = "scheduling.k8s.io", "v1alpha2"
 
 
-class FixedStrategy(Strategy):
+class FixedStrategy(GenericStrategy):
     """Objects whose spec is said once."""
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:

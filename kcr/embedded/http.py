@@ -10,6 +10,7 @@ from typing import NamedTuple
 import yaml
 from aiohttp import web
 
+from kcr import httpserver
 from kcr.client import RateLimit
 from kcr.client.transport import Request
 from kcr.clock import SystemClock
@@ -24,6 +25,7 @@ _OPEN = ("version", "healthz", "livez", "readyz")
 # A client that takes nothing for so long is cut.
 _STUCK_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 0.5
+_KEEPALIVE_SECONDS = 3630.0
 # How many parts of a stream are sent in a second, and at once after a pause. What comes faster goes together: every
 # part costs a record of TLS and wakes the reader up, which at a thousand changes a second takes more than they do.
 _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
@@ -53,12 +55,7 @@ class Listener:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._token = secrets.token_urlsafe(24)
-        application = web.Application(client_max_size=LIMIT + 1)
-        application.router.add_route("*", "/{path:.*}", self._handle)
-        # A watch whose client has gone is given up at once, not at its next event.
-        self._runner = web.AppRunner(
-            application, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_SECONDS
-        )
+        self._runner: web.ServerRunner | None = None
 
     async def open(self, port: int) -> Address:
         """Listen, and return the address.
@@ -71,6 +68,8 @@ class Listener:
         """
         # What checks the certificate's dates is the machine's clock, whatever time the cluster lives in.
         certificates = make_certificates(SystemClock().now())
+        server = httpserver.Server(self._handle, max_body=LIMIT + 1, keepalive_seconds=_KEEPALIVE_SECONDS)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
         await web.TCPSite(self._runner, _HOST, port, ssl_context=certificates.context()).start()
         url = f"https://{_HOST}:{self._runner.addresses[0][1]}"
@@ -80,9 +79,10 @@ class Listener:
     async def close(self) -> None:
         """End all watches, then stop listening."""
         self._server.close()
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         answer = await self._answer(request)
         if isinstance(answer.body, bytes):
             return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
@@ -94,7 +94,7 @@ class Listener:
             await answer.body.aclose()
         return response
 
-    async def _answer(self, request: web.Request) -> Answer:
+    async def _answer(self, request: web.BaseRequest) -> Answer:
         first_step = request.raw_path.removeprefix("/").partition("?")[0].partition("/")[0]
         if not self._may_enter(request) and first_step not in _OPEN:
             return RefusedError(401, "Unauthorized", "Unauthorized").answer()
@@ -105,11 +105,11 @@ class Listener:
             return RefusedError(413, "RequestEntityTooLarge", message).answer()
         return await self._server.handle(Request(request.method, request.raw_path, request.headers, body))
 
-    def _may_enter(self, request: web.Request) -> bool:
+    def _may_enter(self, request: web.BaseRequest) -> bool:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode())
 
-    async def _send(self, request: web.Request, response: web.StreamResponse, body: Stream) -> None:
+    async def _send(self, request: web.BaseRequest, response: web.StreamResponse, body: Stream) -> None:
         pace = RateLimit(_PARTS_PER_SECOND, _PARTS_AT_ONCE)
         try:
             async for chunk in body:

@@ -1,15 +1,17 @@
 """What is served: the kinds, their names, and the traits in which they differ."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kcr.api.resources import ResourceType
 from kcr.embedded.batch import CronJobStrategy, JobStrategy
 from kcr.embedded.core import (
     ConfigMapStrategy,
     EventStrategy,
+    GenericStrategy,
+    IdleStrategy,
     LeaseStrategy,
     LimitRangeStrategy,
     NamespaceStrategy,
@@ -18,7 +20,9 @@ from kcr.embedded.core import (
     ResourceQuotaStrategy,
     SecretStrategy,
 )
-from kcr.embedded.core.shape import Shape
+from kcr.embedded.core.names import dns_label, dns_subdomain, path_segment
+from kcr.embedded.schema.builtin import builtin_kinds, kind_shape
+from kcr.embedded.schema.shape import Shape
 from kcr.embedded.strategy import Manifest, Strategy
 
 # Fields that Go's types hold by value: absent, they compare as their zero.
@@ -47,7 +51,7 @@ class View(NamedTuple):
 
     Attributes:
         of: The kind whose objects they are.
-        shape: The members of the version.
+        shape: The fields of the version.
         take: Turns a manifest of the version into one of `of`, in place.
         show: Turns a manifest of `of` into one of the version, in place.
         warning: What every answer says.
@@ -75,13 +79,13 @@ class Kind:
         needs_version: Whether a PUT must name the resourceVersion.
         put_creates: Whether a PUT of an absent object creates it.
         delete_answers_object: Whether a DELETE answers with the object, not with a Status.
-        label_name: Whether names are DNS labels instead of subdomains.
+        name_rule: Returns what keeps a text from being a name.
         collectable: Whether the garbage collector's finalizers apply.
         view: Set where the objects are those of another kind.
     """
 
     type: ResourceType
-    strategy: Strategy = field(default_factory=Strategy)
+    strategy: Strategy = field(default_factory=GenericStrategy)
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
@@ -90,7 +94,7 @@ class Kind:
     needs_version: bool = False
     put_creates: bool = False
     delete_answers_object: bool = False
-    label_name: bool = False
+    name_rule: Callable[[str], tuple[str, ...]] = dns_subdomain
     collectable: bool = True
     view: View | None = None
 
@@ -98,6 +102,11 @@ class Kind:
     def stored(self) -> "Kind":
         """The kind whose objects these are: itself, but for views."""
         return self if self.view is None else self.view.of
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The fields of its objects."""
+        return kind_shape(self.type.api_version, self.type.kind) if self.view is None else self.view.shape
 
     @property
     def verbs(self) -> tuple[str, ...]:
@@ -139,83 +148,80 @@ _EVENT_FIELDS = _paths(
 )  # fmt: skip
 
 
-def _core(kind: str, plural: str, *, namespaced: bool = True) -> ResourceType:
-    return ResourceType("", "v1", kind, plural, namespaced)
+_BUILTIN = builtin_kinds()
 
 
-NAMESPACES = Kind(
-    _core("Namespace", "namespaces", namespaced=False),
+def _kind(api_version: str, name: str, strategy: Strategy | None = None, **traits: Any) -> Kind:
+    """Return a kind of the table; the traits are those in which it differs from what the table says."""
+    known = _BUILTIN[api_version, name]
+    group, _, version = api_version.rpartition("/")
+    said: dict[str, Any] = {
+        "type": ResourceType(group, version, name, known.plural, known.namespaced),
+        "short_names": known.short_names,
+        "categories": known.categories,
+        "subresources": ("status",) if "status" in known.traits else (),
+        "strategy": strategy or GenericStrategy(),
+        "name_rule": path_segment if "any-name" in known.traits else dns_subdomain,
+    }
+    return Kind(**said | traits)
+
+
+NAMESPACES = _kind(
+    "v1",
+    "Namespace",
     NamespaceStrategy(),
-    short_names=("ns",),
     subresources=("finalize", "status"),
     fields=_paths("status.phase"),
     unknown_field=_LABEL_NOT_SUPPORTED,
     delete_answers_object=True,
-    label_name=True,
+    name_rule=dns_label,
 )
-NODES = Kind(
-    _core("Node", "nodes", namespaced=False),
-    NodeStrategy(),
-    short_names=("no",),
-    subresources=("status",),
-    fields=_paths("spec.unschedulable"),
-    unknown_field=_LABEL_NOT_SUPPORTED,
-)
-PODS = Kind(
-    _core("Pod", "pods"),
+NODES = _kind("v1", "Node", NodeStrategy(), fields=_paths("spec.unschedulable"), unknown_field=_LABEL_NOT_SUPPORTED)
+PODS = _kind(
+    "v1",
+    "Pod",
     PodStrategy(),
-    short_names=("po",),
-    categories=("all",),
     subresources=("binding", "eviction", "log", "status"),
     fields=_POD_FIELDS,
     unknown_field=_LABEL_NOT_SUPPORTED,
     delete_answers_object=True,
 )
-EVENTS = Kind(
-    _core("Event", "events"),
+EVENTS = _kind(
+    "v1",
+    "Event",
     EventStrategy(),
-    short_names=("ev",),
     fields=_EVENT_FIELDS,
     unknown_field=_LABEL_NOT_SUPPORTED,
     put_creates=True,
     collectable=False,
 )
-CONFIG_MAPS = Kind(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), short_names=("cm",))
-SECRETS = Kind(
-    _core("Secret", "secrets"), SecretStrategy(), fields=_paths("type"), unknown_field=_LABEL_NOT_SUPPORTED
-)  # fmt: skip
-SERVICE_ACCOUNTS = Kind(_core("ServiceAccount", "serviceaccounts"), short_names=("sa",), delete_answers_object=True)
-SERVICES = Kind(_core("Service", "services"), short_names=("svc",), categories=("all",), delete_answers_object=True)
-RESOURCE_QUOTAS = Kind(
-    _core("ResourceQuota", "resourcequotas"),
-    ResourceQuotaStrategy(),
-    short_names=("quota",),
-    subresources=("status",),
-    delete_answers_object=True,
-)
-LIMIT_RANGES = Kind(
-    _core("LimitRange", "limitranges"), LimitRangeStrategy(), short_names=("limits",), put_creates=True
-)  # fmt: skip
-JOBS = Kind(
-    ResourceType("batch", "v1", "Job", "jobs"),
+CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
+SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field=_LABEL_NOT_SUPPORTED)
+SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", delete_answers_object=True)
+SERVICES = _kind("v1", "Service", put_creates=True, delete_answers_object=True)
+RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), delete_answers_object=True)
+LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), put_creates=True)
+JOBS = _kind(
+    "batch/v1",
+    "Job",
     JobStrategy(),
-    categories=("all",),
-    subresources=("status",),
     fields=_paths(status__successful="status.succeeded"),
     unknown_field='field label "{}" not supported for Job',
 )
-CRON_JOBS = Kind(
-    ResourceType("batch", "v1", "CronJob", "cronjobs"),
-    CronJobStrategy(),
-    short_names=("cj",),
-    categories=("all",),
-    subresources=("status",),
-)
-LEASES = Kind(
-    ResourceType("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy(), needs_version=True, put_creates=True
-)  # fmt: skip
+CRON_JOBS = _kind("batch/v1", "CronJob", CronJobStrategy())
+LEASES = _kind("coordination.k8s.io/v1", "Lease", LeaseStrategy(), needs_version=True, put_creates=True)
 
-KINDS: tuple[Kind, ...] = (
+_OWN: tuple[Kind, ...] = (
     CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
     JOBS, CRON_JOBS, LEASES,
 )  # fmt: skip
+
+
+def _idle(api_version: str, name: str) -> Kind:
+    kind = _kind(api_version, name)
+    has_generation = "generation" in _BUILTIN[api_version, name].traits
+    return replace(kind, strategy=IdleStrategy(kind.type.display, has_generation=has_generation))
+
+
+_NAMED = {(kind.type.api_version, kind.type.kind) for kind in _OWN}
+KINDS: tuple[Kind, ...] = (*_OWN, *(_idle(*names) for names in _BUILTIN if names not in _NAMED))

@@ -7,11 +7,13 @@ theirs never see it. `batch/v1beta1` CronJobs differ in nothing.
 Source: kubernetes/pkg/apis/extensions/v1beta1/conversion.go and defaults.go, as of v1.5; batch-api §11.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from kcr.embedded.batch.shapes import SHAPES
-from kcr.embedded.core.shape import Shape
+from kcr.embedded.core.shape import receive
 from kcr.embedded.kinds import CRON_JOBS, JOBS, Kind, View
+from kcr.embedded.schema.builtin import type_shape
+from kcr.embedded.schema.shape import Field, Shape
 from kcr.embedded.strategy import Manifest
 
 _GROUP, _VERSION = "extensions", "v1beta1"
@@ -37,7 +39,7 @@ def take_job(job: Manifest) -> None:
     Raises:
         UndecodableError: It is no Job.
     """
-    _OLD_JOB.receive("Job", _VERSION, job)
+    receive(_OLD_JOB, job)
     job["apiVersion"] = JOBS.type.api_version
     spec: Manifest = job.setdefault("spec", {})
     if opposite(spec.pop("autoSelector", None)) is None:
@@ -62,7 +64,7 @@ def take_cron_job(cron_job: Manifest) -> None:
     Raises:
         UndecodableError: It is no CronJob.
     """
-    SHAPES["CronJob"].receive("CronJob", _VERSION, cron_job)
+    receive(_OLD_CRON_JOB, cron_job)
     cron_job["apiVersion"] = CRON_JOBS.type.api_version
 
 
@@ -71,16 +73,19 @@ def show_cron_job(cron_job: Manifest) -> None:
     cron_job["apiVersion"] = f"{CRON_JOBS.type.group}/{_VERSION}"
 
 
-def _old_job() -> Shape:
-    spec, job = Shape("JobSpec"), Shape("Job")
-    spec.members = dict(SHAPES["JobSpec"].members)
-    spec.members["autoSelector"] = spec.members.pop("manualSelector")
-    job.members = dict(SHAPES["Job"].members)
-    job.members["spec"] = job.members["spec"]._replace(type=spec.type)
-    return job
+def _old_job() -> Mapping[str, Field]:
+    new = JOBS.shape.fields
+    return {**new, "spec": new["spec"]._replace(type=Shape("v1.JobSpec", _old_spec).type)}
 
 
-_OLD_JOB = _old_job()
+def _old_spec() -> Mapping[str, Field]:
+    fields = dict(type_shape("batch.v1.JobSpec").fields)
+    fields["autoSelector"] = fields.pop("manualSelector")
+    return fields
+
+
+_OLD_JOB = Shape(f"{_VERSION}.Job", _old_job)
+_OLD_CRON_JOB = Shape(f"{_VERSION}.CronJob", lambda: CRON_JOBS.shape.fields)
 
 
 def _older(group: str, view: View) -> Kind:
@@ -94,5 +99,5 @@ _CRON_JOB_WARNING = "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable 
 
 LEGACY_KINDS: tuple[Kind, ...] = (
     _older(_GROUP, View(JOBS, _OLD_JOB, take_job, show_job, _JOB_WARNING)),
-    _older("batch", View(CRON_JOBS, SHAPES["CronJob"], take_cron_job, show_cron_job, _CRON_JOB_WARNING)),
+    _older("batch", View(CRON_JOBS, _OLD_CRON_JOB, take_cron_job, show_cron_job, _CRON_JOB_WARNING)),
 )

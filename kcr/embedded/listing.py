@@ -5,7 +5,6 @@ pkg/apis/meta/internalversion/validation/validation.go.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +12,8 @@ import msgspec
 
 from kcr.embedded.answers import RefusedError, bad_request, expired, invalid_option
 from kcr.embedded.fields import forbidden, not_supported
-from kcr.embedded.routes import Query, Route
+from kcr.embedded.gojson import decode_json
+from kcr.embedded.routes import Query, Route, parse_integer
 from kcr.embedded.selection import Selection, selection_of
 from kcr.embedded.storage import Record, Storage, key_of, ordered
 
@@ -94,12 +94,11 @@ def version_of(text: str) -> int:
     """
     if not text:
         return 0
-    if not text.isdecimal():
-        raise bad_request(
-            f'invalid resource version: resourceVersion: Invalid value: "{text}": '
-            f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        )
-    return int(text)
+    try:
+        return parse_integer(text, "ParseUint")
+    except RefusedError as error:
+        words = f'invalid resource version: resourceVersion: Invalid value: "{text}": {error.message}'
+        raise bad_request(words) from None
 
 
 def _check_options(query: Query) -> None:
@@ -132,10 +131,10 @@ def _token(revision: int, after: str, route: Route) -> str:
 
 def _parse(text: str, route: Route) -> _Token:
     try:
-        content = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-        revision, start = content["rv"], content["start"].rstrip("\0")
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-        raise bad_request(f"invalid continue token: {error}") from None
-    if not isinstance(revision, int) or content.get("v") != _TOKEN_VERSION:
-        raise bad_request("invalid continue token: unrecognized version")
-    return _Token(revision, key_of(route.namespace, start))
+        content = decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except ValueError as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    match content:
+        case {"v": "meta.k8s.io/v1", "rv": int(revision), "start": str(start)} if type(revision) is int:
+            return _Token(revision, key_of(route.namespace, start.rstrip("\0")))
+    raise bad_request("invalid continue token: server does not recognize this encoded version")

@@ -6,10 +6,11 @@ kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
 
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Protocol
 
 from kcr.embedded.answers import Answer, bad_request, invalid
+from kcr.embedded.durations import span
 from kcr.embedded.fields import forbidden, invalid_whole
 from kcr.embedded.fields import invalid as invalid_field
 from kcr.embedded.routes import Query
@@ -93,7 +94,7 @@ def _lines(pieces: Iterable[tuple[datetime, bytes]]) -> list[tuple[datetime, byt
 
 def _since(query: Query, now: datetime) -> datetime:
     if seconds := query.integer("sinceSeconds"):
-        return now - timedelta(seconds=seconds)
+        return now - span(seconds)
     if not (text := query.text("sinceTime")):
         return _LONG_AGO
     try:

@@ -6,17 +6,14 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.g
 
 import random
 import uuid
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
-
-from kcr.api.meta import ObjectMeta
-from kcr.embedded.core.names import check_annotations, check_labels, dns_label, dns_subdomain, qualified_name
+from kcr.embedded.core.names import check_annotations, check_labels, qualified_name
 from kcr.embedded.core.shape import UndecodableError
 from kcr.embedded.fields import forbidden, invalid, rendered, required
 from kcr.embedded.kinds import Kind
+from kcr.embedded.schema.builtin import type_shape
+from kcr.embedded.schema.shape import MisfitError
 from kcr.embedded.strategy import FieldError, Manifest
 
 # The order on the wire, and all that is kept. `Record.at` relies on resourceVersion coming before the labels.
@@ -51,17 +48,14 @@ def cleaned(kind: Kind, given: object) -> Manifest:
     Raises:
         RefusedError: 400, a member has the wrong type.
     """
+    members = dict(given) if isinstance(given, dict) else {} if given is None else given
     try:
-        msgspec.convert({} if given is None else given, ObjectMeta)
-    except msgspec.ValidationError as error:
-        raise undecodable(kind, f"metadata: {error}") from None
-    members: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    return {
-        name: members.get(name, "")
-        for name in _ORDER
-        if name == "resourceVersion" or members.get(name) not in (None, "", 0, {}, [])
-        or (name == "deletionGracePeriodSeconds" and members.get(name) is not None)
-    }  # fmt: skip
+        members = type_shape("meta.v1.ObjectMeta").conform(members)
+    except ValueError as error:
+        if isinstance(error, MisfitError):
+            error.inside(kind.type.kind, "metadata")
+        raise undecodable(kind, str(error)) from None
+    return {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
 
 
 def in_order(metadata: Manifest) -> Manifest:
@@ -148,7 +142,7 @@ def validate_update(metadata: Manifest, old: Manifest) -> list[FieldError]:
 
 
 def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
-    rule = dns_label if kind.label_name else dns_subdomain
+    rule = kind.name_rule
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
     faults: list[FieldError] = []
     if base:

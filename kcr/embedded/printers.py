@@ -5,10 +5,9 @@ Source: kubernetes/pkg/printers/internalversion/printers.go.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
-from kcr.api import codec
-from kcr.api.selectors import LabelSelector, text
 from kcr.embedded.durations import age, human
 from kcr.embedded.kinds import (
     CONFIG_MAPS,
@@ -26,6 +25,7 @@ from kcr.embedded.kinds import (
     Kind,
 )
 from kcr.embedded.pod_printer import pod_cells
+from kcr.embedded.resource_printers import RESOURCES, cells_of, selector_text, templated
 from kcr.embedded.strategy import Manifest
 
 Cells = list[Any]
@@ -81,28 +81,18 @@ def _job(job: Manifest, now: datetime) -> Cells:
     spec, status = job.get("spec") or {}, job.get("status") or {}
     return [
         _name(job), _job_status(job), _completions(spec, status), _job_duration(status, now), _age(job, now),
-        *_templated(spec),
-    ]  # fmt: skip
-
-
-def _templated(spec: Manifest) -> Cells:
-    """Return the wide cells of what makes pods: containers, images, selector."""
-    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or ()
-    selector = codec.decode(LabelSelector, codec.encode(spec.get("selector") or {}))
-    return [
-        ",".join(one.get("name", "") for one in containers), ",".join(one.get("image", "") for one in containers),
-        text(selector) or _NONE,
+        *templated(spec), selector_text(spec.get("selector")),
     ]  # fmt: skip
 
 
 def _cron_job(cronjob: Manifest, now: datetime) -> Cells:
     spec, status = cronjob.get("spec") or {}, cronjob.get("status") or {}
-    last = status.get("lastScheduleTime")
+    last, made = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
     # Of a boolean column, the cells are texts all the same.
     return [
         _name(cronjob), spec.get("schedule", ""), spec.get("timeZone") or _NONE, str(spec.get("suspend", "<unset>")),
         len(status.get("active") or ()), age(last, now) if last else _NONE, _age(cronjob, now),
-        *_templated((spec.get("jobTemplate") or {}).get("spec") or {}),
+        *templated(made), selector_text(made.get("selector")),
     ]  # fmt: skip
 
 
@@ -203,6 +193,7 @@ _CRON_JOB_COLUMNS = (
     *_columns("Last Schedule,Age,Containers*,Images*,Selector*"),
 )  # fmt: skip
 _PRINTERS: Mapping[str, Printer] = {
+    **{one: Printer(_columns(names), partial(cells_of, one)) for one, (names, _) in RESOURCES.items()},
     PODS.type.display: Printer(
         _columns("Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"), pod_cells
     ),

@@ -25,6 +25,7 @@ from kcr.embedded.answers import (
 )
 from kcr.embedded.kinds import NAMESPACES, Kind
 from kcr.embedded.quota import Quotas
+from kcr.embedded.routes import parse_integer
 from kcr.embedded.storage import Record, Storage
 from kcr.embedded.strategy import FieldError, Manifest
 
@@ -132,8 +133,10 @@ class Registry:
         return self.storage.put(old.kind, new, old)
 
     def _outdated(self, old: Record, given: str) -> RefusedError:
-        if not given.isdecimal():
-            return RefusedError(500, "", f'strconv.ParseUint: parsing "{given}": invalid syntax')
+        try:
+            parse_integer(given, "ParseUint")
+        except RefusedError as error:
+            return RefusedError(500, "", error.message)
         return conflict(old.kind.type, old.metadata.name, STALE)
 
     def _check_room(self, kind: Kind, namespace: str, name: str) -> None:
@@ -177,9 +180,6 @@ def is_released(kind: Kind, obj: Manifest) -> bool:
 
 def _taken(kind: Kind, given: Manifest, namespace: str) -> Manifest:
     """Return the object with metadata that the server can vouch for, and with its type."""
-    for member in ("spec", "status"):
-        if not isinstance(given.get(member), dict | None):
-            raise meta.undecodable(kind, f"json: cannot unmarshal into Go struct field {kind.type.kind}.{member}")
     metadata = meta.cleaned(kind, given.get("metadata"))
     said = metadata.get("namespace", "")
     if kind.type.namespaced and said != namespace:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from kcr.embedded import bodies
 from kcr.embedded.answers import Answer, encoded, invalid, json_answer
 from kcr.embedded.fields import invalid as invalid_field
+from kcr.embedded.schema.builtin import type_shape
 from kcr.embedded.strategy import Manifest
 
 _USER: Manifest = {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}
@@ -30,10 +31,14 @@ def _access(review: Manifest) -> Manifest:
 
 
 _REVIEWS: Mapping[tuple[str, ...], tuple[str, Callable[[Manifest], Manifest]]] = {
-    (_AUTHORIZATION, "v1", "selfsubjectaccessreviews"): ("SelfSubjectAccessReview", _access),
-    (_AUTHORIZATION, "v1", "selfsubjectrulesreviews"): ("SelfSubjectRulesReview", lambda review: _ALL_RULES),
-    (_AUTHENTICATION, "v1", "selfsubjectreviews"): ("SelfSubjectReview", lambda review: {"userInfo": _USER}),
-}
+    (_AUTHORIZATION, "v1", "selfsubjectaccessreviews"): ("authorization.v1.SelfSubjectAccessReview", _access),
+    (_AUTHORIZATION, "v1", "selfsubjectrulesreviews"): (
+        "authorization.v1.SelfSubjectRulesReview", lambda review: _ALL_RULES
+    ),
+    (_AUTHENTICATION, "v1", "selfsubjectreviews"): (
+        "authentication.v1.SelfSubjectReview", lambda review: {"userInfo": _USER}
+    ),
+}  # fmt: skip
 
 
 def is_review(method: str, steps: list[str]) -> bool:
@@ -47,8 +52,9 @@ def answer(steps: list[str], body: bytes, content_type: str) -> Answer:
     Raises:
         RefusedError: 400, 415 or 422, it makes no sense.
     """
-    kind, judge = _REVIEWS[tuple(steps[1:])]
-    review = bodies.mapping(kind, body, content_type)
-    named = {"kind": kind, "apiVersion": f"{steps[1]}/{steps[2]}", "metadata": review.get("metadata") or {}}
+    name, judge = _REVIEWS[tuple(steps[1:])]
+    shape = type_shape(name)
+    review = bodies.shaped(shape, body, content_type)
+    named = {"kind": shape.short_name, "apiVersion": f"{steps[1]}/{steps[2]}", "metadata": review.get("metadata") or {}}
     spec = {"spec": review["spec"]} if "spec" in review else {}
     return json_answer(encoded({**named, **spec, "status": judge(review)}), 201)

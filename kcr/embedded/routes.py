@@ -5,14 +5,50 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote
 
-from kcr.embedded.answers import bad_request, invalid_option, method_not_allowed, no_such_resource
-from kcr.embedded.fields import not_supported
+from kcr.embedded.answers import bad_request, invalid, invalid_option, method_not_allowed, no_such_resource
+from kcr.embedded.fields import forbidden, not_supported, too_long
+from kcr.embedded.fields import invalid as invalid_field
 from kcr.embedded.kinds import SUBRESOURCE_VERBS, Kind
+from kcr.embedded.strategy import FieldError
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
+# Durations are counted in billionths, in 64 bits.
+_LONGEST_SECONDS = 2**63 / 1e9
+_UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
+_LONGEST_INTEGER = 1_000
+_LONGEST_MANAGER = 128
 _FALSE = ("", "0", "false")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+def parse_integer(text: str, function: str) -> int:
+    """Return a number of 64 bits.
+
+    Args:
+        text: The number.
+        function: `ParseInt`, or `ParseUint` for one that is not negative; it is named in the message.
+
+    Raises:
+        RefusedError: 400, it is none.
+    """
+    low, high = (-(1 << 63), 1 << 63) if function == "ParseInt" else (0, 1 << 64)
+    if not (_INTEGER if low else _UNSIGNED).fullmatch(text):
+        raise bad_request(f'strconv.{function}: parsing "{text}": invalid syntax')
+    if len(text) > _LONGEST_INTEGER or not low <= int(text) < high:
+        raise bad_request(f'strconv.{function}: parsing "{text}": value out of range')
+    return int(text)
+
+
+def field_manager_faults(name: str) -> list[FieldError]:
+    """Return the faults of a `fieldManager`.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateFieldManager.
+    """
+    faults = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
+    if not name.isprintable():
+        faults.append(invalid_field("fieldManager", name, "should only contain printable characters"))
+    return faults
 
 
 class Query:
@@ -42,10 +78,7 @@ class Query:
         text = self._values.get(name, "")
         if not text:
             return None
-        try:
-            return int(text)
-        except ValueError:
-            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        return parse_integer(text, "ParseInt")
 
     def timeout_seconds(self) -> float | None:
         """Return how long the client waits for an answer, None when it does not say.
@@ -59,7 +92,10 @@ class Query:
         if "".join(number + unit for number, unit in parts) != text:
             why = "missing unit in duration" if text.isdecimal() else "invalid duration"
             raise bad_request(f'invalid timeout specified in the request URL - time: {why} "{text}"')
-        return sum(float(number) * _UNITS[unit] for number, unit in parts) or None
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        if seconds > _LONGEST_SECONDS:
+            raise bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')
+        return seconds or None
 
     def dry_run(self, options: str) -> bool:
         """Return whether the write is only tried.
@@ -69,6 +105,11 @@ class Query:
         """
         if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
             raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
+        faults = field_manager_faults(self.text("fieldManager"))
+        if options == "PatchOptions" and self.has("force"):
+            faults.append(forbidden("force", "may not be specified for non-apply patch"))
+        if faults:
+            raise invalid(options, "meta.k8s.io", "", faults)
         if not (text := self.text("dryRun")):
             return False
         if text != "All":

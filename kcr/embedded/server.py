@@ -8,9 +8,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from kcr.client.transport import Request
 from kcr.clock import Clock
 from kcr.embedded import discovery, listing, logs, reviews, subresources, writing
-from kcr.embedded.answers import Answer, RefusedError, internal, json_answer, refusal_of, text_answer, too_late, warned
+from kcr.embedded.answers import (
+    Answer,
+    RefusedError,
+    bad_request,
+    internal,
+    json_answer,
+    refusal_of,
+    text_answer,
+    too_late,
+    warned,
+)
 from kcr.embedded.discovery import Discovery
-from kcr.embedded.forms import Form, MetadataOnly, Plain, of_version, wanted
+from kcr.embedded.forms import Form, MetadataOnly, Plain, Wanted, as_yaml, not_acceptable, of_version, wanted
+from kcr.embedded.gojson import TOO_DEEP
 from kcr.embedded.kinds import KINDS, NAMESPACES, Kind
 from kcr.embedded.openapi import OpenApi
 from kcr.embedded.quota import Quotas
@@ -18,7 +29,7 @@ from kcr.embedded.registry import Registry
 from kcr.embedded.routes import Query, Route, Routes, check_method
 from kcr.embedded.selection import selection_of
 from kcr.embedded.storage import Storage
-from kcr.embedded.tables import Tabular
+from kcr.embedded.tables import Tabular, included_object
 from kcr.embedded.watching import Watch, watch_options
 from kcr.embedded.writing import Write
 from kcr.errors import ApiError
@@ -74,10 +85,13 @@ class Server:
 
     async def handle(self, request: Request) -> Answer:
         """Answer one request. What goes wrong is an answer as well, never an exception."""
-        return await _answered(request, self._handle(request))
+        answer = await _answered(request, self._handle(request))
+        return as_yaml(answer, next((value for name, value in request.headers.items() if name.lower() == "accept"), ""))
 
     async def _handle(self, request: Request) -> Answer:
-        path, _, query_text = request.target.partition("?")
+        # Of a target that is no UTF-8, aiohttp leaves surrogates.
+        target = request.target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        path, _, query_text = target.partition("?")
         query = Query(query_text)
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
@@ -86,7 +100,7 @@ class Server:
         if reviews.is_review(request.method, steps):
             return reviews.answer(steps, request.body, headers.get("content-type", ""))
         if route is None:
-            return self._document(steps, query, headers)
+            return self._document(request.method, steps, query, headers)
         serving = self._serve(request, route, query, headers, patience_seconds)
         if route.kind.view is None:
             return await serving
@@ -97,11 +111,17 @@ class Server:
         self, request: Request, route: Route, query: Query, headers: Mapping[str, str], patience_seconds: float | None
     ) -> Answer:
         check_method(route, request.method)
-        form = of_version(route.kind, self._form(headers.get("accept", ""), query))
+        accepted = wanted(headers.get("accept", ""))
+        if accepted.yaml and _is_watch(route, query):
+            raise not_acceptable("application/json;stream=watch")
+        form = of_version(route.kind, self._form(accepted, query))
         if request.method == "GET":
             async with asyncio.timeout(patience_seconds):
                 return await self._read(route, query, form)
-        return self._write(request.method, Write(route, query, headers, request.body, form))
+        write = Write(route, query, headers, request.body, form)
+        if request.method == "DELETE" and not route.name:
+            return await writing.remove_collection(self.registry, write)
+        return self._write(request.method, write)
 
     def _route(self, steps: list[str]) -> Route | None:
         match steps:
@@ -111,24 +131,22 @@ class Server:
                 return self._routes.find(group, version, steps[3:])
         return None
 
-    def _document(self, steps: list[str], query: Query, headers: Mapping[str, str]) -> Answer:
+    def _document(self, method: str, steps: list[str], query: Query, headers: Mapping[str, str]) -> Answer:
         """Answer for the paths beside the resources; all of them are read only."""
         match steps[0]:
-            case "version":
-                return discovery.version()
             case "openapi":
                 return self._openapi.answer(steps)
             case name if name in _HEALTH_PATHS:
                 return text_answer(200, _health(name, query))
-        return self._discovery.answer(steps, headers)
+        answer = discovery.version() if steps == ["version"] else self._discovery.answer(steps, headers)
+        return answer if method == "GET" or answer.status == 404 else discovery.method_not_allowed()
 
-    def _form(self, accept: str, query: Query) -> Form:
-        form = wanted(accept)
-        match form.transformation:
+    def _form(self, accepted: Wanted, query: Query) -> Form:
+        match accepted.transformation:
             case "Table":
-                return Tabular(form.version, query.text("includeObject") or "Metadata", self._clock)
+                return Tabular(accepted.version, included_object(query.text("includeObject")), self._clock)
             case "PartialObjectMetadata" | "PartialObjectMetadataList":
-                return MetadataOnly(form.version)
+                return MetadataOnly(accepted.version)
         return Plain()
 
     async def _read(self, route: Route, query: Query, form: Form) -> Answer:
@@ -147,7 +165,7 @@ class Server:
         options = watch_options(query)
         watch = Watch(self._storage, route.kind, selection_of(route, query), form, self._most_behind)
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
-        await watch.begin(options, seconds, self._watches)
+        await watch.begin(options, max(0.0, seconds), self._watches)
         return Answer(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
 
     def _write(self, method: str, write: Write) -> Answer:
@@ -158,8 +176,6 @@ class Server:
                 return subresources.evict(self.registry, write)
             case "finalize":
                 return subresources.finalize(self.registry, write)
-        if method == "DELETE" and not write.route.name:
-            return writing.remove_collection(self.registry, write)
         return self._methods[method](self.registry, write)
 
     @property
@@ -183,6 +199,8 @@ async def _answered(request: Request, serving: Awaitable[Answer]) -> Answer:
         return too_late().answer()
     except ApiError as error:
         return refusal_of(error).answer()
+    except RecursionError:
+        return bad_request(TOO_DEEP).answer()
     except Exception as error:
         _log.exception("%s %s failed", request.method, request.target)
         return internal(f"{type(error).__name__}: {error}").answer()
@@ -190,9 +208,13 @@ async def _answered(request: Request, serving: Awaitable[Answer]) -> Answer:
 
 def _patience_seconds(route: Route | None, query: Query) -> float | None:
     """Return how long the client waits, None for ever; watches and logs end in ways of their own."""
-    if route is not None and (route.subresource == "log" or (query.flag("watch") and not route.name)):
+    if route is not None and (route.subresource == "log" or _is_watch(route, query)):
         return None
     return query.timeout_seconds()
+
+
+def _is_watch(route: Route, query: Query) -> bool:
+    return query.flag("watch") and not route.name
 
 
 def _health(name: str, query: Query) -> str:

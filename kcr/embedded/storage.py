@@ -220,16 +220,9 @@ class Storage:
         self._commit(Change(record.revision, old, record))
         return record
 
-    def remove(self, old: Record, last: Manifest | None = None) -> Record:
-        """Remove an object, and return its last content under the revision of its removal.
-
-        Args:
-            old: The object as stored.
-            last: What watchers are told it was at the end, if that is not the stored content.
-        """
+    def remove(self, old: Record) -> Record:
+        """Remove an object, and return its last content under the revision of its removal."""
         change = Change(self.revision + 1, old, None)
-        if last is not None:
-            change.gone = self.draft(old.kind, last, change.revision)
         self._commit(change)
         return change.departed()
 

@@ -1,7 +1,7 @@
 """What a kind does on its way into the storage: defaults, preparation, validation.
 
-Objects are plain manifests here (`dict`s as decoded from JSON): the server keeps every field it is given,
-known to kcr's types or not.
+Objects are plain manifests here (`dict`s as decoded from JSON): the server keeps every field that the kind's schema
+names, known to kcr's types or not.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class FieldError(NamedTuple):
 
 
 class Strategy:
-    """The behaviour of one kind. This base keeps objects as they come; kinds override what they need.
+    """The behaviour of one kind. Kinds override what they need.
 
     Methods that change a manifest do so in place. The server calls, in this order:
     on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,

@@ -1,7 +1,6 @@
 """What a client wrote that nobody will read: members no type has, and members named twice.
 
-Unknown members are dropped whether or not the client hears of it, as the shapes of the kinds say. Those name
-every member of the types they describe; kinds without a shape keep whatever they are given, and are not checked.
+Unknown members are dropped whether or not the client hears of it, as the shapes of the kinds say.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go, fieldValidation;
 sigs.k8s.io/json, UnmarshalStrict.
@@ -11,7 +10,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kcr.embedded.batch.shapes import SHAPES
 from kcr.embedded.bodies import media_type
 from kcr.embedded.core.shape import UndecodableError
 from kcr.embedded.kinds import Kind
@@ -33,11 +31,9 @@ def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Quer
         UndecodableError: There are some, and the query says `fieldValidation=Strict`.
     """
     validation = query.text("fieldValidation")
-    shape = SHAPES.get(kind.type.kind) if kind.view is None else kind.view.shape
-    if validation == "Ignore" or shape is None:
+    if validation == "Ignore":
         return []
-    unknown = (*SHAPES["ObjectMeta"].unknown(obj.get("metadata"), "metadata"), *shape.unknown(obj))
-    found = [f'unknown field "{path}"' for path in unknown]
+    found = [f'unknown field "{path}"' for path in kind.shape.unknown(obj)]
     if media_type(content_type).endswith("json"):
         found += [f'duplicate field "{path}"' for path in repeated(body)]
     if found and validation == "Strict":
@@ -64,7 +60,8 @@ def repeated(body: bytes) -> list[str]:
         found.append(repeating)
         return repeating
 
-    value = json.loads(body, object_pairs_hook=read)
+    # The body was decoded before; here only the names matter.
+    value = json.loads(body.decode("utf-8", "replace"), object_pairs_hook=read, parse_int=len)
     return list(_paths(value, "")) if found else []
 
 

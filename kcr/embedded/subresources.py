@@ -8,10 +8,12 @@ from datetime import datetime
 
 from kcr.embedded import bodies
 from kcr.embedded.answers import Answer, bad_request, conflict, encoded, invalid, json_answer
+from kcr.embedded.core.shape import receive
 from kcr.embedded.deletion import check_preconditions, delete
 from kcr.embedded.fields import not_supported, required
 from kcr.embedded.metadata import timestamp
 from kcr.embedded.registry import Registry
+from kcr.embedded.schema.builtin import type_shape
 from kcr.embedded.strategy import Manifest
 from kcr.embedded.writing import Write
 
@@ -20,7 +22,7 @@ def bind(registry: Registry, write: Write) -> Answer:
     """Answer a POST on pods/binding: the pod is given its node, once."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    body = bodies.mapping("Binding", write.body, write.content_type)
+    body = bodies.shaped(type_shape("core.v1.Binding"), write.body, write.content_type)
     target = body.get("target") or {}
     kind, node = target.get("kind") or "Node", target.get("name")
     faults = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]
@@ -75,7 +77,7 @@ def evict(registry: Registry, write: Write) -> Answer:
     """Answer a POST on pods/eviction: the pod is marked as disrupted, then deleted. There are no disruption budgets."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    body = bodies.mapping("Eviction", write.body, write.content_type)
+    body = bodies.shaped(type_shape("policy.v1.Eviction"), write.body, write.content_type)
     if (body.get("metadata") or {}).get("name") != route.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = bodies.options_of(body.get("deleteOptions") or {})
@@ -101,6 +103,7 @@ def finalize(registry: Registry, write: Write) -> Answer:
     """Answer a PUT on namespaces/finalize: only the finalizers of the spec are taken over."""
     route = write.route
     manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    receive(route.kind.shape, manifest)
     old = registry.find(route.kind, "", route.name)
     before, new = old.manifest(), old.manifest()
     new["spec"] = dict(new.get("spec") or {})

@@ -10,11 +10,24 @@ from typing import Any
 import msgspec
 
 from kcr.clock import Clock
+from kcr.embedded.answers import bad_request
+from kcr.embedded.fields import invalid
 from kcr.embedded.forms import bookmark_members, line_of
 from kcr.embedded.kinds import Kind
 from kcr.embedded.printers import Column, printer_of
 from kcr.embedded.storage import Change, Record
-from kcr.embedded.strategy import Manifest
+
+
+def included_object(text: str) -> str:
+    """Return what rows carry, from the query's `includeObject`.
+
+    Raises:
+        RefusedError: 400, it is no choice.
+    """
+    if text not in ("", "None", "Metadata", "Object"):
+        fault = invalid("includeObject", text, "must be 'Metadata', 'Object', 'None', or empty")
+        raise bad_request(f"Unable to convert to Table as requested: {fault.field}: {fault.message}")
+    return text or "Metadata"
 
 
 class Tabular:
@@ -68,7 +81,7 @@ class Tabular:
 
     def _row(self, record: Record) -> dict[str, Any]:
         manifest = record.manifest()
-        row: dict[str, Any] = {"cells": self._cells(record, manifest)}
+        row: dict[str, Any] = {"cells": printer_of(record.kind).cells(manifest, self._clock.now())}
         phase = (manifest.get("status") or {}).get("phase") if record.kind.type.kind == "Pod" else None
         if phase in ("Succeeded", "Failed"):
             row["conditions"] = [{"type": "Completed", "status": "True", "reason": phase}]
@@ -77,14 +90,6 @@ class Tabular:
         elif self._include == "Metadata":
             row["object"] = {**self._partial, "metadata": manifest["metadata"]}
         return row
-
-    def _cells(self, record: Record, manifest: Manifest) -> list[Any]:
-        printer = printer_of(record.kind)
-        try:
-            return printer.cells(manifest, self._clock.now())
-        except (AttributeError, KeyError, TypeError, ValueError):
-            # Kinds without validation may hold anything, and one odd object must not hide all others.
-            return [record.metadata.name, *["<invalid>"] * (len(printer.columns) - 1)]
 
 
 def _definition(column: Column) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kcr.embedded.answers import RefusedError, invalid_option
 from kcr.embedded.fields import forbidden
 from kcr.embedded.forms import Form, line_of
 from kcr.embedded.kinds import Kind
-from kcr.embedded.routes import Query
+from kcr.embedded.routes import Query, parse_integer
 from kcr.embedded.selection import Selection
 from kcr.embedded.storage import Change, Storage
 
@@ -30,7 +30,7 @@ class WatchOptions(NamedTuple):
         revision: Where to begin; 0 when the client does not say.
         initial_events: Whether the state comes first; None when the client does not say.
         bookmarks: Whether the client takes bookmarks.
-        timeout_seconds: When it ends; 0 when the client does not say.
+        timeout_seconds: When it ends; 0 when the client does not say, at once below that.
     """
 
     revision: int
@@ -52,14 +52,16 @@ def watch_options(query: Query) -> WatchOptions:
     if match and not initial:
         words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         raise invalid_option("ListOptions", forbidden("resourceVersionMatch", words))
-    version = query.text("resourceVersion") or "0"
-    if not version.isdecimal():
-        raise RefusedError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    try:
+        revision = parse_integer(query.text("resourceVersion") or "0", "ParseUint")
+    except RefusedError as error:
+        # Upstream finds it where nothing is the client's fault any more.
+        raise RefusedError(500, "", error.message) from None
     return WatchOptions(
-        revision=int(version),
+        revision=revision,
         initial_events=query.flag("sendInitialEvents") if initial else None,
         bookmarks=query.flag("allowWatchBookmarks"),
-        timeout_seconds=max(0, query.integer("timeoutSeconds") or 0),
+        timeout_seconds=query.integer("timeoutSeconds") or 0,
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.embedded import bodies, strictness
+from kcr.embedded import bodies, listing, strictness
+from kcr.embedded import metadata as meta
 from kcr.embedded.answers import (
     STALE,
     Answer,
@@ -25,17 +26,18 @@ from kcr.embedded.deletion import DeleteOptions, delete
 from kcr.embedded.fields import IMMUTABLE, required
 from kcr.embedded.fields import invalid as invalid_field
 from kcr.embedded.forms import Form, Plain, of_version
+from kcr.embedded.gojson import decode_json
 from kcr.embedded.kinds import Kind
 from kcr.embedded.patch import json_patch, merge_patch, strategic_patch
 from kcr.embedded.registry import Registry, Written
 from kcr.embedded.routes import Query, Route
-from kcr.embedded.selection import selection_of
 from kcr.embedded.storage import Record
 from kcr.embedded.strategy import Manifest
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_OTHER_UID = "Precondition failed: UID in precondition: {}, UID in object meta: {}"
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
     "set propagationPolicy=Orphan to suppress this warning"
@@ -97,10 +99,14 @@ def update(registry: Registry, write: Write) -> Answer:
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
     manifest = bodies.manifest(route.kind, write.body, write.content_type)
     strays = write.check(manifest)
-    metadata = manifest.get("metadata") or {}
+    metadata = meta.cleaned(route.kind, manifest.get("metadata"))
     _check_name(route, metadata)
     old = registry.storage.get(route.kind, route.namespace, route.name)
     if old is None and route.kind.put_creates and not route.subresource:
+        if uid := metadata.get("uid"):
+            raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
+        # The version of an object that is gone is no obstacle here.
+        manifest["metadata"] = {**metadata, "resourceVersion": ""}
         return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
@@ -121,8 +127,7 @@ def _check_name(route: Route, metadata: Mapping[str, Any]) -> None:
 def _check_put(old: Record, metadata: Mapping[str, Any]) -> None:
     kind, uid = old.kind, metadata.get("uid")
     if uid and uid != old.metadata.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.metadata.uid}"
-        raise conflict(kind.type, old.metadata.name, why)
+        raise conflict(kind.type, old.metadata.name, _OTHER_UID.format(uid, old.metadata.uid))
     if kind.needs_version and metadata.get("resourceVersion") in (None, "", "0"):
         fault = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
         # Here upstream names the resource where the Kind would stand.
@@ -135,12 +140,14 @@ def patch(registry: Registry, write: Write) -> Answer:
     bodies.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
     new = _patched(write, write.target(old))
-    metadata = new.get("metadata")
-    if not isinstance(metadata, dict):
+    kind = route.kind.type
+    if (new.get("apiVersion"), new.get("kind")) != (kind.api_version, kind.kind):
+        raise _unusable(new, f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"')
+    if new.get("metadata") is None:
         raise _unusable(new, "metadata is no object")
-    _check_patch(route.kind, old, new, metadata)
     try:
         strays = write.check(new)
+        _check_patch(route.kind, old, meta.cleaned(route.kind, new.get("metadata")))
         written = registry.update(old, write.take(new), status=route.subresource == "status", dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
@@ -153,11 +160,11 @@ def _patched(write: Write, target: Manifest) -> Manifest:
     if media not in (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH):
         raise bodies.unsupported_media_type(", ".join((_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)))
     try:
-        change = msgspec.json.decode(write.body)
-    except msgspec.DecodeError as error:
+        change = decode_json(write.body)
+    except ValueError as error:
         raise bad_request(f"error decoding patch: {error}") from None
     if media == _STRATEGIC_PATCH:
-        new: Any = strategic_patch(write.route.kind.type.kind, target, change)
+        new: Any = strategic_patch(write.route.kind.shape, target, change)
     else:
         new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
     if not isinstance(new, dict):
@@ -165,11 +172,8 @@ def _patched(write: Write, target: Manifest) -> Manifest:
     return new
 
 
-def _check_patch(kind: Kind, old: Record, new: Manifest, metadata: Manifest) -> None:
+def _check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
     stored = old.metadata
-    if (new.get("apiVersion"), new.get("kind")) != (kind.type.api_version, kind.type.kind):
-        words = f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"'
-        raise _unusable(new, words)
     if metadata.get("resourceVersion") not in (None, "", stored.resource_version):
         raise conflict(kind.type, stored.name, STALE)
     immutable = {"name": stored.name, "namespace": stored.namespace, "uid": stored.uid}
@@ -205,17 +209,17 @@ def _warnings(route: Route, options: DeleteOptions) -> list[str]:
     return [_ORPHANS] if route.kind.strategy.default_propagation == "Orphan" and not options.policy else []
 
 
-def remove_collection(registry: Registry, write: Write) -> Answer:
-    """Answer a DELETE on a collection: each match is deleted, and the list shows them as they were."""
+async def remove_collection(registry: Registry, write: Write) -> Answer:
+    """Answer a DELETE on a collection: what a list would show is deleted, and shown as it was."""
     route = write.route
     options = bodies.delete_options(write.body, write.content_type, write.query)
-    selection = selection_of(route, write.query)
-    found = tuple(r for r in registry.storage.table(route.kind).select(route.namespace) if selection.has(r))
-    for record in found:
-        delete(registry, record, options)
-    metadata = {"resourceVersion": str(registry.storage.revision)}
+    page = await listing.page(registry.storage, route, write.query)
+    for record in page.records:
+        newest = registry.storage.get(route.kind, record.metadata.namespace, record.metadata.name)
+        if newest is not None:
+            delete(registry, newest, options)
     headers = warning_headers(_warnings(route, options))
-    return json_answer(of_version(route.kind, Plain()).many(route.kind, metadata, found), headers=headers)
+    return json_answer(of_version(route.kind, Plain()).many(route.kind, page.metadata, page.records), headers=headers)
 
 
 def _answer(write: Write, written: Written, strays: list[str], status: int = 200) -> Answer:

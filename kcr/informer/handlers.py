@@ -1,93 +1,95 @@
-"""Who hears of changes."""
+"""Event handlers of an informer, and their registrations."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+import structlog
 
 from kcr.api.meta import Resource
 
 R = TypeVar("R", bound=Resource)
 
+_log = structlog.get_logger("kcr.informer")
+
 
 class Handler(Generic[R]):
-    """Hears of changes; override what is of interest.
+    """Resource event handler of an informer; override what is of interest.
 
-    The calls are synchronous and come after the store changed: a handler that reads the store sees this
-    state or a newer one. Of several changes to one object in quick succession, some may be left out, and
-    between different objects there is no order. What must await belongs into an `AsyncHandler`.
+    Contract: calls are synchronous, on the event loop, and come after the store changed, so a handler that reads the
+    store sees the state it is told of or a newer one. Changes of one object come in order; several in quick succession
+    may be coalesced into one; between different objects there is no order. An exception is logged and counted
+    (`handler_errors`), and the change is not delivered again. What has to await belongs into a reconciler: enqueue a
+    key.
     """
 
     def on_add(self, obj: R, initial: bool) -> None:
-        """Hear of a new object; `initial` when it was there before the informer or the handler was."""
+        """Handle a new object; `initial` when it is part of the list that the handler starts with."""
 
     def on_update(self, old: R, new: R) -> None:
-        """Hear that an object has changed. Both have the same uid; a resync tells the same object twice."""
+        """Handle a change of an object. Both have the same uid."""
 
-    def on_delete(self, obj: R) -> None:
-        """Hear that an object is gone; this is its last state."""
+    def on_delete(self, obj: R, final_state_unknown: bool) -> None:
+        """Handle a deletion.
 
-    def on_vanish(self, obj: R) -> None:
-        """Hear that an object is gone whose end nobody saw: this is its last known state, which may be old.
-
-        A list did not have it, or another object has its name. Unless overridden this is `on_delete`: most
-        handlers read nothing of a deleted object but its names.
+        Args:
+            obj: The object's last state.
+            final_state_unknown: Whether no watch event showed the deletion (client-go's tombstone,
+                DeletedFinalStateUnknown): a relist did not have the object, or another one has its name. Then `obj` is
+                the last state known, which may be old.
         """
-        self.on_delete(obj)
 
 
-class AsyncHandler(Generic[R]):
-    """Hears of changes and may await; otherwise as `Handler`.
+class Registration(Generic[R]):
+    """A handler's registration with an informer, until it is removed.
 
-    It has a task and a buffer of its own, and never two calls at a time. By the time it hears of a change the
-    store may have moved on.
+    Attributes:
+        handler: The handler that the informer calls.
+        is_removed: Whether the informer calls it no more.
     """
 
-    async def on_add(self, obj: R, initial: bool) -> None:
-        """Hear of a new object; `initial` when it was there before the informer or the handler was."""
+    def __init__(
+        self, handler: Handler[R], failed: Callable[[], None], removed: "Callable[[Registration[R]], None]"
+    ) -> None:
+        """Make a registration.
 
-    async def on_update(self, old: R, new: R) -> None:
-        """Hear that an object has changed."""
+        Args:
+            handler: The handler.
+            failed: Called when the handler raised.
+            removed: Called when it is removed.
+        """
+        self.handler = handler
+        self.is_removed = False
+        self._failed = failed
+        self._removed = removed
+        self._synced = asyncio.Event()
 
-    async def on_delete(self, obj: R) -> None:
-        """Hear that an object is gone; this is its last state."""
+    @property
+    def synced(self) -> bool:
+        """Whether the handler has been called with every object of the initial list."""
+        return self._synced.is_set()
 
-    async def on_vanish(self, obj: R) -> None:
-        """Hear that an object is gone whose end nobody saw; unless overridden this is `on_delete`."""
-        await self.on_delete(obj)
+    async def wait_synced(self) -> None:
+        """Wait until the handler has been called with every object of the initial list."""
+        await self._synced.wait()
 
+    def remove(self) -> None:
+        """Call the handler no more."""
+        self.is_removed = True
+        self._removed(self)
 
-class Filtered(Handler[R]):
-    """Shows a handler only the objects that pass a test, as if there were no others.
+    # What follows is the informer's.
 
-    An object that begins to pass is an addition, one that ceases to is a deletion.
+    def dispatch(self, call: Callable[..., None], *arguments: object) -> None:
+        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change."""
+        if self.is_removed:
+            return
+        try:
+            call(*arguments)
+        except Exception as error:
+            self._failed()
+            _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
 
-    Source: client-go/tools/cache/controller.go, FilteringResourceEventHandler (IN-11).
-    """
-
-    def __init__(self, handler: Handler[R], passes: Callable[[R], bool]) -> None:
-        self._handler = handler
-        self._passes = passes
-
-    def on_add(self, obj: R, initial: bool) -> None:
-        """Pass on an object that passes."""
-        if self._passes(obj):
-            self._handler.on_add(obj, initial)
-
-    def on_update(self, old: R, new: R) -> None:
-        """Pass on what the change is to one who sees only what passes."""
-        match self._passes(old), self._passes(new):
-            case True, True:
-                self._handler.on_update(old, new)
-            case False, True:
-                self._handler.on_add(new, False)
-            case True, False:
-                self._handler.on_delete(old)
-
-    def on_delete(self, obj: R) -> None:
-        """Pass on an object that passed."""
-        if self._passes(obj):
-            self._handler.on_delete(obj)
-
-    def on_vanish(self, obj: R) -> None:
-        """Pass on an object that passed."""
-        if self._passes(obj):
-            self._handler.on_vanish(obj)
+    def declare_synced(self) -> None:
+        """Note that the handler has been called with every object of the initial list."""
+        self._synced.set()

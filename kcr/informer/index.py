@@ -1,4 +1,4 @@
-"""Objects by value: what makes "the pods of this Job" a look-up."""
+"""Indexes of a store: objects by value, so that "the pods of this Job" is a look-up."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -17,7 +17,7 @@ _log = structlog.get_logger("kcr.informer")
 
 
 class Index(Generic[R]):
-    """Objects by value. A value without objects is not there: values come and go for ever.
+    """Objects by index value. A value without objects takes no memory: values come and go for ever.
 
     Attributes:
         errors: How often an object could not be taken.
@@ -41,7 +41,7 @@ class Index(Generic[R]):
         return next(reversed(found.values())) if found else None
 
     def change(self, pair: Pair, old: R | None, new: R | None) -> None:
-        """Take over that an object came, changed or went."""
+        """Update the index for an object that was added, changed or deleted."""
         before = () if old is None else self._values_of(old)
         after = () if new is None else self._values_of(new)
         for value in before:

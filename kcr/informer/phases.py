@@ -1,4 +1,4 @@
-"""Where a reflector is, and where a failure or the end of a stream takes it.
+"""The phases of a reflector: where it is, where a failure or the end of a stream takes it, and after which pause.
 
 ```
           ┌──────────── expired, or an error that a new list may heal ───────────┐
@@ -8,6 +8,7 @@
 ```
 """
 
+from random import Random
 from typing import NamedTuple
 
 from kcr.api.meta import Object
@@ -16,6 +17,9 @@ from kcr.errors import ApiError, BadRequestError, GoneError, InvalidError, KcrEr
 
 # A watch that ends sooner, without a single event, is a failure: no hot loop of watches (RF-18).
 SHORT_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS = 0.8
+_LONGEST_PAUSE_SECONDS = 30.0
+_FORGOTTEN_AFTER_SECONDS = 120.0
 
 
 class Empty(Object):
@@ -23,9 +27,10 @@ class Empty(Object):
 
 
 class Streaming(Object):
-    """The present state comes as events of a watch (WatchList)."""
+    """The present state comes as events of a watch (WatchList); `open` once the server has begun to answer."""
 
     began: float
+    open: bool = False
     events: int = 0
 
 
@@ -108,3 +113,36 @@ def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
 def is_unsupported(error: KcrError) -> bool:
     """Return whether this answer to a WatchList request says that the server does not know it (RF-24)."""
     return isinstance(error, InvalidError | BadRequestError)
+
+
+class Backoff:
+    """Exponential backoff: pauses that double up to 30 s, each lengthened by chance up to twofold.
+
+    They start anew after two minutes without one, and after a watch has delivered something: a server that was
+    away for a while several times is asked as soon each time.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/tools/cache/reflector.go, NewReflectorWithOptions (RF-3). There
+    only the two minutes count.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._next = _FIRST_PAUSE_SECONDS
+        self._last = float("-inf")
+
+    def reset(self) -> None:
+        """Start anew."""
+        self._next = _FIRST_PAUSE_SECONDS
+
+    def pause(self, now: float) -> float:
+        """Return the seconds to wait.
+
+        Args:
+            now: The loop's time.
+        """
+        if now - self._last >= _FORGOTTEN_AFTER_SECONDS:
+            self._next = _FIRST_PAUSE_SECONDS
+        self._last = now
+        seconds = self._next * (1.0 + self._random.random())
+        self._next = min(self._next * 2, _LONGEST_PAUSE_SECONDS)
+        return seconds

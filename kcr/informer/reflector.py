@@ -1,4 +1,4 @@
-"""What fills a store: list and watch, for ever."""
+"""Reflector: lists and watches one kind into a store, for ever."""
 
 import asyncio
 from collections import Counter
@@ -6,6 +6,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Resource
@@ -13,10 +14,9 @@ from kcr.client import Client
 from kcr.client.decoding import Refused, read_event, read_page
 from kcr.client.requests import watch_query
 from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
-from kcr.informer.backoff import Backoff
-from kcr.informer.complaints import Complaints
-from kcr.informer.intake import Intake, Sink
+from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
 from kcr.informer.phases import (
+    Backoff,
     Empty,
     Listed,
     Listing,
@@ -30,8 +30,8 @@ from kcr.informer.phases import (
 )
 from kcr.informer.selection import Selection
 from kcr.informer.store import version_of
-from kcr.informer.timing import Timing
 from kcr.informer.watchdog import Watchdog
+from kcr.ratelimitedlog import RateLimitedLogger
 
 R = TypeVar("R", bound=Resource)
 
@@ -40,54 +40,74 @@ _WATCH_SECONDS = 300.0
 # How much longer than it should last a watch may be silent before its connection is given up.
 _GRACE_SECONDS = 15.0
 _WARNING_SECONDS = 10.0
-# How often a kind is looked for that the server does not have.
+# How often a list of a kind is tried that the server does not have.
 _ABSENT_SECONDS = 10.0
-# After so many events without a pause others get their turn.
+# A stream of initial events that breaks so often is given up in favour of pages, for so long. One that broke after
+# a longer time counts for two: a proxy cuts it, and would cut the next one.
+_BROKEN_STREAMS = 2
+_PAGES_SECONDS = 600.0
+_LONG_STREAM_SECONDS = 20.0
+# After so many events the event loop may go on.
 _SLICE = 100
 
 _log = structlog.get_logger("kcr.informer")
 
 
 class Reflector(Generic[R]):
-    """Reads the present state of a kind and follows its changes, through every failure.
+    """Lists and watches one selection into a store writer, through every failure.
 
-    It always asks for the newest state, never for "the version I had" or "0": pages of a given version come from
-    the server's cache in one piece, which stops the loop for its whole length (ST-9), and "0" may show a past that
-    we have written to since. So there is no version to be too new or too old for a list (RF-4, RF-9).
+    Contract: `run` ends by cancellation only. A list replaces the store's content as one change; watch events are
+    applied in the server's order. A watch that ends is resumed from the last resourceVersion seen; one whose version
+    has expired (410 Gone) is followed by a relist, at once. Failures back off exponentially, from 0.8 s to 30 s with
+    jitter, and are logged at most once in 30 s. A watch that is silent beyond its bound is cut when the server
+    knows more than it told (`Watchdog`). Where the server does not support WatchList, or a proxy cuts such streams
+    before their end, lists are read in pages.
+
+    Lists always ask for the newest state, never for the last version seen or "0": pages of a given version come from
+    the server's watch cache in one piece, which stops the loop for its whole length (ST-9), and "0" may show a past
+    that this process has written to since. So no version can be too new or too old for a list (RF-4, RF-9).
 
     Attributes:
-        cause: Why the last attempt failed, in the server's words; empty once it works.
-        counts: What happened how often: `lists`, `streams` and `watches` begun; how these ended, `timeout` (as they
-            should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or `error`; `relists`;
-            objects that were `undecodable`.
-        selection: What is read.
-        is_filled: Whether the sink has been given a whole state.
-        fill_seconds: How long it took to read the present state the last time.
+        last_error: Why the last attempt failed, in the server's words; empty once one works.
+        counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
+            `timeout` (as they should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or
+            `error`; `relists`; objects that were `undecodable`.
+        selection: What is listed and watched.
+        is_filled: Whether a list has been stored.
+        list_duration_seconds: How long the last list took.
     """
 
     def __init__(
-        self, client: Client, selection: Selection[R], sink: Sink[R], random: Random, counts: Counter[str]
+        self, client: Client, selection: Selection[R], writer: StoreWriter[R], random: Random, counts: Counter[str]
     ) -> None:
-        self.cause = ""
+        self.last_error = ""
         self.counts = counts
         self.selection = selection
         self.is_filled = False
-        self.fill_seconds = 0.0
+        self.list_duration_seconds = 0.0
+        # When the first of the failures came that `last_error` is the last of.
+        self._failing_since = 0.0
         self._client = client
-        self._sink = sink
         self._random = random
         self._backoff = Backoff(random)
-        self._complaints = Complaints()
-        self._intake = Intake(selection, sink, self.counts)
+        self._failures = RateLimitedLogger(_log)
+        self._list = ListAccumulator(selection, writer, self.counts)
         self._watchdog = Watchdog(self._is_behind)
-        self._timing = Timing(0.0)
+        self._timing = ListTiming(0.0)
         self._phase: Phase = Empty()
         # Whether the server is thought to know WatchList.
         self._streams = True
+        # How many streams have broken before the initial events ended, and until when pages are read instead.
+        self._broken = 0
+        self._pages_until = float("-inf")
+        # Whether a watch has delivered something since the last failure, and whether since then a relist has
+        # followed a 410 at once.
+        self._delivered = True
+        self._relisted_at_once = False
 
     @property
-    def progress(self) -> str:
-        """How far the reading of the present state has come; empty when nothing has come yet."""
+    def list_progress(self) -> str:
+        """How much of the list has come; empty when nothing has come yet."""
         match self._phase:
             case Streaming(events=events) if events:
                 return f"{events} initial events so far"
@@ -96,19 +116,24 @@ class Reflector(Generic[R]):
         return ""
 
     @property
-    def heard_at(self) -> float:
-        """The loop's time when something came last over a watch; `-inf` when nothing ever did."""
-        return self._watchdog.heard_at
+    def failing_seconds(self) -> float:
+        """How long every attempt has failed, if the last one did."""
+        return asyncio.get_running_loop().time() - self._failing_since if self.last_error else 0.0
+
+    @property
+    def last_event_time(self) -> float:
+        """The loop's time of the last watch event; `-inf` before the first."""
+        return self._watchdog.last_event_time
 
     async def run(self) -> None:
-        """Read and follow until cancelled."""
+        """List and watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watchdog.run(), name=f"watchdog of {self.selection}")
             while True:
                 await self._advance()
 
     async def _advance(self) -> None:
-        """Take one step, and stay where it or its failure leads to."""
+        """Take one step, and go to the phase that it or its failure leads to."""
         loop = asyncio.get_running_loop()
         error: ApiError | TransportError | None = None
         try:
@@ -122,10 +147,13 @@ class Reflector(Generic[R]):
         self._phase = then.phase
         if then.pause:
             await asyncio.sleep(self._pause(error, loop.time()))
-        if self._sink.is_full:
-            await self._sink.room()
 
     def _pause(self, error: ApiError | TransportError | None, now: float) -> float:
+        self._delivered = False
+        if isinstance(error, GoneError) and not self._relisted_at_once:
+            # What ends a gap, as after a restart of the server: the store is old, and to wait makes it older.
+            self._relisted_at_once = True
+            return 0.0
         if isinstance(error, NotFoundError):
             return _ABSENT_SECONDS
         wanted = error.retry_after_seconds if isinstance(error, ApiError) else 0.0
@@ -134,39 +162,41 @@ class Reflector(Generic[R]):
     async def _step(self, phase: Phase) -> Next:
         match phase:
             case Empty():
-                self._intake.begin()
-                return await self._stream() if self._streams else Next(Listing(), pause=False)
+                self._list.clear()
+                if self._streams and asyncio.get_running_loop().time() >= self._pages_until:
+                    return await self._stream()
+                return Next(Listing(), pause=False)
             case Listing():
-                return await self._list(phase)
+                return await self._list_page(phase)
             case Listed():
                 return await self._watch(phase)
             case Streaming() | Watching():
                 raise AssertionError("a stream is left by its end or its failure")
 
-    async def _list(self, phase: Listing) -> Next:
+    async def _list_page(self, phase: Listing) -> Next:
         if not phase.continue_:
             self.counts["lists"] += 1
-            self._intake.begin()
-            self._timing = Timing(asyncio.get_running_loop().time())
+            self._list.clear()
+            self._timing = ListTiming(asyncio.get_running_loop().time())
         query = {"limit": phase.limit or "", "continue": phase.continue_}
         with self._timing.of("request"):
             body = await self._client.request("GET", self.selection.target(query))
         with self._timing.of("decode"):
             page = read_page(self.selection.kind, body)
         for obj in page.objects:
-            self._intake.keep(obj)
+            self._list.add(obj)
         for refused in page.refused:
-            self._intake.keep(refused)
+            self._list.add(refused)
         metadata = page.metadata
         if metadata.continue_:
             return Next(Listing(continue_=metadata.continue_, limit=phase.limit, pages=phase.pages + 1), pause=False)
-        await self._hand_over(metadata.resource_version)
+        await self._replace(metadata.resource_version)
         return Next(Listed(version=metadata.resource_version), pause=False)
 
     async def _stream(self) -> Next:
         self.counts["streams"] += 1
         now = asyncio.get_running_loop().time()
-        self._timing, self._phase = Timing(now), Streaming(began=now)
+        self._timing, self._phase = ListTiming(now), Streaming(began=now)
         self._warn_later()
         try:
             return await self._follow("", initial_events=True)
@@ -174,8 +204,22 @@ class Reflector(Generic[R]):
             if isinstance(self._phase, Streaming) and is_unsupported(error):
                 self._streams = False
             raise
+        except TransportError as error:
+            if isinstance(self._phase, Streaming) and self._phase.open:
+                self._note_broken(self._phase, error)
+            raise
         finally:
             self._warning.cancel()
+
+    def _note_broken(self, phase: Streaming, error: TransportError) -> None:
+        now = asyncio.get_running_loop().time()
+        self._broken += 2 if now - phase.began >= _LONG_STREAM_SECONDS else 1
+        if self._broken >= _BROKEN_STREAMS:
+            self._broken, self._pages_until = 0, now + _PAGES_SECONDS
+            kind, events = str(self.selection), phase.events
+            _log.warning(
+                "WatchList was cut before its end, listing in pages", kind=kind, events=events, error=str(error)
+            )
 
     async def _watch(self, phase: Listed) -> Next:
         self.counts["watches"] += 1
@@ -188,56 +232,59 @@ class Reflector(Generic[R]):
         async with self._client.lines(path, idle_seconds=seconds + _GRACE_SECONDS) as lines:
             if isinstance(self._phase, Listed):
                 self._phase = Watching(version=version, began=loop.time())
-                self.cause = ""
+                self.last_error = ""
+            elif isinstance(self._phase, Streaming):
+                self._phase = replace(self._phase, open=True)
             async with self._watchdog.over_stream():
                 read = 0
                 async for line in lines:
-                    await self._take(read_event(self.selection.kind, line))
+                    await self._apply(read_event(self.selection.kind, line))
                     read += 1
                     if read % _SLICE == 0:
-                        # What a connection has in its buffer comes without a pause.
+                        # Reading what the connection has buffered never waits.
                         await asyncio.sleep(0)
-                    if self._sink.is_full:
-                        with self._watchdog.off_duty():
-                            await self._sink.room()
         assert isinstance(self._phase, Streaming | Watching)
         then = after_end(self._phase, loop.time())
         self.counts["short" if then.pause else "timeout"] += 1
         return then
 
-    async def _take(self, event: WatchEvent[R] | Refused) -> None:
+    async def _apply(self, event: WatchEvent[R] | Refused) -> None:
         is_bookmark = isinstance(event, WatchEvent) and event.type == "BOOKMARK"
-        self._watchdog.hear(is_bookmark=is_bookmark)
+        self._watchdog.note_event(is_bookmark=is_bookmark)
         match self._phase:
             case Streaming() as phase:
                 self._phase = await self._collect(phase, event)
             case Watching() as phase:
-                version = self._intake.apply(event).resource_version or phase.version
+                version = self._list.apply(event).resource_version or phase.version
                 self._phase = Watching(version=version, began=phase.began, events=phase.events + 1)
+                if not self._delivered:
+                    self._delivered, self._relisted_at_once = True, False
+                    self._backoff.reset()
 
     async def _collect(self, phase: Streaming, event: WatchEvent[R] | Refused) -> Phase:
         if isinstance(event, Refused):
-            self._intake.keep(event)
+            self._list.add(event)
         elif event.type == "BOOKMARK":
             metadata = event.object.metadata
             if metadata.annotations.get(INITIAL_EVENTS_END) == "true":
-                await self._hand_over(metadata.resource_version)
+                await self._replace(metadata.resource_version)
+                self._broken = 0
                 return Watching(version=metadata.resource_version, began=phase.began, events=phase.events + 1)
         elif event.type == "DELETED":
-            self._intake.drop(event.object.key)
+            self._list.remove(event.object.key)
         else:
-            self._intake.keep(event.object)
-        return Streaming(began=phase.began, events=phase.events + 1)
+            self._list.add(event.object)
+        return replace(phase, events=phase.events + 1)
 
-    async def _hand_over(self, version: str) -> None:
+    async def _replace(self, version: str) -> None:
         with self._timing.of("apply"):
-            for _ in self._intake.hand_over(version):
+            for _ in self._list.replace(version):
                 await asyncio.sleep(0)
-        self.cause, self.is_filled = "", True
-        self.fill_seconds = self._timing.finish(str(self.selection))
+        self.last_error, self.is_filled = "", True
+        self.list_duration_seconds = self._timing.finish(str(self.selection))
 
     async def _is_behind(self) -> bool:
-        """Ask the server whether it is ahead of a silent watch; one that does not answer is as good as dead."""
+        """Ask the server whether it is ahead of a silent watch; one whose server does not answer is dead as well."""
         phase = self._phase
         if not isinstance(phase, Watching):
             return True
@@ -247,7 +294,7 @@ class Reflector(Generic[R]):
         except TransportError:
             return True
         except ApiError:
-            # It is alive, and has other worries.
+            # The connection is alive.
             return False
         return version_of(present) > version_of(phase.version)
 
@@ -256,22 +303,24 @@ class Reflector(Generic[R]):
         is_open = isinstance(self._phase, Watching | Streaming)
         if isinstance(then.phase, Listing):
             # Only the way changes: a server without WatchList, or pages that expired.
-            _log.debug("reads a list instead", kind=kind, error=str(error))
+            _log.debug("falling back to list", kind=kind, error=str(error))
             return
         if is_open and self._watchdog.has_cut:
             self.counts["idle"] += 1
             _log.warning("watch was silent, reopened", kind=kind, error=str(error))
         elif isinstance(error, GoneError):
             self.counts["gone"] += 1
-            _log.info("watch expired, reads all again", kind=kind, error=str(error))
+            _log.info("watch expired (410 Gone), relisting", kind=kind, error=str(error))
         elif isinstance(self._phase, Watching) and isinstance(error, TransportError):
             self.counts["error"] += 1
-            _log.info("watch broke off, goes on", kind=kind, error=str(error))
+            _log.info("watch closed unexpectedly, resuming", kind=kind, error=str(error))
         else:
             self.counts["error"] += 1
             does = type(then.phase).__name__.lower()
-            self._complaints.tell(now, "watch failed", kind=kind, error=str(error), then=does)
-        self.cause = _in_words(error)
+            self._failures.error(now, "watch failed", kind=kind, error=str(error), then=does)
+        if not self.last_error:
+            self._failing_since = now
+        self.last_error = _in_words(error)
 
     def _warn_later(self) -> None:
         self._warning = asyncio.get_running_loop().call_later(_WARNING_SECONDS, self._warn)

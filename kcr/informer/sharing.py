@@ -1,4 +1,4 @@
-"""Equal values held once: what makes a cached object small.
+"""Structural sharing (interning): equal values are held once, which makes a cached object small.
 
 Pods of one Job repeat their labels, owner references, containers and most of their conditions. A value on
 its way into a store is laid over two that are there already, and takes over every part that is equal.

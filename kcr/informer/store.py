@@ -1,4 +1,4 @@
-"""The local copy of a kind: objects by key, and indexes over them."""
+"""The store of an informer: objects by key, and indexes over them."""
 
 import heapq
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -17,8 +17,8 @@ R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
 Pair = tuple[str, str]
 
-# Whether the running task may read stores that are not synced: handlers may, since they will hear of the rest.
-reading_early: ContextVar[bool] = ContextVar("reading_early", default=False)
+# Whether the running task may read stores that are not synced: handlers may, since they are called for the rest.
+allow_unsynced_reads: ContextVar[bool] = ContextVar("allow_unsynced_reads", default=False)
 
 # How many objects of a first list are stored before others have their turn: less than a millisecond.
 _SLICE = 100
@@ -27,7 +27,7 @@ _log = structlog.get_logger("kcr.informer")
 
 
 class Changes(NamedTuple, Generic[R]):
-    """What a relist brought, in the order in which handlers hear of it."""
+    """What a list changed, in the order in which handlers are called."""
 
     deleted: tuple[R, ...] = ()
     added: tuple[R, ...] = ()
@@ -35,28 +35,28 @@ class Changes(NamedTuple, Generic[R]):
 
 
 class Store(Generic[R]):
-    """What is known of a kind. Reading is a plain call and never waits; only the informer writes.
+    """The objects of one kind. Reading is a plain call and never waits; only the informer writes.
 
-    A store that is not synced knows nothing, and "there is no such object" would be a lie: reading it raises
-    `NotSyncedError`, but for handlers, who see what there is.
+    Before the initial list is stored, "there is no such object" would be a lie: reading raises `NotSyncedError`,
+    except in handlers, which see what there is.
 
     Attributes:
         synced: Whether the first list is stored.
         resource_version: The highest version that was processed, of a list, an event or a bookmark; 0
             before the first, and where the server's versions are no numbers.
-        stale: Keys whose newest version could not be decoded, and why; the store has the last good one.
+        undecodable: Keys whose newest version could not be decoded, and the error; the store has the last good one.
     """
 
-    def __init__(self, why_not_synced: Callable[[], str] | None = None) -> None:
+    def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
         """Make an empty store.
 
         Args:
-            why_not_synced: Says what keeps the store from being filled. Without it reading never raises.
+            not_synced_reason: Says what keeps the store from being filled. Without it reading never raises.
         """
         self.synced = False
         self.resource_version = 0
-        self._why_not_synced = why_not_synced
-        self.stale: dict[Key, str] = {}
+        self._not_synced_reason = not_synced_reason
+        self.undecodable: dict[Key, str] = {}
         self._objects: dict[Pair, R] = {}
         self._indexes: dict[str, Index[R]] = {}
         # Calls that wait for a version, the lowest first; the number in the middle keeps their order.
@@ -72,6 +72,11 @@ class Store(Generic[R]):
 
     def get(self, key: Key) -> R | None:
         """Return an object, or None when there is none.
+
+        It is the object that all readers share, here and in `list` and `by_index`: change a copy
+        (`msgspec.structs.replace`). Its fields refuse to be assigned. Its maps, such as labels, are plain dicts that
+        only the type checker protects (`Mapping`): what is put into one is seen by every other reader, and never by the
+        server. In tests the fixtures of `kcr.testing` raise MutatedError at the end for an object that was changed so.
 
         Raises:
             NotSyncedError: Nobody knows yet.
@@ -92,7 +97,7 @@ class Store(Generic[R]):
         """
         if not self.synced:
             self._check_early()
-        found = self.known() if namespace is None else self._index_of("namespace").get(namespace)
+        found = self.snapshot() if namespace is None else self._index_of("namespace").get(namespace)
         for name, value in labels.items():
             index = self._indexes.get(f"label:{name}")
             if index is not None and len(index.get(value)) < len(found):
@@ -146,10 +151,10 @@ class Store(Generic[R]):
         return self._indexes[name]
 
     def _check_early(self) -> None:
-        if self._why_not_synced is not None and not reading_early.get():
-            raise NotSyncedError(f"read before it is synced: {self._why_not_synced()}")
+        if self._not_synced_reason is not None and not allow_unsynced_reads.get():
+            raise NotSyncedError(f"read before it is synced: {self._not_synced_reason()}")
 
-    def call_when_at(self, resource_version: int, callback: Callable[[], None]) -> None:
+    def notify_at_version(self, resource_version: int, callback: Callable[[], None]) -> None:
         """Call back once the store has reached a version; at once if it has."""
         if resource_version <= self.resource_version:
             callback()
@@ -158,7 +163,7 @@ class Store(Generic[R]):
 
     # What follows is the informer's.
 
-    def known(self) -> tuple[R, ...]:
+    def snapshot(self) -> tuple[R, ...]:
         """Return all objects, whether or not these are all there are."""
         return tuple(self._objects.values())
 
@@ -168,7 +173,11 @@ class Store(Generic[R]):
         old = self._objects.get((metadata.namespace, metadata.name))
         if old is not None and is_same(old, obj):
             return old
-        share(obj, old or self._sibling(obj), self._latest)
+        try:
+            share(obj, old or self._sibling(obj), self._latest)
+        except RecursionError:
+            # Nested deeper than values can be compared. Sharing only saves memory, so this object does without.
+            return obj
         self._latest = obj
         return obj
 
@@ -180,8 +189,8 @@ class Store(Generic[R]):
         self._objects[pair] = obj
         for index in self._indexes.values():
             index.change(pair, old, obj)
-        if self.stale:
-            self.stale.pop(obj.key, None)
+        if self.undecodable:
+            self.undecodable.pop(obj.key, None)
         return old
 
     def remove(self, key: Key) -> R | None:
@@ -191,24 +200,25 @@ class Store(Generic[R]):
         if old is not None:
             for index in self._indexes.values():
                 index.change(pair, old, None)
-        self.stale.pop(key, None)
+        self.undecodable.pop(key, None)
         return old
 
-    def replace(self, objects: Iterable[R], stale: Mapping[Key, str]) -> Generator[None, None, Changes[R]]:
+    def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str]) -> Generator[None, None, Changes[R]]:
         """Replace everything by a list, and return what that changed.
 
         An object with the uid and version of the stored one is no change. One with another uid is deleted
-        and added. Keys in `stale` keep what is stored. A synced store changes in one step; before that nobody
-        reads it, and filling it stops now and then, so that a large first list does not hold up the loop.
+        and added. Keys in `undecodable` keep what is stored. A synced store changes in one step; before
+        that it cannot be read, and filling it pauses now and then, so that a large initial list does not hold up the
+        loop.
 
         Args:
             objects: The list; each has passed `share`.
-            stale: Objects of the list that could not be decoded, and why.
+            undecodable: Objects of the list that could not be decoded, and the errors.
         """
         added: list[R] = []
         deleted: list[R] = []
         updated: list[tuple[R, R]] = []
-        listed: set[Pair] = set(stale)
+        listed: set[Pair] = set(undecodable)
         for number, obj in enumerate(objects, 1):
             pair = (obj.metadata.namespace, obj.metadata.name)
             listed.add(pair)
@@ -229,7 +239,7 @@ class Store(Generic[R]):
             self.put(obj)
             if not self.synced and number % _SLICE == 0:
                 yield
-        self.stale = dict(stale)
+        self.undecodable = dict(undecodable)
         return Changes(tuple(deleted), tuple(added), tuple(updated))
 
     def advance(self, resource_version: str) -> None:

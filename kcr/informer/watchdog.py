@@ -1,11 +1,11 @@
-"""Finds watches that have died without a word: their connection stands, and nothing ever comes.
+"""Finds watches that are dead although their connection is open: no event ever comes.
 
 Source: the reports of operators that "stop reacting", kopf#1276 and kubernetes-client/python#2284 (RF-19).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from kcr.client.requests import IDLE_SECONDS
 from kcr.errors import TransportError
@@ -15,10 +15,10 @@ _PATIENCE = 1.5
 
 
 class Watchdog:
-    """Cuts the present stream when it has been silent for long, and the server knows more than it told.
+    """Cuts a watch that has been silent for long, when the server has newer changes than it sent.
 
     Attributes:
-        heard_at: The loop's time at the last sign of life; `-inf` before the first.
+        last_event_time: The loop's time of the last event; `-inf` before the first.
         has_cut: Whether the last stream ended by being cut.
     """
 
@@ -28,7 +28,7 @@ class Watchdog:
         Args:
             is_behind: Asks the server whether the stream has missed something.
         """
-        self.heard_at = float("-inf")
+        self.last_event_time = float("-inf")
         self.has_cut = False
         self._is_behind = is_behind
         # What cuts the present stream; None while there is none.
@@ -52,7 +52,7 @@ class Watchdog:
         Raises:
             TransportError: The stream was dead, and has been cut.
         """
-        self.heard_at = asyncio.get_running_loop().time()
+        self.last_event_time = asyncio.get_running_loop().time()
         self._bookmark_at, self.has_cut = None, False
         try:
             async with asyncio.timeout(None) as stream:
@@ -65,24 +65,13 @@ class Watchdog:
         finally:
             self._stream = None
 
-    def hear(self, *, is_bookmark: bool) -> None:
-        """Note that something came."""
-        self.heard_at = asyncio.get_running_loop().time()
+    def note_event(self, *, is_bookmark: bool) -> None:
+        """Note that an event came."""
+        self.last_event_time = asyncio.get_running_loop().time()
         if is_bookmark:
             if self._bookmark_at is not None:
-                self._interval = self.heard_at - self._bookmark_at
-            self._bookmark_at = self.heard_at
-
-    @contextmanager
-    def off_duty(self) -> Iterator[None]:
-        """Look away while the body runs: nothing comes because nothing is read."""
-        stream, self._stream = self._stream, None
-        try:
-            yield
-        finally:
-            self.hear(is_bookmark=False)
-            self._stream = stream
-            self._begun.set()
+                self._interval = self.last_event_time - self._bookmark_at
+            self._bookmark_at = self.last_event_time
 
     async def run(self) -> None:
         """Look after one stream after the other until cancelled."""
@@ -93,14 +82,14 @@ class Watchdog:
                 self._begun.clear()
                 await self._begun.wait()
                 continue
-            due = max(self.heard_at, self._cleared_at) + self.limit_seconds
+            due = max(self.last_event_time, self._cleared_at) + self.limit_seconds
             if due > loop.time():
                 await asyncio.sleep(due - loop.time())
                 continue
-            heard_at = self.heard_at
+            last_event_time = self.last_event_time
             is_behind = await self._is_behind()
             self._cleared_at = loop.time()
             # Meanwhile the stream may have come to life, or made way for another.
-            if is_behind and stream is self._stream and self.heard_at == heard_at:
+            if is_behind and stream is self._stream and self.last_event_time == last_event_time:
                 stream.reschedule(loop.time())
                 self._stream = None

@@ -1,85 +1,88 @@
-"""What is told of informers."""
+"""Informer metrics: read from what informers count themselves, so that a watch event costs nothing extra."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-_INFORMER = ("name", "group", "version", "resource")
+from kcr.metrics.table import Row
+
+INFORMER_LABELS = ("name", "group", "version", "resource")
 
 
-class _Stored(Protocol):
+class StoreStats(Protocol):
+    """A store, as far as metrics go."""
+
     @property
-    def resource_version(self) -> int: ...
-    def __len__(self) -> int: ...
+    def resource_version(self) -> int:
+        """The highest version that was processed."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many objects it holds."""
+        ...
 
 
-class Followed(Protocol):
+class InformerStats(Protocol):
     """An informer, as far as metrics go."""
 
     @property
-    def store(self) -> _Stored:
-        """What is stored."""
+    def store(self) -> StoreStats:
+        """The store."""
         ...
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened how often."""
+        """How often lists, watches, relists and errors happened, by name."""
         ...
 
     @property
-    def fill_seconds(self) -> float:
-        """How long it took to read the whole state the last time."""
+    def list_duration_seconds(self) -> float:
+        """How long the last list took, or the initial events of the last WatchList."""
         ...
 
     @property
-    def heard_at(self) -> float:
-        """The loop's time when a watch brought something the last time."""
+    def last_event_time(self) -> float:
+        """The loop's time of the last watch event."""
         ...
 
 
-class Informers:
-    """Reads what informers count themselves, so that a watch event costs nothing extra."""
+def _count(name: str) -> Callable[[InformerStats], float]:
+    return lambda informer: informer.counts.get(name, 0)
 
-    # What is exported of the counts, under which name, and with which value of which label.
-    _COUNTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-        "kcr_reflector_lists": ("Readings of the present state.", "mode", {"paged": "lists", "watchlist": "streams"}),
-        "kcr_reflector_watches": (
-            "Watches that ended.", "end", {end: end for end in ("timeout", "gone", "error", "idle", "short")},
-        ),
-        "kcr_reflector_relists": ("Readings anew.", "", {"": "relists"}),
-        "kcr_reflector_decode_errors": ("Objects that do not fit their type.", "", {"": "undecodable"}),
-        "kcr_handler_errors": ("Changes that a handler failed at.", "", {"": "handler_errors"}),
-    }  # fmt: skip
 
-    def __init__(self) -> None:
-        self.followed: list[tuple[tuple[str, str, str, str], Followed]] = []
+def _counts(**names: str) -> Callable[[InformerStats], Mapping[str, float]]:
+    return lambda informer: {value: informer.counts.get(name, 0) for value, name in names.items()}
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield what is shown."""
-        for name, (text, label, counts) in self._COUNTS.items():
-            family = CounterMetricFamily(name, text, labels=(*_INFORMER, label) if label else _INFORMER)
-            for resource, informer in self.followed:
-                for value, count in counts.items():
-                    family.add_metric((*resource, value) if label else resource, informer.counts.get(count, 0))
-            yield family
-        yield self._gauge("kcr_cache_objects", "Objects in the store.", lambda one: len(one.store))
-        yield self._gauge(
-            "informer_store_resource_version", "The last 15 digits of the version the store has reached.",
-            lambda one: one.store.resource_version % 10**15,
-        )  # fmt: skip
-        yield self._gauge(
-            "kcr_reflector_list_duration_seconds", "Seconds that reading the present state took the last time.",
-            lambda one: one.fill_seconds,
-        )  # fmt: skip
-        yield self._gauge(
-            "kcr_reflector_last_event_age_seconds", "Seconds since a watch brought something.",
-            lambda one: asyncio.get_running_loop().time() - one.heard_at,
-        )  # fmt: skip
 
-    def _gauge(self, name: str, text: str, read: Callable[[Followed], float]) -> Metric:
-        family = GaugeMetricFamily(name, text, labels=_INFORMER)
-        for resource, informer in self.followed:
-            family.add_metric(resource, read(informer))
-        return family
+INFORMER_ROWS = (
+    Row(
+        CounterMetricFamily, "kcr_reflector_lists", "Lists, in pages or as the initial events of a watch (WatchList).",
+        _counts(paged="lists", watchlist="streams"), label="mode",
+    ),
+    Row(
+        CounterMetricFamily, "kcr_reflector_watches", "Watches that ended, by how they ended.",
+        _counts(timeout="timeout", gone="gone", error="error", idle="idle", short="short"), label="end",
+    ),
+    Row(CounterMetricFamily, "kcr_reflector_relists", "Relists after a watch could not go on.", _count("relists")),
+    Row(
+        CounterMetricFamily, "kcr_reflector_decode_errors", "Objects that could not be decoded.",
+        _count("undecodable"),
+    ),
+    Row(CounterMetricFamily, "kcr_handler_errors", "Exceptions raised by event handlers.", _count("handler_errors")),
+    Row(GaugeMetricFamily, "kcr_cache_objects", "Objects in the store.", lambda informer: len(informer.store)),
+    Row(
+        GaugeMetricFamily, "informer_store_resource_version",
+        "The last 15 digits of the resourceVersion that the store has reached.",
+        lambda informer: informer.store.resource_version % 10**15,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_reflector_list_duration_seconds", "How long in seconds the last list took.",
+        lambda informer: informer.list_duration_seconds,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_reflector_last_event_age_seconds", "Seconds since the last watch event.",
+        lambda informer: asyncio.get_running_loop().time() - informer.last_event_time,
+    ),
+)  # fmt: skip

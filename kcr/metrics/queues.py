@@ -1,22 +1,22 @@
-"""What is told of work queues.
+"""Work queue metrics.
 
 Source: client-go/util/workqueue/metrics.go and controller-runtime/pkg/internal/metrics/workqueue.go.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from kcr.metrics.durations import Durations
+from kcr.metrics.histogram import Histogram
+from kcr.metrics.table import Row
 
 QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
-
-_QUEUE = ("name", "controller")
+QUEUE_LABELS = ("name", "controller")
 
 
 class QueueMetrics:
-    """The metrics of one work queue, which tells it what happens to keys.
+    """The metrics of one work queue, which calls a method for each step of a key.
 
     Plain numbers, because every watch event comes by here: prometheus-client's own take three times as long.
     """
@@ -24,40 +24,41 @@ class QueueMetrics:
     def __init__(self) -> None:
         self.adds = 0
         self.retries = 0
-        self.waited = Durations(QUEUE_BUCKETS)
-        self.worked = Durations(QUEUE_BUCKETS)
+        self.queue_duration = Histogram(QUEUE_BUCKETS)
+        self.work_duration = Histogram(QUEUE_BUCKETS)
         self.depth: Callable[[], int] = int
-        # Whose time it is, looked up once.
+        # The loop whose time it is, looked up once.
         self._loop: asyncio.AbstractEventLoop | None = None
-        # When waiting keys were added first, and when held ones were taken.
+        # When queued keys were added first, and when a worker took those being processed.
         self._added: dict[Hashable, float] = {}
-        self._taken: dict[Hashable, float] = {}
+        self._started: dict[Hashable, float] = {}
 
     def measure(self, depth: Callable[[], int]) -> None:
-        """Have the depth read from the queue."""
+        """Read the depth from the queue from now on."""
         self.depth = depth
 
-    def added(self, key: Hashable) -> None:
-        """Hear of a key that waits from now on, or will once it is given back."""
+    def add(self, key: Hashable) -> None:
+        """Count a key that is queued from now on, or will be after `done`."""
         self.adds += 1
         self._added[key] = self._now()
 
-    def retried(self) -> None:
-        """Hear of a key added for later."""
+    def retry(self) -> None:
+        """Count a key that is added after a delay."""
         self.retries += 1
 
-    def taken(self, key: Hashable) -> None:
-        """Hear of a key that a worker holds from now on."""
-        now = self._taken[key] = self._now()
-        self.waited.observe(now - self._added.pop(key))
+    def get(self, key: Hashable) -> None:
+        """Note that a worker processes a key from now on."""
+        now = self._started[key] = self._now()
+        self.queue_duration.observe(now - self._added.pop(key))
 
-    def given_back(self, key: Hashable) -> None:
-        """Hear of a key that is no longer held."""
-        self.worked.observe(self._now() - self._taken.pop(key))
+    def done(self, key: Hashable) -> None:
+        """Note that a key has been processed."""
+        self.work_duration.observe(self._now() - self._started.pop(key))
 
-    def held_seconds(self) -> tuple[float, ...]:
-        """Return for how long each key in hand has been held."""
-        return tuple(self._now() - since for since in self._taken.values())
+    @property
+    def processing_seconds(self) -> tuple[float, ...]:
+        """For how long each key that is being processed has been."""
+        return tuple(self._now() - since for since in self._started.values())
 
     def _now(self) -> float:
         if self._loop is None:
@@ -65,42 +66,34 @@ class QueueMetrics:
         return self._loop.time()
 
 
-class Queues:
-    """Reads what queues have noted."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, QueueMetrics] = {}
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield what is shown."""
-        yield self._numbers(GaugeMetricFamily, "depth", "Keys that wait for a worker.", lambda queue: queue.depth())
-        yield self._numbers(CounterMetricFamily, "adds", "Keys added.", lambda queue: queue.adds)
-        yield self._numbers(CounterMetricFamily, "retries", "Keys added for later.", lambda queue: queue.retries)
-        yield self._numbers(
-            GaugeMetricFamily, "unfinished_work_seconds", "Seconds that the keys in hand have been held, all together.",
-            lambda queue: sum(queue.held_seconds()),
-        )  # fmt: skip
-        yield self._numbers(
-            GaugeMetricFamily, "longest_running_processor_seconds", "Seconds that the key held longest has been.",
-            lambda queue: max(queue.held_seconds(), default=0.0),
-        )  # fmt: skip
-        waited = HistogramMetricFamily(
-            "workqueue_queue_duration_seconds", "Seconds a key waited for a worker.", labels=_QUEUE
-        )
-        worked = HistogramMetricFamily("workqueue_work_duration_seconds", "Seconds a worker held a key.", labels=_QUEUE)
-        for name, queue in self.known.items():
-            queue.waited.add_to(waited, (name, name))
-            queue.worked.add_to(worked, (name, name))
-        yield from (waited, worked)
-
-    def _numbers(
-        self,
-        kind: type[GaugeMetricFamily | CounterMetricFamily],
-        name: str,
-        text: str,
-        read: Callable[[QueueMetrics], float],
-    ) -> Metric:
-        family = kind(f"workqueue_{name}", text, labels=_QUEUE)
-        for queue_name, queue in self.known.items():
-            family.add_metric((queue_name, queue_name), read(queue))
-        return family
+QUEUE_ROWS = (
+    Row(GaugeMetricFamily, "workqueue_depth", "Current depth of workqueue", lambda queue: queue.depth()),
+    Row(
+        CounterMetricFamily, "workqueue_adds", "Total number of adds handled by workqueue", lambda queue: queue.adds
+    ),
+    Row(
+        CounterMetricFamily, "workqueue_retries", "Total number of retries handled by workqueue",
+        lambda queue: queue.retries,
+    ),
+    Row(
+        GaugeMetricFamily, "workqueue_unfinished_work_seconds",
+        "How many seconds of work is in progress and has not been observed by work_duration. Large values indicate "
+        "stuck workers.",
+        lambda queue: sum(queue.processing_seconds),
+    ),
+    Row(
+        GaugeMetricFamily, "workqueue_longest_running_processor_seconds",
+        "How many seconds has the longest running processor for workqueue been running.",
+        lambda queue: max(queue.processing_seconds, default=0.0),
+    ),
+    Row(
+        HistogramMetricFamily, "workqueue_queue_duration_seconds",
+        "How long in seconds an item stays in workqueue before being requested",
+        lambda queue: queue.queue_duration,
+    ),
+    Row(
+        HistogramMetricFamily, "workqueue_work_duration_seconds",
+        "How long in seconds processing an item from workqueue takes.",
+        lambda queue: queue.work_duration,
+    ),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""All that a process can tell, in one registry."""
+"""The metrics of a process, in one registry."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -7,33 +7,34 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
-from kcr.metrics.controllers import ControllerMetrics, Controllers
-from kcr.metrics.informers import Followed, Informers
-from kcr.metrics.queues import QueueMetrics, Queues
+from kcr.metrics.controllers import CONTROLLER_ROWS, ControllerMetrics
+from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS, InformerStats
+from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import Requests
+from kcr.metrics.table import Table
 
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
 
 
 class Metrics:
-    """What a process can tell about itself.
+    """The metrics of one process.
 
     Attributes:
         registry: Where everything is registered; a controller's own metrics go there as well.
-        loop_lag: How late the event loop was, whenever somebody looked.
+        loop_lag: How late the event loop was, each time the monitor looked.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._queues = Queues()
-        self._controllers = Controllers()
+        self._queues: Table[QueueMetrics] = Table(QUEUE_LABELS, QUEUE_ROWS)
+        self._controllers: Table[ControllerMetrics] = Table(("controller",), CONTROLLER_ROWS)
+        self._informers: Table[InformerStats] = Table(INFORMER_LABELS, INFORMER_ROWS)
         self._requests = Requests()
         self.loop_lag = Histogram(
             "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
-        self._informers = Informers()
         for part in (self._queues, self._controllers, self._requests, self._informers):
             self.registry.register(part)
 
@@ -43,14 +44,14 @@ class Metrics:
         Raises:
             ValueError: There is a queue of this name already; their series could not be told apart.
         """
-        if name in self._queues.known:
+        if (name, name) in self._queues.sources:
             raise ValueError(f"work queue {name}: there is one of this name already")
-        queue = self._queues.known[name] = QueueMetrics()
+        queue = self._queues.sources[name, name] = QueueMetrics()
         return queue
 
     def controller(self, name: str, workers: int) -> ControllerMetrics:
         """Return the metrics of a controller with so many workers."""
-        controller = self._controllers.known[name] = ControllerMetrics(workers)
+        controller = self._controllers.sources[name,] = ControllerMetrics(workers)
         return controller
 
     def requests(self, host: str) -> Callable[[str, int, float], None]:
@@ -61,14 +62,22 @@ class Metrics:
         """
         return partial(self._requests.observe, host)
 
-    def informer(self, resource: tuple[str, str, str, str], informer: Followed) -> None:
-        """Tell of an informer from now on.
+    def rate_limiter(self, host: str) -> Callable[[str, float], None]:
+        """Return what a `RateLimit` takes as `on_wait`: it counts by method.
 
         Args:
-            resource: Its name, and what it follows: group, version, plural.
-            informer: Where the numbers are.
+            host: The server, as the series name it.
         """
-        self._informers.followed.append((resource, informer))
+        return partial(self._requests.observe_wait, host)
+
+    def informer(self, resource: tuple[str, str, str, str], informer: InformerStats) -> None:
+        """Export the metrics of an informer from now on.
+
+        Args:
+            resource: Its name, and what it watches: group, version, plural.
+            informer: What counts.
+        """
+        self._informers.sources[resource] = informer
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text, and its content type; to be called on the event loop.

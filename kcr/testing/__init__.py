@@ -1,6 +1,6 @@
 """What users import in tests of their controllers.
 
-Mark a test with `pytest.mark.virtual` and it runs on a `VirtualLoop`: time jumps to the next timer whenever
+Mark a test with `pytest.mark.virtual` and it runs on a loop of its own: time jumps to the next timer whenever
 nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `clock` is
 that test's `VirtualClock`, and `cluster` an `EmbeddedCluster` whose node only simulates its pods. At the end of a
 test no task may be left, and no object in a store may have been changed.
@@ -21,7 +21,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from kcr.testing.clock import VirtualClock
-from kcr.testing.loop import StallError, VirtualLoop
+from kcr.testing.loop import StallError
 from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ __all__ = [
     "PodScript",
     "StallError",
     "VirtualClock",
-    "VirtualLoop",
     "build",
     "consistently",
     "eventually",
@@ -75,3 +74,8 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse 
             raise AttributeError(f"module 'kcr.testing' has no attribute {name!r}")
         value = globals()[name] = getattr(importlib.import_module(f"kcr.testing.{_HOMES[name]}"), name)
         return value
+
+
+def __dir__() -> list[str]:
+    # Without it, `help` shows the few names that are imported already.
+    return __all__

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client, HttpTransport
-from kcr.client.cluster import ClusterConfig, Pem
+from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.client.credentials import Credential, FixedCredentials
 from kcr.embedded import EmbeddedCluster
 from kcr.testing.controlplane import control_plane, find_assets
@@ -54,7 +54,9 @@ async def api_server(real: ClusterConfig | None) -> AsyncIterator[ApiServer]:
     async with EmbeddedCluster(runtime=None) as cluster:
         address = await cluster.serve()
         credentials = FixedCredentials(Credential.bearer(address.token))
-        config = ClusterConfig(server=address.url, credentials=credentials, ca=Pem(text=address.ca_pem, field="ca"))
+        config = ClusterConfig(
+            server=address.url, credentials=credentials, ca=PemSource(text=address.ca_pem, field="ca")
+        )
         async with _connected(config, is_real=False) as server:
             yield server
 

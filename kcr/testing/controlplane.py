@@ -22,7 +22,7 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from kcr.client.cluster import ClusterConfig, Pem
+from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.client.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
 from kcr.embedded.certificates import make_certificates
@@ -175,7 +175,9 @@ def control_plane(assets: Assets, folder: Path) -> Iterator[Started]:
         log = folder / "kube-apiserver.log"
         stack.enter_context(running(apiserver, log, Health(f"{url}/readyz", authority, token)))
         credentials = FixedCredentials(Credential.bearer(token))
-        config = ClusterConfig(server=url, origin=VARIABLE, credentials=credentials, ca=Pem(text=authority, field="ca"))
+        config = ClusterConfig(
+            server=url, origin=VARIABLE, credentials=credentials, ca=PemSource(text=authority, field="ca")
+        )
         yield Started(config, log)
 
 

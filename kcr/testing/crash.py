@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kcr.errors import TransportError
-
 if TYPE_CHECKING:
     # Not at run time: the pytest plugin imports this package in every project, and the client brings aiohttp.
     from kcr.client import Request, Response, Transport
+    from kcr.testing.answers import Loss
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -28,7 +27,7 @@ class CrashingTransport:
     def __init__(self, inner: "Transport") -> None:
         self._inner = inner
         self._crash_after: int | None = None
-        self._lost_replies: set[int] = set()
+        self._lost_replies: dict[int, Loss] = {}
         self.writes = 0
         self.crashed = asyncio.Event()
 
@@ -38,9 +37,15 @@ class CrashingTransport:
         if self.writes >= write:
             self.crashed.set()
 
-    def lose_reply(self, write: int) -> None:
-        """Let write number `write` (from 1) happen, and its answer be lost: the caller sees a TransportError."""
-        self._lost_replies.add(write)
+    def lose_reply(self, write: int, loss: "Loss" = "silence") -> None:
+        """Let write number `write` (from 1) happen, and its answer be lost.
+
+        Args:
+            write: The number of the write.
+            loss: What comes instead: nothing, so that the caller sees a TransportError; a body that cannot be read
+                (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
+        """
+        self._lost_replies[write] = loss
 
     def send(self, request: "Request") -> AbstractAsyncContextManager["Response"]:
         """Send one request, or hang for ever after the crash."""
@@ -49,11 +54,15 @@ class CrashingTransport:
     @asynccontextmanager
     async def _send(self, request: "Request") -> AsyncIterator["Response"]:
         await self._hang_if_crashed()
-        async with self._inner.send(request) as response:
+        async with self._inner.send(request) as reply:
+            response = reply
             if request.method in _WRITES:
                 self._count()
-                if self.writes in self._lost_replies:
-                    raise TransportError(f"{request.method} {request.target}: the reply was lost")
+                if (loss := self._lost_replies.get(self.writes)) is not None:
+                    # Not at the top: this module needs nothing at run time.
+                    from kcr.testing.answers import lost  # noqa: PLC0415  # see above
+
+                    response = await lost(request, reply, loss)
             await self._hang_if_crashed()
             yield _CrashingResponse(response, self._hang_if_crashed)
 

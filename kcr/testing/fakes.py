@@ -25,6 +25,7 @@ from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.embedded import EmbeddedCluster
 from kcr.informer import Informer
+from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing.recorder import FakeRecorder
 from kcr.testing.source import FakeSource
@@ -47,7 +48,7 @@ class FakeInformer(Informer[R], Generic[R]):
         # Nobody asks the source, for `run` does not.
         super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
         self._newest = FIRST_VERSION
-        self._uids: dict[Key, str] = {}
+        self._present: dict[Key, R] = {}
         self._says_synced = asyncio.Event()
         for obj in objects:
             self.add(obj)
@@ -76,27 +77,39 @@ class FakeInformer(Informer[R], Generic[R]):
         return self._happen("ADDED", self._stamped(obj))
 
     def modify(self, obj: R) -> R:
-        """Let an object change, and return it as it is stored, with a new version."""
-        return self._happen("MODIFIED", self._stamped(obj, anew=True))
+        """Let an object change, and return it as it is stored.
+
+        A resourceVersion newer than the stored one is a server's, and stays: what a client's write has returned is
+        stored as it is. Otherwise the object gets a new version.
+        """
+        return self._happen("MODIFIED", self._changed(obj))
 
     def delete(self, obj: R) -> None:
         """Let an object go; this is its last state."""
-        self._happen("DELETED", self._stamped(obj, anew=True))
+        self._happen("DELETED", self._changed(obj))
 
     def _happen(self, type: str, obj: R) -> R:  # noqa: A002  # the field's name
         if type == "DELETED":
-            self._uids.pop(obj.key, None)
+            self._present.pop(obj.key, None)
         else:
-            self._uids[obj.key] = obj.metadata.uid
+            self._present[obj.key] = obj
         self.apply(WatchEvent(type=type, object=obj))
         return obj
 
-    def _stamped(self, obj: R, *, anew: bool = False) -> R:
+    def _changed(self, obj: R) -> R:
+        present = self._present.get(obj.key)
+        known = present.metadata.resource_version if present is not None else ""
+        given = obj.metadata.resource_version
+        is_newer = given != known and version_of(given) >= version_of(known)
+        return self._stamped(obj if is_newer else replace(obj, metadata=replace(obj.metadata, resource_version="")))
+
+    def _stamped(self, obj: R) -> R:
         metadata = obj.metadata
-        self._newest += 1
-        version = str(self._newest) if anew else metadata.resource_version or str(self._newest)
-        uid = metadata.uid or self._uids.get(obj.key) or f"uid-{metadata.name}-{self._newest}"
-        return replace(obj, metadata=replace(metadata, uid=uid, resource_version=version))
+        self._newest = max(self._newest + 1, version_of(metadata.resource_version))
+        version = metadata.resource_version or str(self._newest)
+        present = self._present.get(obj.key)
+        known = present.metadata.uid if present is not None else f"uid-{metadata.name}-{self._newest}"
+        return replace(obj, metadata=replace(metadata, uid=metadata.uid or known, resource_version=version))
 
 
 class FakeManager(Manager):

@@ -4,6 +4,7 @@
 faults = FaultyTransport(cluster.transport)
 faults.on("create", Pod, nth=3).fail(ConflictError)
 faults.on("patch", Job, chance=0.1).lose_reply()
+faults.on("patch", Pod, nth=1).lose_reply("cut")
 faults.on("list").fail(TooManyRequestsError, retry_after_seconds=5)
 faults.on("watch", Pod, nth=1).freeze(after=2)
 manager = Manager(Client(faults), clock=clock)
@@ -23,7 +24,7 @@ from urllib.parse import unquote
 from kcr.api.meta import Resource
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
-from kcr.testing.answers import made, refusal
+from kcr.testing.answers import Loss, lost, made, page, refusal
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
 
@@ -59,11 +60,11 @@ class _Then(NamedTuple):
 
 
 class _LoseRequest(NamedTuple):
-    pass
+    page: int
 
 
 class _LoseReply(NamedTuple):
-    pass
+    loss: Loss
 
 
 class _Freeze(NamedTuple):
@@ -115,13 +116,22 @@ class Rule:
         """Let something else happen first: what another client does just before the request arrives."""
         self.fault = _Then(act)
 
-    def lose_request(self) -> None:
-        """Let the request be lost before it reaches the server: a TransportError, and nothing has happened."""
-        self.fault = _LoseRequest()
+    def lose_request(self, page: int = 0) -> None:
+        """Let the request be lost before it reaches the server: nothing has happened.
 
-    def lose_reply(self) -> None:
-        """Let the answer be lost: a TransportError, and the write has happened."""
-        self.fault = _LoseReply()
+        Args:
+            page: The code of the page with which a proxy answers; 0 for no answer, which is a TransportError.
+        """
+        self.fault = _LoseRequest(page)
+
+    def lose_reply(self, loss: Loss = "silence") -> None:
+        """Let the answer be lost, though the write has happened.
+
+        Args:
+            loss: What comes instead: nothing, so that the caller sees a TransportError; a body that cannot be read
+                (`cut`, `garbage`, `other`); or a proxy's page (`404`, `502`).
+        """
+        self.fault = _LoseReply(loss)
 
     def freeze(self, *, after: int = 0) -> None:
         """Let a watch fall silent after so many lines, until its reader gives it up."""
@@ -211,8 +221,11 @@ class FaultyTransport:
                     await asyncio.sleep(seconds)
                 case _Then(act):
                     await act()
-                case _LoseRequest():
-                    raise TransportError(f"{request.method} {request.target}: the request was lost")
+                case _LoseRequest(page=code):
+                    if not code:
+                        raise TransportError(f"{request.method} {request.target}: the request was lost")
+                    yield page(code)
+                    return
                 case _Fail(error):
                     yield refusal(error)
                     return
@@ -220,8 +233,8 @@ class FaultyTransport:
             reply = response
             for fault in faults:
                 match fault:
-                    case _LoseReply():
-                        raise TransportError(f"{request.method} {request.target}: the reply was lost")
+                    case _LoseReply(loss):
+                        reply = await lost(request, reply, loss)
                     case _Freeze() | _Cut() | _Repeat() | _Lag():
                         reply = _Disturbed(reply, request, fault)
             yield reply

@@ -53,8 +53,13 @@ def _real_server() -> Iterator["ClusterConfig | None"]:
 
 @pytest_asyncio.fixture
 async def apiserver(_real_server: "ClusterConfig | None") -> AsyncIterator["ApiServer"]:
-    """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one."""
-    from kcr.testing.apiserver import api_server  # noqa: PLC0415  # see above
+    """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one.
 
-    async with api_server(_real_server) as server:
-        yield server
+    At the end no stored object may have been changed.
+    """
+    from kcr.testing.apiserver import api_server  # noqa: PLC0415  # see above
+    from kcr.testing.mutation import unchanged_stores  # noqa: PLC0415  # see above
+
+    with unchanged_stores():
+        async with api_server(_real_server) as server:
+            yield server

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, TypeVar, TypeVarTuple
 
-from kcr.stage import place_of
+from kcr.runnables import await_stack
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -106,7 +106,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return scheduled[0].when()
 
     def _describe_stall(self) -> str:
-        lines = sorted(f"  {task.get_name()}: {place_of(task)}" for task in asyncio.all_tasks(self))
+        lines = sorted(f"  {task.get_name()}: {await_stack(task)}" for task in asyncio.all_tasks(self))
         return "every task waits and no timer is set:\n" + "\n".join(lines)
 
 

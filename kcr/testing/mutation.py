@@ -38,6 +38,7 @@ def unchanged_stores() -> Iterator[None]:
     finally:
         Store.put = put  # type: ignore[method-assign]  # put back at the end
     for store, objects in given.items():
+        present = {obj.key: obj for obj in store.snapshot()}
         for key, (obj, encoded) in objects.items():
-            if store.get(key) is obj and codec.encode(obj) != encoded:
+            if present.get(key) is obj and codec.encode(obj) != encoded:
                 raise MutatedError(f"{obj.resource.display} {key}: changed inside the store; change a copy")

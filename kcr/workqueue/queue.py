@@ -1,6 +1,7 @@
-"""The queue between watch events and workers: each key at most once, and in one pair of hands at a time."""
+"""The work queue: FIFO, deduplicating, and no key is processed concurrently."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
@@ -8,20 +9,16 @@ from typing import Generic, TypeVar
 
 from kcr.errors import QueueClosedError
 from kcr.metrics import QueueMetrics
-from kcr.workqueue.delaying import Delays
+from kcr.workqueue.delaying import DelayingQueue
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
 
 K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Hands out keys in the order of their arrival.
+    """Deduplicating FIFO queue of keys, with delays and rate limits; the package's docstring has the contract.
 
-    A key added n times before its turn is handed out once; added while a worker holds it, it comes round
-    once more after `done`. No key is lost, and no two workers hold the same one. All but `get`, `item` and
-    `drain` are plain calls, hence atomic; they are made on the loop's thread only.
-
-    Source: client-go/util/workqueue, queue.go and delaying_queue.go. A cancelled `get` loses nothing here.
+    Source: client-go/util/workqueue, queue.go and delaying_queue.go. A cancelled `get` loses no key here.
     """
 
     def __init__(self, limiter: RateLimiter[K] | None = None, *, metrics: QueueMetrics | None = None) -> None:
@@ -31,59 +28,65 @@ class WorkQueue(Generic[K]):
             limiter: How long failed keys wait; None for `default_limiter`.
             metrics: Where to count what happens; None to count nothing.
         """
-        # Order of service. Every waiting key is dirty and is not held.
-        self._waiting: deque[K] = deque()
+        # FIFO order. Invariant: every queued key is dirty and is not being processed.
+        self._queue: deque[K] = deque()
         # Keys with a change that no worker has picked up yet.
         self._dirty: set[K] = set()
-        # Keys a worker holds. A held key may also be dirty; `done` requeues it then.
-        self._held: set[K] = set()
-        # Workers asleep in `get`. Waking one promises nothing: it looks again for itself.
+        # Keys being processed. One of them may be dirty as well; `done` then queues it again.
+        self._processing: set[K] = set()
+        # Workers waiting in `get`. Waking one promises nothing: it looks again.
         self._getters: deque[asyncio.Future[None]] = deque()
-        # Who waits in `drain`.
+        # Callers waiting in `drain`.
         self._drains: list[asyncio.Future[None]] = []
         self._closed = False
-        # Whether it was shut down twice: nobody waits any longer for what is still held.
+        # Whether it was shut down twice: `drain` no longer waits for keys being processed.
         self._abandoned = False
         self._limiter: RateLimiter[K] = limiter or default_limiter()
-        self._delays: Delays[K] = Delays(self.add)
+        self._delayed: DelayingQueue[K] = DelayingQueue(self.add)
         self._metrics = metrics
         if metrics is not None:
             metrics.measure(self.__len__)
 
     def add(self, key: K) -> None:
-        """Have the key handed out; ignored after `shut_down`."""
+        """Queue a key, unless it is queued already; ignored after `shut_down`."""
         if self._closed or key in self._dirty:
             return
         if self._metrics is not None:
-            self._metrics.added(key)
+            self._metrics.add(key)
         self._dirty.add(key)
-        if key not in self._held:
+        if key not in self._processing:
             self._append(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Add the key in `seconds`, at once when that is not positive.
 
-        A key has one delayed turn: the earliest asked for. An `add` in between does not cancel it.
+        A key has one delay: the earliest asked for. An `add` in between does not cancel it.
         """
         if self._closed:
             return
         if self._metrics is not None:
-            self._metrics.retried()
+            self._metrics.retry()
         if seconds > 0:
-            self._delays.add(key, seconds)
+            self._delayed.add(key, seconds)
         else:
             self.add(key)
 
     def cancel_after(self, key: K) -> None:
-        """Drop the key's delayed turn, if it has one: for those who know that nothing is left to do then."""
-        self._delays.cancel(key)
+        """Cancel the key's delay, if it has one: for a caller that knows that nothing will be left to do then."""
+        self._delayed.cancel(key)
 
-    def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> None:
-        """Add the key after the delay its failures have earned it, or `at_least` seconds if that is longer."""
-        self.add_after(key, max(self._limiter.when(key), at_least))
+    def add_rate_limited(self, key: K, *, min_delay: float = 0.0, max_delay: float = math.inf) -> None:
+        """Add the key after the delay that the rate limiter asks for, within bounds.
+
+        Args:
+            key: The key.
+            min_delay: Seconds to wait at least, such as a server's Retry-After; it wins over `max_delay`.
+            max_delay: Seconds to wait at most.
+        """
+        self.add_after(key, max(min(self._limiter.when(key), max_delay), min_delay))
 
     def forget(self, key: K) -> None:
-        """Let the key's next failure be its first."""
+        """Reset the key's backoff: its next failure counts as the first."""
         self._limiter.forget(key)
 
     def retries(self, key: K) -> int:
@@ -91,36 +94,36 @@ class WorkQueue(Generic[K]):
         return self._limiter.retries(key)
 
     async def get(self) -> K:
-        """Wait for a key and hold it; every key got must be given back with `done`.
+        """Wait for a key, and take it for processing; `done` must be called for every key taken.
 
         Raises:
-            QueueClosedError: The queue is shut down, and nothing waits.
+            QueueClosedError: The queue is shut down and empty.
         """
-        while not self._waiting:
+        while not self._queue:
             if self._closed:
                 raise QueueClosedError("the work queue is shut down")
             await self._wait_for_key()
-        key = self._waiting.popleft()
+        key = self._queue.popleft()
         self._dirty.discard(key)
-        self._held.add(key)
+        self._processing.add(key)
         if self._metrics is not None:
-            self._metrics.taken(key)
+            self._metrics.get(key)
         return key
 
     def done(self, key: K) -> None:
-        """Give a key back. It waits again at once if it was added meanwhile."""
-        if key not in self._held:
-            raise RuntimeError(f"{key}: given back, but nobody held it")
-        self._held.remove(key)
+        """End the processing of a key; queue it again if it was added meanwhile."""
+        if key not in self._processing:
+            raise RuntimeError(f"{key}: done, but it was not being processed")
+        self._processing.remove(key)
         if self._metrics is not None:
-            self._metrics.given_back(key)
+            self._metrics.done(key)
         if key in self._dirty:
             self._append(key)
         self._wake_drains()
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[K]:
-        """Hold a key for as long as the context lives.
+        """Take a key, and call `done` at the end of the context.
 
         Raises:
             QueueClosedError: As `get`.
@@ -132,19 +135,19 @@ class WorkQueue(Generic[K]):
             self.done(key)
 
     def shut_down(self, *, discard: bool = False) -> int:
-        """Accept no more keys, and drop the delayed ones. What waits is still handed out, unless discarded.
+        """Accept no more keys, and drop the delayed ones. Queued keys are still handed out, unless discarded.
 
-        A second call lets those go who wait in `drain`.
+        A second call ends every `drain`.
 
         Returns:
             How many delayed keys were dropped.
         """
         self._abandoned = self._closed
         self._closed = True
-        dropped = len(self._delays)
-        self._delays.clear()
+        dropped = len(self._delayed)
+        self._delayed.clear()
         if discard:
-            self._waiting.clear()
+            self._queue.clear()
             self._dirty.clear()
         for getter in self._getters:
             _wake(getter)
@@ -153,23 +156,23 @@ class WorkQueue(Generic[K]):
         return dropped
 
     async def drain(self) -> None:
-        """Wait until the queue is shut down, nothing waits and nobody holds a key; or it is shut down once more."""
-        while not self._abandoned and (not self._closed or self._waiting or self._held):
+        """Wait until the queue is shut down, is empty and no key is being processed; or it is shut down once more."""
+        while not self._abandoned and (not self._closed or self._queue or self._processing):
             waiter = asyncio.get_running_loop().create_future()
             self._drains.append(waiter)
             await waiter
 
     @property
-    def held(self) -> frozenset[K]:
-        """The keys that workers hold."""
-        return frozenset(self._held)
+    def processing(self) -> frozenset[K]:
+        """The keys being processed."""
+        return frozenset(self._processing)
 
     def __len__(self) -> int:
-        """Return how many keys wait; held and delayed ones do not count."""
-        return len(self._waiting)
+        """Return how many keys are queued; those being processed and delayed ones do not count."""
+        return len(self._queue)
 
     def _append(self, key: K) -> None:
-        self._waiting.append(key)
+        self._queue.append(key)
         self._wake_getter()
 
     async def _wait_for_key(self) -> None:
@@ -180,8 +183,8 @@ class WorkQueue(Generic[K]):
         except asyncio.CancelledError:
             if getter in self._getters:
                 self._getters.remove(getter)
-            elif self._waiting:
-                # Woken and cancelled at once: the wake-up was meant for a key, so somebody else must have it.
+            elif self._queue:
+                # Woken and cancelled at once: the wake-up was for a key, so another worker must get it.
                 self._wake_getter()
             raise
 
@@ -193,7 +196,7 @@ class WorkQueue(Generic[K]):
                 return
 
     def _wake_drains(self) -> None:
-        if self._abandoned or (self._closed and not self._waiting and not self._held):
+        if self._abandoned or (self._closed and not self._queue and not self._processing):
             for waiter in self._drains:
                 _wake(waiter)
             self._drains.clear()

@@ -1,7 +1,7 @@
-"""How long a key that failed waits before its next turn.
+"""Rate limiters: the delay before a key that failed is processed again.
 
 All limiters keep their memory in this process alone: a restart forgets it, so nothing that users see in the API
-may be made from it.
+may depend on it.
 """
 
 import asyncio
@@ -9,15 +9,17 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
+from kcr.tokenbucket import TokenBucket
+
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Says how long a failed key waits."""
+    """Says how long a key that failed is delayed."""
 
     def when(self, key: K_contra) -> float:
-        """Record one more failure of a key, and return the seconds it has to wait."""
+        """Record one more failure of a key, and return its delay in seconds."""
         ...
 
     def retries(self, key: K_contra) -> int:
@@ -25,7 +27,7 @@ class RateLimiter(Protocol[K_contra]):
         ...
 
     def forget(self, key: K_contra) -> None:
-        """Let the key's next failure be its first."""
+        """Reset the key's backoff: its next failure counts as the first."""
         ...
 
 
@@ -41,7 +43,7 @@ class ItemExponential(Generic[K]):
         self._failures: _Failures[K] = _Failures(max_seconds)
 
     def when(self, key: K) -> float:
-        """Record one more failure of a key, and return the seconds it has to wait."""
+        """Record one more failure of a key, and return its delay in seconds."""
         # The exponent is bounded: 2.0 ** n overflows long before a key has failed for a week.
         return min(self._base * 2.0 ** min(self._failures.add(key), 1000), self._max)
 
@@ -50,7 +52,7 @@ class ItemExponential(Generic[K]):
         return self._failures.of(key)
 
     def forget(self, key: K) -> None:
-        """Let the key's next failure be its first."""
+        """Reset the key's backoff: its next failure counts as the first."""
         self._failures.forget(key)
 
 
@@ -67,7 +69,7 @@ class FastSlow(Generic[K]):
         self._failures: _Failures[K] = _Failures(max(fast_seconds, slow_seconds))
 
     def when(self, key: K) -> float:
-        """Record one more failure of a key, and return the seconds it has to wait."""
+        """Record one more failure of a key, and return its delay in seconds."""
         return self._fast if self._failures.add(key) < self._tries else self._slow
 
     def retries(self, key: K) -> int:
@@ -75,30 +77,22 @@ class FastSlow(Generic[K]):
         return self._failures.of(key)
 
     def forget(self, key: K) -> None:
-        """Let the key's next failure be its first."""
+        """Reset the key's backoff: its next failure counts as the first."""
         self._failures.forget(key)
 
 
-class Bucket(Generic[K]):
+class BucketRateLimiter(Generic[K]):
     """At most so many retries per second, of all keys together and with bursts; keys have no history of their own.
 
     Source: client-go/util/workqueue/default_rate_limiters.go, BucketRateLimiter.
     """
 
     def __init__(self, per_second: float = 10.0, burst: int = 100) -> None:
-        if per_second <= 0 or burst < 1:
-            raise ValueError("a bucket needs more than 0 tokens per second and room for at least 1")
-        self._interval = 1.0 / per_second
-        self._slack = (burst - 1) * self._interval
-        # When the bucket will be full again; in the past while nothing is owed.
-        self._full_at = float("-inf")
+        self._bucket = TokenBucket(per_second, burst)
 
     def when(self, key: K) -> float:
         """Reserve the next token, and return the seconds until it is there."""
-        now = asyncio.get_running_loop().time()
-        wait = max(0.0, self._full_at - self._slack - now)
-        self._full_at = max(self._full_at, now) + self._interval
-        return wait
+        return self._bucket.reserve(asyncio.get_running_loop().time())
 
     def retries(self, key: K) -> int:
         """Return 0: a bucket does not know its keys."""
@@ -139,7 +133,7 @@ class Capped(Generic[K]):
         self._max = max_seconds
 
     def when(self, key: K) -> float:
-        """Record one more failure of a key, and return the seconds it has to wait."""
+        """Record one more failure of a key, and return its delay in seconds."""
         return min(self._limiter.when(key), self._max)
 
     def retries(self, key: K) -> int:
@@ -147,24 +141,24 @@ class Capped(Generic[K]):
         return self._limiter.retries(key)
 
     def forget(self, key: K) -> None:
-        """Let the key's next failure be its first."""
+        """Reset the key's backoff: its next failure counts as the first."""
         self._limiter.forget(key)
 
 
 def default_limiter() -> RateLimiter[Hashable]:
-    """Return what a controller uses: 5 ms doubling up to 1,000 s for each key, ten retries a second for all together.
+    """Return a controller's default: 5 ms doubling up to 1,000 s for each key, ten retries a second for all together.
 
     The second part lets bursts of a hundred pass.
 
     Source: client-go/util/workqueue/default_rate_limiters.go, DefaultTypedControllerRateLimiter.
     """
-    return MaxOf(ItemExponential(), Bucket())
+    return MaxOf(ItemExponential(), BucketRateLimiter())
 
 
 class _Failures(Generic[K]):
     """Counts the failures of each key since it was last forgotten.
 
-    Keys that nobody forgets, because their object went while they waited, are dropped once they have not
+    Keys that are never forgotten, because their object was deleted while they waited, are dropped once they have not
     failed for twice the longest delay.
     """
 

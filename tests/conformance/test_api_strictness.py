@@ -59,10 +59,18 @@ async def test_stray_members_are_dropped_with_a_warning(api: Api, query: str, wa
     assert "imagePullPolice" not in spec["template"]["spec"]["containers"][0]
 
 
-async def test_kind_without_a_shape_keeps_what_it_is_given(api: Api) -> None:
-    services = "/api/v1/namespaces/default/services?fieldValidation=Strict"
-    reply = await api.call("POST", services, {"metadata": {"name": "a"}, "spec": {"anything": [1]}})
-    assert (reply.status, reply.body["spec"]["anything"]) == (201, [1])
+async def test_fields_of_kinds_without_rules_of_their_own_are_checked(api: Api) -> None:
+    services = "/api/v1/namespaces/default/services"
+    stray = {"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80, "prot": "x"}], "sessionAffinity": "None"}}
+    reply = await api.call("POST", f"{services}?fieldValidation=Strict", stray)
+    words = 'Service in version "v1" cannot be handled as a Service: strict decoding error: '
+    assert (reply.status, reply.body["message"]) == (400, f'{words}unknown field "spec.ports[0].prot"')
+    reply = await api.call("POST", services, stray)
+    assert reply.headers["Warning"] == '299 - "unknown field \\"spec.ports[0].prot\\""'
+    assert reply.body["spec"] == {"ports": [{"port": 80}], "sessionAffinity": "None"}
+    reply = await api.call("POST", services, {"metadata": {"name": "b"}, "spec": {"ports": {"port": 80}}})
+    words = "json: cannot unmarshal object into Go struct field ServiceSpec.spec.ports of type []v1.ServicePort"
+    assert (reply.status, reply.body["message"].partition(": ")[2]) == (400, words)
 
 
 async def test_warning_that_no_header_can_carry_is_left_out(api: Api) -> None:

@@ -85,11 +85,3 @@ async def test_kinds_have_their_columns(
     table = await api.get(target, accept=TABLE)
     assert columns(table) == expected_columns
     assert table["rows"][0]["cells"] == cells
-
-
-async def test_odd_object_does_not_hide_the_others(api: Api) -> None:
-    services = "/api/v1/namespaces/default/services"
-    await api.post(services, {"metadata": {"name": "odd"}, "spec": {"ports": "many"}})
-    await api.post(services, {"metadata": {"name": "usual"}, "spec": {"ports": [{"port": 80}]}})
-    rows = (await api.get(services, accept=TABLE))["rows"]
-    assert [row["cells"][:2] for row in rows] == [["odd", "<invalid>"], ["usual", "ClusterIP"]]

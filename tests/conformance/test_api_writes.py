@@ -325,8 +325,16 @@ async def test_patch_to_another_type_is_unusable(api: Api, patch: Any) -> None:
             "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32",
             id="spec",
         ),
-        pytest.param({"spec": []}, "json: cannot unmarshal into Go struct field Job.spec", id="whole-spec"),
-        pytest.param({"metadata": {"labels": {"a": 1}}}, "metadata: ", id="metadata"),
+        pytest.param(
+            {"spec": []},
+            "json: cannot unmarshal array into Go struct field Job.spec of type v1.JobSpec",
+            id="whole-spec",
+        ),
+        pytest.param(
+            {"metadata": {"labels": {"a": 1}}},
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            id="metadata",
+        ),
     ],
 )
 async def test_patch_to_the_wrong_type_is_unusable(api: Api, change: Manifest, why: str) -> None:

@@ -133,13 +133,16 @@ def test_template_changes_only_while_suspended(spec: Manifest, status: Manifest,
     assert touched(with_template(old, nodeSelector={"a": "b"}), old) == ([] if allowed else ["spec.template"])
 
 
+NEAR: Manifest = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+
+
 @pytest.mark.parametrize(
     ("pod", "fields"),
     [
         pytest.param({"tolerations": [{"operator": "Exists"}]}, [], id="tolerations"),
         pytest.param({"schedulingGates": [{"name": "a.io/g"}]}, [], id="gates"),
         pytest.param({"affinity": {"nodeAffinity": {}}}, [], id="node-affinity"),
-        pytest.param({"affinity": {"podAffinity": {"x": 1}}}, [f"{POD}"], id="pod-affinity"),
+        pytest.param({"affinity": {"podAffinity": NEAR}}, [f"{POD}"], id="pod-affinity"),
         pytest.param({"containers": [{"name": "c", "image": "other"}]}, [f"{POD}"], id="70-image"),
         pytest.param({"priorityClassName": "high"}, [f"{POD}"], id="priority"),
         pytest.param(

@@ -136,7 +136,8 @@ FULL: Manifest = {
     "tolerations": [{"key": "a", "operator": "Exists"}],
     "schedulingGates": [{"name": "a.io/g"}],
 }
-AFFINE: Manifest = {"affinity": {"nodeAffinity": preference(1), "podAffinity": {"y": 2}}}
+NEAR: Manifest = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+AFFINE: Manifest = {"affinity": {"nodeAffinity": preference(1), **NEAR}}
 
 
 def suspended(**pod: Any) -> Manifest:
@@ -190,7 +191,7 @@ def test_suspended_template_takes_directives_and_resources(pod: Manifest) -> Non
         pytest.param({"initContainers": None}, id="init-container-gone"),
         pytest.param({"priorityClassName": "high"}, id="priority"),
         pytest.param({"restartPolicy": "OnFailure"}, id="restart-policy"),
-        pytest.param({"affinity": {"podAffinity": {"z": 1}}}, id="pod-affinity"),
+        pytest.param({"affinity": NEAR}, id="pod-affinity"),
         pytest.param({"resources": {"limits": {"cpu": "1"}}}, id="resources-of-the-pod"),
         pytest.param({"activeDeadlineSeconds": 5}, id="deadline-of-the-pod"),
     ],
@@ -207,7 +208,7 @@ def test_suspended_template_keeps_everything_else(pod: Manifest) -> None:
     [
         pytest.param({"affinity": {"nodeAffinity": preference(1)}}, {"affinity": None}, True, id="nothing-else-in-it"),
         pytest.param(AFFINE, {"affinity": None}, False, id="pod-affinity-in-it"),
-        pytest.param(AFFINE, {"affinity": {"podAffinity": {"y": 2}}}, True, id="node-affinity-alone-goes"),
+        pytest.param(AFFINE, {"affinity": NEAR}, True, id="node-affinity-alone-goes"),
         pytest.param(AFFINE, {"affinity": {"nodeAffinity": preference(1)}}, False, id="pod-affinity-alone-goes"),
     ],
 )

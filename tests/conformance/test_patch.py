@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from kcr.embedded.patch import PatchError, json_patch, merge_patch, strategic_patch
+from kcr.embedded import patch as patches
+from kcr.embedded.patch import PatchError, json_patch, merge_patch
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import Manifest
 
 UNPROCESSABLE = "the server rejected our request due to an error in our request"
+VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Deployment": "apps/v1"}
+
+
+def strategic_patch(kind: str, target: Manifest, patch: Any) -> Manifest:
+    return patches.strategic_patch(kind_shape(VERSIONS.get(kind, "v1"), kind), target, patch)
 
 
 @pytest.mark.parametrize(

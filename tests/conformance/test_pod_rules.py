@@ -16,6 +16,7 @@ from tests.manifests import PODS, changed, pod, stored_pod, texts
 PATH = "/api/v1/namespaces/default/pods"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+NEAR = {"topologyKey": "zone"}
 
 
 def refused_update(old: Manifest, new: Manifest) -> list[str]:
@@ -74,10 +75,11 @@ PREFERENCE = {PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [zone
             id="term-that-picked-nothing",
         ),
         pytest.param(
-            {"podAffinity": {"x": []}}, {"podAffinity": {"x": []}, "nodeAffinity": terms([zone("a")])}, "",
+            {"podAffinity": {REQUIRED: [NEAR]}},
+            {"podAffinity": {REQUIRED: [NEAR]}, "nodeAffinity": terms([zone("a")])}, "",
             id="beside-pod-affinity",
         ),
-        pytest.param(None, {"podAffinity": {"x": [1]}}, "spec: Forbidden: ", id="pod-affinity-added"),
+        pytest.param(None, {"podAffinity": {REQUIRED: [NEAR]}}, "spec: Forbidden: ", id="pod-affinity-added"),
     ],
 )  # fmt: skip
 def test_gated_pod_may_only_be_narrowed(before: Manifest | None, after: Manifest | None, fault: str) -> None:

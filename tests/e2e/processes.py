@@ -39,6 +39,15 @@ class Running:
 
         return Path(await eventually(named))
 
+    async def ready(self) -> None:
+        """Wait until the controllers of `kcr run` work."""
+
+        def logged() -> bool:
+            assert self.process.returncode is None, self.err
+            return "ready: caches are synced, workers run" in self.err
+
+        await eventually(logged, seconds=60)
+
     async def end(self) -> int:
         """Wait for the process to end, and return its exit code."""
         return await self.process.wait()

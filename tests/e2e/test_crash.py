@@ -98,6 +98,8 @@ async def test_process_killed_again_and_again_counts_each_pod_once(kcr: Start, t
                     assert await run.end() == -9, run.err
             async with kcr("run", "--kubeconfig", kubeconfig, **QUICK) as run:
                 job = await finished(client, seconds=60)
+                # The Job may have finished under a killed process; a process handles signals once its loop runs.
+                await run.ready()
                 assert await run.stop() == 0, run.err
             pods = await pods_of(client)
             # No pod was deleted: those that stand at the end are all that ever were.

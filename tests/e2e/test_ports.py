@@ -32,7 +32,7 @@ async def test_ports_are_served_while_controllers_run(kcr: Start) -> None:  # CM
     async with kcr("dev", "--no-controllers") as dev:
         kubeconfig = await dev.kubeconfig()
         async with kcr(
-            "run", "--kubeconfig", str(kubeconfig), "--metrics-bind-address", "127.0.0.1:0",
+            "run", "--kubeconfig", str(kubeconfig), "--metrics-bind-address", "127.0.0.1:0", "--kube-api-qps", "100",
             KCR_HEALTH_PROBE_BIND_ADDRESS="127.0.0.1:0", KCR_LOG_FORMAT="json",
         ) as run:  # fmt: skip
 
@@ -43,6 +43,9 @@ async def test_ports_are_served_while_controllers_run(kcr: Start) -> None:  # CM
             assert await get(run, "probes", "/healthz") == (200, "ok")
             _, text = await get(run, "metrics", "/metrics")
             assert re.search(r'rest_client_requests_total\{code="200",host="127\.0\.0\.1:\d+",method="GET"\} \d', text)
+            assert re.search(
+                r'rest_client_rate_limiter_duration_seconds_count\{host="127\.0\.0\.1:\d+",verb="GET"\} \d', text
+            )
             assert 'workqueue_depth{controller="job",name="job"} 0.0' in text
             assert await run.stop() == 0, run.err
             assert "Traceback" not in run.err

@@ -200,5 +200,5 @@ async def test_controller_beside_another_is_one_line_and_one(
             assert await run.end() == 1
             assert run.err == (
                 f"kcr: controller '{name}' cannot share a cluster with kube-controller-manager's own: "
-                f"start that with --controllers=*,-{other}, and kcr with --take-over\n"
+                f"start that with --controllers=*,-{other}, and this one with take_over (kcr run --take-over)\n"
             )

@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -13,10 +14,12 @@ import kcr
 from kcr.api.batch import Job
 from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import ObjectMeta
+from kcr.cli.main import unexpected
 from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
-from kcr.errors import ConfigError
-from kcr.testing import CrashingTransport, FakeSource, VirtualClock
+from kcr.errors import ConfigError, ForbiddenError
+from kcr.health import ProbeResult
+from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
 from tests.harness import LateWatches
 
 pytestmark = pytest.mark.virtual
@@ -259,7 +262,7 @@ async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: Virtu
     manager.add(Broken(LookupError("second")))
     with capture_logs() as lines, pytest.raises(ZeroDivisionError, match="first"):
         await manager.run()
-    assert [line["error"] for line in lines if line["event"] == "failed as well"] == ["second"]
+    assert [line["error"] for line in lines if line["event"] == "additional error during shutdown"] == ["second"]
 
 
 async def test_channel_brings_keys_from_elsewhere(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-11
@@ -375,3 +378,77 @@ def test_controller_that_must_be_alone_is_refused_beside_another() -> None:
     manager.must_be_alone("ttl", instead_of="own", take_over=True)
     manager.embedded = True
     manager.must_be_alone("ttl", instead_of="own", take_over=False)
+
+
+class Broken:
+    name = "door"
+
+    async def run(self) -> None:
+        raise LookupError("no key under the mat")
+
+
+async def test_component_that_fails_is_named_in_one_line(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    manager.add(Broken())
+    with pytest.raises(LookupError) as caught:
+        await manager.run()
+    line = unexpected(caught.value)
+    assert re.fullmatch(r"component door: LookupError: no key under the mat at test_manager.py:\d+ in run", line)
+
+
+async def test_absent_kind_is_named_while_it_is_waited_for(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    class Absent(kcr.Resource, api_version="example.dev/v1", plural="absents"):
+        pass
+
+    manager = manager_on(cluster.client, clock)
+    manager.store(Absent)
+    manager.store(Namespace)
+    with capture_logs() as logs, pytest.raises(kcr.NotSyncedError, match=r"absents\.example\.dev: absent"):
+        await manager.run()
+    waiting = [line for line in logs if line["event"] == "waiting for caches to sync"]
+    assert len(waiting) == 5
+    assert {line["kinds"] for line in waiting} == {1}
+    assert all("absents.example.dev: absent: HTTP 404" in line["error"] for line in waiting)
+
+
+async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    faults = FaultyTransport(cluster.transport)
+    manager = manager_on(Client(faults), clock)
+    manager.store(Namespace)
+    async with running(manager):
+        well = manager.health.answer("/readyz", {"verbose": [""]})
+        assert well is not None
+        assert "[+]informer-namespaces ok\n" in well.text
+        faults.on("watch").fail(ForbiddenError)
+        faults.on("list").fail(ForbiddenError)
+        with capture_logs() as logs:
+            # The watch that is open ends within ten minutes.
+            await clock.advance(700)
+        ill = manager.health.answer("/readyz", {"verbose": [""]})
+        assert ill is not None
+        # Still green: what is stored is readable, and a restart would not help.
+        assert ill.status == 200
+        assert re.search(r"\[\+\]informer-namespaces ok: namespaces: forbidden.* \(failing for \d{2,3} s\)\n", ill.text)
+        assert manager.health.answer("/readyz", {}) == ProbeResult(200, "ok")
+        assert any(line["event"] == "watch failed" and line["kind"] == "namespaces" for line in logs)
+
+
+async def test_failing_mapping_function_is_named_and_stops_nothing(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    def owner(namespace: Namespace) -> list[kcr.Key]:
+        return [kcr.Key("", namespace.metadata.labels["owner"])]
+
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace, map_to=owner)])
+    with capture_logs() as logs:
+        async with running(manager):
+            metadata = ObjectMeta(name="team", labels={"owner": "default"})
+            await cluster.client.create(Namespace(metadata=metadata))
+            await clock.advance(1)
+    errors = {line["error"] for line in logs if line["event"] == "handler failed"}
+    assert "controller 'greeter': the mapping function failed for Namespace default: KeyError: 'owner'" in errors
+    assert greeter.seen == ["default"]

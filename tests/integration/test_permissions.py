@@ -8,12 +8,15 @@ from random import Random
 
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
+from kcr.api.core import Pod
 from kcr.client import Request, Response, Transport
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
-from kcr.testing import VirtualClock
+from kcr.errors import ForbiddenError
+from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.faults import call_of
 from tests import cron_harness, harness
 from tests.integration.job.departures import ttl_controller
@@ -49,6 +52,35 @@ class Ledger:
         self.asked.add((call.resource[0], "/".join(filter(None, (call.resource[2], call.subresource))), call.verb))
         async with self._inner.send(request) as response:
             yield response
+
+
+async def test_missing_right_is_logged_at_its_first_refusal(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    words = (
+        'pods is forbidden: User "system:serviceaccount:kcr:kcr" cannot create resource "pods" in API group "" in the '
+        'namespace "default"'
+    )
+    faults = FaultyTransport(cluster.transport)
+    faults.on("create", Pod).fail(ForbiddenError(403, "Forbidden", words))
+    with capture_logs() as logs:
+        async with harness.job_controller(cluster, clock, transport=faults):
+            for name in ("a", "b"):
+                await harness.create(cluster.client, harness.manifest(name))
+            await clock.advance(600)
+    (line,) = [line for line in logs if line["event"] == "permission is missing"]
+    assert (line["log_level"], line["verb"], line["resource"], line["group"]) == ("error", "create", "pods", "")
+    assert line["error"] == words
+    assert "ClusterRole" in line["remedy"]
+
+
+async def test_quota_is_no_missing_right(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    words = 'pods "pi-x" is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1'
+    faults = FaultyTransport(cluster.transport)
+    faults.on("create", Pod).fail(ForbiddenError(403, "Forbidden", words))
+    with capture_logs() as logs:
+        async with harness.job_controller(cluster, clock, transport=faults):
+            await harness.create(cluster.client, harness.manifest())
+            await clock.advance(60)
+    assert [line for line in logs if line["event"] == "permission is missing"] == []
 
 
 async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:

@@ -1,8 +1,10 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -73,8 +75,8 @@ def setup(manager: kcr.Manager) -> None:
     manager.health.add_ready("words", lambda: "")
     manager.add_controller(
         "greeter", greeter,
-        watches=[kcr.watch(Namespace, when=any_of(generation_changed, labels_changed)), kcr.channel(every_hour())],
-        parking=greeter.parking, reconcile_seconds=60,
+        watches=[kcr.watch(Namespace, predicate=any_of(generation_changed, labels_changed)), kcr.channel(every_hour())],
+        parking=greeter.parking, reconcile_timeout=60,
     )
 
 
@@ -99,11 +101,46 @@ kcr.run(lambda manager: manager.add(Look()))
 """
 
 
-async def start(kubeconfig: Path, program: str = PROGRAM) -> asyncio.subprocess.Process:
+# Has options of its own.
+PARSING = PROGRAM.replace(
+    "kcr.run(setup)",
+    """
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--greeting")
+parser.parse_args()
+kcr.run(setup, args=[], namespace="nope")
+""",
+)
+
+# Its reconciles take longer than a shutdown waits for them.
+BUSY = PROGRAM.replace(
+    "await self._client.merge_patch", 'print("busy", flush=True); await asyncio.sleep(3600)  # '
+).replace("import kcr\n", "import asyncio\nimport kcr\n", 1)
+
+DOCUMENTED = PROGRAM.replace("-> None:\n    manager.add", '-> None:\n    """Greet namespaces."""\n    manager.add')
+
+
+async def start(
+    kubeconfig: Path, program: str = PROGRAM, *arguments: str, **variables: str
+) -> asyncio.subprocess.Process:
+    path = kubeconfig.with_name("greeter.py")
+    path.write_text(program)
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+        sys.executable, str(path), *arguments, env={**os.environ, "KUBECONFIG": str(kubeconfig), **variables},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
+
+
+async def said(process: asyncio.subprocess.Process, event: str) -> dict[str, Any]:
+    """Read the log until a line of this event."""
+    assert process.stderr is not None
+    while line := await process.stderr.readline():
+        found: dict[str, Any] = json.loads(line)
+        if found["event"] == event:
+            return found
+    raise AssertionError(f"the program has ended and never said {event!r}")
 
 
 async def test_program_of_thirty_lines_is_a_controller(tmp_path: Path) -> None:
@@ -137,14 +174,10 @@ async def test_program_is_operated_through_its_ports(tmp_path: Path) -> None:  #
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
         process = await start(tmp_path / "kubeconfig", OPERATED)
-        assert process.stderr is not None
         addresses: dict[str, str] = {}
         while len(addresses) < 2:
-            line = await process.stderr.readline()
-            assert line, "the program has ended"
-            said = json.loads(line)
-            if said["event"] == "listening":
-                addresses[said["what"]] = said["address"]
+            line = await said(process, "listening")
+            addresses[line["what"]] = line["address"]
         async with aiohttp.ClientSession() as session:
 
             async def read(what: str, path: str) -> str:
@@ -174,3 +207,124 @@ async def test_collector_passes_over_what_was_imported(tmp_path: Path) -> None: 
         await process.communicate()
         assert frozen > 50_000
         assert young > 10_000
+
+
+async def test_program_shows_its_options_and_variables(tmp_path: Path) -> None:
+    process = await start(tmp_path / "missing", DOCUMENTED, "--help")
+    stdout, stderr = await process.communicate()
+    assert process.returncode == 0, stderr.decode()
+    shown = stdout.decode()
+    assert shown.startswith("Usage: greeter.py [OPTIONS]")
+    assert "Greet namespaces." in shown
+    for option in ("kubeconfig", "context", "namespace", "kube-api-qps", "kube-api-burst", "metrics-bind-address",
+                   "health-probe-bind-address", "ready-file", "log-format", "log-level"):  # fmt: skip
+        assert f"--{option}" in shown
+        assert f"KCR_{option.upper().replace('-', '_')}" in shown
+    # What only the controllers that come with kcr have.
+    assert "--take-over" not in shown
+
+
+async def test_program_reads_options_before_variables_before_arguments(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        ready = tmp_path / "ready"
+        process = await start(
+            tmp_path / "kubeconfig", OPERATED, "--metrics-bind-address", "0", "--ready-file", str(ready),
+            KCR_METRICS_BIND_ADDRESS="no address", KCR_HEALTH_PROBE_BIND_ADDRESS="localhost:0",
+        )  # fmt: skip
+        line = await said(process, "listening")
+        assert line["what"] == "probes"
+        assert line["address"].startswith("localhost:")
+        await eventually(ready.exists)
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "variables", "line"),
+    [
+        pytest.param(PROGRAM, ["--fast"], {}, "No such option '--fast': see 'greeter.py --help'", id="option"),
+        pytest.param(PROGRAM, [], {"KCR_LOG_LEVEL": "loud"}, "Invalid value for KCR_LOG_LEVEL: 'loud'", id="variable"),
+        pytest.param(
+            PROGRAM.replace("run(setup)", "run(setup, metrics_bind_address='80')"), [], {},
+            "Invalid value for metrics_bind_address: '80' is no address", id="argument",
+        ),
+    ],
+)  # fmt: skip
+async def test_wrong_usage_of_a_program_is_one_line(
+    tmp_path: Path, program: str, arguments: list[str], variables: dict[str, str], line: str
+) -> None:
+    process = await start(tmp_path / "missing", program, *arguments, **variables)
+    _, stderr = await process.communicate()
+    assert process.returncode == 2
+    (told,) = stderr.decode().splitlines()
+    assert told.startswith(f"greeter.py: {line}")
+    assert ("--help" in told) == bool(arguments)
+
+
+async def test_program_with_options_of_its_own_passes_none_and_names_none(tmp_path: Path) -> None:
+    process = await start(tmp_path / "missing", PARSING, "--greeting", "hello")
+    _, stderr = await process.communicate()
+    assert process.returncode == 1
+    (line,) = stderr.decode().splitlines()
+    assert line.startswith("greeter.py: kubeconfig ")
+    assert "--" not in line
+
+
+async def test_namespace_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", PARSING)
+        line = await said(process, "namespace does not exist, nothing to do until it is created")
+        assert (line["level"], line["namespace"]) == ("warning", "nope")
+        await said(process, "ready: caches are synced, workers run")
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+async def test_program_beside_the_clone_finds_the_library(tmp_path: Path) -> None:
+    # A clone that is called `kcr`, in the folder of the program: for Python a namespace package of that name.
+    (tmp_path / "kcr").symlink_to(Path(__file__).parents[2], target_is_directory=True)
+    process = await start(tmp_path / "missing", PROGRAM, "--help")
+    stdout, stderr = await process.communicate()
+    assert process.returncode == 0, stderr.decode()
+    assert stdout.startswith(b"Usage: greeter.py")
+
+
+async def test_failure_of_the_programs_own_is_one_line(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        program = PROGRAM.replace(
+            "    manager.add_controller", "    raise LookupError('no key')\n    manager.add_controller"
+        )
+        process = await start(tmp_path / "kubeconfig", program)
+        _, stderr = await process.communicate()
+        assert process.returncode == 1
+        (line,) = stderr.decode().splitlines()
+        assert line.startswith("greeter.py: LookupError: no key at greeter.py:")
+        assert "--" not in line
+
+
+async def test_asynchronous_setup_is_refused(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", PROGRAM.replace("def setup", "async def setup"))
+        _, stderr = await process.communicate()
+        assert process.returncode == 1
+        assert stderr.decode().startswith("greeter.py: the program: its setup is an async function: write `def setup(")
+
+
+async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", BUSY, KCR_LOG_LEVEL="debug")
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"busy\n"
+        process.terminate()
+        # From now on it waits for the reconcile.
+        await said(process, "controller stops")
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+        assert process.returncode == 128 + signal.SIGINT

@@ -1,18 +1,17 @@
 """The README's first controller and its test, as a reader would paste them."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+from tests.documents import ROOT, blocks
 
 
 @pytest.mark.timeout(60)
 def test_first_controller_passes_its_own_test(tmp_path: Path) -> None:
-    controller, test, *_ = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    controller, test, *_ = [block.text for block in blocks(ROOT / "README.md") if block.language == "python"]
     (tmp_path / "greeter.py").write_text(controller)
     (tmp_path / "test_greeter.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]

@@ -10,10 +10,12 @@ from controllers.job.conditions import (
     is_being_deleted,
     is_finished,
 )
+from controllers.job.pod_template import restart_policy
 from controllers.job.pods import has_ended, is_tracked
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Pod
+from tests.laws.conditions import restarts
 from tests.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.laws.policies import actions_on, completed, failed, has_index
 from tests.storm import CONTROLLER, LATE
@@ -122,8 +124,9 @@ def _may_go(trail: JobTrail, pod: PodTrail, state: Pod) -> bool:
         # It was not needed any more; how it ends is nobody's business.
         return True
     if not has_ended(state):
-        # Too many; whether it had to be this one is for other laws to say.
-        return ends_well or state.metadata.deletion_timestamp is None
+        # Too many; whether it had to be this one is for other laws to say. Another client may delete it in the moment
+        # in which the controller removes it.
+        return ends_well or state.metadata.deletion_timestamp is None or trail.ever_wanted_fewer
     if state.status.phase == "Failed":
         return "Ignore" in actions_on(job, pod)
     if job.spec.completion_mode != "Indexed" or pod.index is None:
@@ -138,6 +141,16 @@ def _was_its_business(trail: JobTrail, pod: PodTrail) -> bool:
     return pod.index is not None and pod.index < trail.least("completions")
 
 
+def _restarted_too_often(trail: JobTrail) -> bool:
+    """Whether the Job was about to fail for the restarts of its containers.
+
+    While a deletion is not seen yet that is not put on record, and with the end of the pod it is no longer so; but its
+    pods were told to go. Upstream does the same.
+    """
+    limit = trail.least("backoff_limit", default=6)
+    return restart_policy(trail.job) == "OnFailure" and restarts(trail.pods.values()) >= max(limit, 1)
+
+
 def nothing_is_left(trail: JobTrail) -> Iterator[str]:
     """At the end of all things: nothing outlives its Job, and what was one too many has not failed it."""
     if not is_finished(trail.job):
@@ -147,7 +160,7 @@ def nothing_is_left(trail: JobTrail) -> Iterator[str]:
             yield f"pod {pod.pod.metadata.name} outlives its Job"
     complete = find(trail.job.status.conditions, COMPLETE)
     limits = {(spec.backoff_limit, spec.active_deadline_seconds) for spec in trail.specs}
-    if complete is None or complete.reason != COMPLETIONS_REACHED or len(limits) > 1:
+    if complete is None or complete.reason != COMPLETIONS_REACHED or len(limits) > 1 or _restarted_too_often(trail):
         return
     for uid in trail.listed["failed"]:
         if uid in trail.pods and trail.pods[uid].told_to_go_by == CONTROLLER:

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from controllers.job.pods import completion_index, has_ended, is_active, is_terminating, is_tracked
 from kcr.api import codec
@@ -100,6 +101,12 @@ class JobTrail:
     def least(self, field: str, default: int = 0) -> int:
         """The lowest value that a field of the spec ever had."""
         return min((value for spec in self.specs if (value := getattr(spec, field)) is not None), default=default)
+
+    @property
+    def ever_wanted_fewer(self) -> bool:
+        """Whether it was ever suspended, or had its parallelism reduced."""
+        wanted = [0 if spec.suspend else spec.parallelism or 0 for spec in self.specs]
+        return any(after < before for before, after in pairwise(wanted))
 
     @property
     def always_replaces_only_failed(self) -> bool:

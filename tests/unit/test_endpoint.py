@@ -4,7 +4,7 @@ from collections.abc import Mapping
 import aiohttp
 import pytest
 
-from kcr.endpoint import Address, Asked, Endpoint, Page, parse_address
+from kcr.endpoint import Address, HTTPServer, ProbeRequest, ProbeResponse, parse_address
 from kcr.errors import ConfigError
 
 
@@ -30,10 +30,10 @@ def test_text_that_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
-def page(asked: Asked) -> Page | None:
+def page(asked: ProbeRequest) -> ProbeResponse | None:
     if asked.path != "/page":
         return None
-    return Page(500, f"{asked.query} {asked.accept}".encode(), "text/html")
+    return ProbeResponse(500, f"{asked.query} {asked.accept}".encode(), "text/html")
 
 
 async def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str, str]:
@@ -44,7 +44,7 @@ async def get(port: int, path: str, headers: Mapping[str, str] | None = None) ->
 
 @pytest.mark.asyncio
 async def test_page_is_made_from_what_is_asked() -> None:
-    async with Endpoint("test", Address("127.0.0.1", 0), page) as endpoint:
+    async with HTTPServer("test", Address("127.0.0.1", 0), page) as endpoint:
         answer = await get(endpoint.port, "/page?verbose&exclude=a&exclude=b", {"Accept": "text/x"})
         assert answer == (500, "text/html", "{'verbose': [''], 'exclude': ['a', 'b']} text/x")
         assert (await get(endpoint.port, "/"))[0] == 404
@@ -54,8 +54,8 @@ async def test_page_is_made_from_what_is_asked() -> None:
 
 @pytest.mark.asyncio
 async def test_taken_port_is_one_clear_error() -> None:
-    async with Endpoint("first", Address("127.0.0.1", 0), page) as first:
-        second = Endpoint("metrics", Address("127.0.0.1", first.port), page)
+    async with HTTPServer("first", Address("127.0.0.1", 0), page) as first:
+        second = HTTPServer("metrics", Address("127.0.0.1", first.port), page)
         with pytest.raises(ConfigError, match=rf"metrics: cannot listen on 127\.0\.0\.1:{first.port}: Address already"):
             async with second:
                 await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from structlog.testing import capture_logs
 
 from kcr import health
-from kcr.health import Health, LoopMonitor, Verdict
+from kcr.health import Health, LoopMonitor, ProbeResult
 from kcr.testing import eventually
 
 
@@ -54,7 +54,7 @@ def checked() -> Health:
     ],
 )  # fmt: skip
 def test_probe_is_answered_as_by_kubernetes(path: str, query: dict[str, list[str]], status: int, text: str) -> None:
-    assert checked().answer(path, query) == Verdict(status, text)  # CM-52
+    assert checked().answer(path, query) == ProbeResult(status, text)  # CM-52
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/readyz/nodes", "/livez/informer-pods"])
@@ -63,13 +63,13 @@ def test_other_paths_are_not_there(path: str) -> None:
 
 
 def test_probe_without_checks_passes_with_a_ping() -> None:  # CM-52
-    assert Health().answer("/readyz", {"verbose": []}) == Verdict(200, "[+]ping ok\nreadyz check passed\n")
+    assert Health().answer("/readyz", {"verbose": []}) == ProbeResult(200, "[+]ping ok\nreadyz check passed\n")
 
 
 def test_check_that_breaks_fails_and_spares_the_others() -> None:
     health = checked()
     health.add_live("broken", broken)
-    assert health.answer("/livez", {}) == Verdict(
+    assert health.answer("/livez", {}) == ProbeResult(
         500, "[+]event-loop ok\n[-]broken failed: LookupError: no such thing\nlivez check failed\n"
     )
 

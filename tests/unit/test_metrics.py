@@ -164,8 +164,8 @@ class FakeInformer:
     def __init__(self) -> None:
         self.store = FakeStore()
         self.counts = {"lists": 2, "idle": 1}
-        self.fill_seconds = 0.5
-        self.heard_at = 0.0
+        self.list_duration_seconds = 0.5
+        self.last_event_time = 0.0
 
 
 async def test_informers_are_read_when_asked(clock: VirtualClock) -> None:  # RF-36, RF-37

@@ -35,7 +35,7 @@ class WebsiteReconciler:
 def setup(manager: kcr.Manager) -> None:
     manager.add_controller(
         "website", WebsiteReconciler(manager),
-        watches=[kcr.watch(Website), kcr.owned(Deployment, by=Website), kcr.watch(ConfigMap, to=websites_of)],
+        watches=[kcr.watch(Website), kcr.owned(Deployment, by=Website), kcr.watch(ConfigMap, map_to=websites_of)],
         workers=10,
     )
 

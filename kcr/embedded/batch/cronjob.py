@@ -6,9 +6,10 @@ Source: kubernetes/pkg/registry/batch/cronjob/strategy.go; pkg/apis/batch/v1/def
 from kcr.embedded.batch.cronjob_spec import check_cronjob_spec, names_zone
 from kcr.embedded.batch.job_defaults import default_parts
 from kcr.embedded.batch.job_warnings import name_warnings, spec_warnings
-from kcr.embedded.batch.shapes import SHAPES
 from kcr.embedded.core.equality import same
+from kcr.embedded.core.shape import receive
 from kcr.embedded.fields import invalid
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
 # The names of its Jobs add a dash and ten digits, and have to be labels.
@@ -26,7 +27,7 @@ class CronJobStrategy(Strategy):
         Raises:
             UndecodableError: It is no CronJob.
         """
-        SHAPES["CronJob"].receive("CronJob", "v1", obj)
+        receive(kind_shape("batch/v1", "CronJob"), obj)
         spec: Manifest = obj.setdefault("spec", {})
         spec.setdefault("concurrencyPolicy", "Allow")
         spec.setdefault("suspend", False)

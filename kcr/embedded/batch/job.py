@@ -9,8 +9,9 @@ from kcr.embedded.batch.job_status import check_status
 from kcr.embedded.batch.job_update import check_job_update
 from kcr.embedded.batch.job_warnings import name_warnings, spec_warnings
 from kcr.embedded.batch.selector import generate_selector, has_generated_labels, is_automatic
-from kcr.embedded.batch.shapes import SHAPES
 from kcr.embedded.core.equality import same
+from kcr.embedded.core.shape import receive
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
 
@@ -26,7 +27,7 @@ class JobStrategy(Strategy):
         Raises:
             UndecodableError: It is no Job.
         """
-        SHAPES["Job"].receive("Job", "v1", obj)
+        receive(kind_shape("batch/v1", "Job"), obj)
         default_job(obj)
 
     def prepare_create(self, obj: Manifest) -> None:

@@ -3,7 +3,8 @@
 Source: kubernetes/pkg/registry/core/{namespace,node}/strategy.go; pkg/apis/core/v1/defaults.go.
 """
 
-from kcr.embedded.core.shapes import SHAPES
+from kcr.embedded.core.shape import receive
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import Manifest, Strategy
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -18,7 +19,7 @@ class NamespaceStrategy(Strategy):
         Raises:
             UndecodableError: It is no namespace.
         """
-        SHAPES["Namespace"].receive("Namespace", "v1", obj)
+        receive(kind_shape("v1", "Namespace"), obj)
         metadata = obj.setdefault("metadata", {})
         if metadata.get("name"):
             metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
@@ -47,7 +48,7 @@ class NodeStrategy(Strategy):
         Raises:
             UndecodableError: It is no node.
         """
-        SHAPES["Node"].receive("Node", "v1", obj)
+        receive(kind_shape("v1", "Node"), obj)
         status = obj.setdefault("status", {})
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])

@@ -1,4 +1,4 @@
-"""The behaviour of ConfigMaps, Secrets and the accounts that use them.
+"""The behaviour of ConfigMaps and Secrets.
 
 Source: kubernetes/pkg/registry/core/{configmap,secret}/strategy.go; pkg/apis/core/validation/validation.go.
 """
@@ -8,9 +8,9 @@ import re
 from base64 import b64decode, b64encode
 from functools import lru_cache
 
-from kcr.embedded.core.shape import UndecodableError
-from kcr.embedded.core.shapes import SHAPES
+from kcr.embedded.core.shape import UndecodableError, receive
 from kcr.embedded.fields import IMMUTABLE, forbidden, invalid, too_long
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
 _LIMIT = 1024 * 1024
@@ -26,7 +26,7 @@ class ConfigMapStrategy(Strategy):
         Raises:
             UndecodableError: It is no ConfigMap.
         """
-        SHAPES["ConfigMap"].receive("ConfigMap", "v1", obj)
+        receive(kind_shape("v1", "ConfigMap"), obj)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of a ConfigMap."""
@@ -54,7 +54,7 @@ class SecretStrategy(Strategy):
         Raises:
             UndecodableError: It is no Secret, or a value of `data` is no base64.
         """
-        SHAPES["Secret"].receive("Secret", "v1", obj)
+        receive(kind_shape("v1", "Secret"), obj)
         obj["type"] = obj.get("type") or "Opaque"
         data: Manifest = obj.get("data") or {}
         for key, value in (obj.pop("stringData", None) or {}).items():
@@ -78,10 +78,6 @@ class SecretStrategy(Strategy):
         """Return the faults of a change; the type stays, and a sealed Secret altogether."""
         faults = [] if new["type"] == old["type"] else [invalid("type", new["type"], IMMUTABLE)]
         return faults + _check_sealed(new, old, ("data",)) + self.validate(new)
-
-
-class ServiceAccountStrategy(Strategy):
-    """Service accounts are kept as they come: here they are names that pods may carry."""
 
 
 def _check_keys(field: str, data: Manifest) -> list[FieldError]:

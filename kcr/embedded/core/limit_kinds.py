@@ -4,10 +4,12 @@ Source: kubernetes/pkg/registry/core/resourcequota/strategy.go; pkg/apis/core/va
 ValidateResourceQuota.
 """
 
+from kcr.embedded.core.generic import GenericStrategy
 from kcr.embedded.core.names import qualified_name
-from kcr.embedded.core.quantities import amount, whole
-from kcr.embedded.core.shapes import SHAPES
+from kcr.embedded.core.shape import receive
 from kcr.embedded.fields import IMMUTABLE, NON_NEGATIVE, invalid
+from kcr.embedded.schema.builtin import kind_shape
+from kcr.embedded.schema.quantities import amount, whole
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
 _OBJECTS = (
@@ -31,7 +33,7 @@ class ResourceQuotaStrategy(Strategy):
         Raises:
             UndecodableError: It is no quota.
         """
-        SHAPES["ResourceQuota"].receive("ResourceQuota", "v1", obj)
+        receive(kind_shape("v1", "ResourceQuota"), obj)
         obj.setdefault("spec", {})
         obj.setdefault("status", {})
 
@@ -70,7 +72,7 @@ def _check(field: str, amounts: Manifest) -> list[FieldError]:
     return faults
 
 
-class LimitRangeStrategy(Strategy):
+class LimitRangeStrategy(GenericStrategy):
     """Limit ranges are kept as they come, and said to be no more than that."""
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:

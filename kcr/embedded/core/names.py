@@ -53,6 +53,13 @@ def dns_label(text: str) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+def path_segment(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a part of a path, the form of the names of roles."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
+
+
 @lru_cache(4096)
 def dns_subdomain(text: str) -> tuple[str, ...]:
     """Return what keeps a text from being a DNS subdomain, the form of most names."""

@@ -10,8 +10,9 @@ from kcr.embedded.core.pod_status import check_pod_status, default_pod_status
 from kcr.embedded.core.pod_update import check_pod_update
 from kcr.embedded.core.pod_warnings import template_warnings
 from kcr.embedded.core.resources import qos_class
-from kcr.embedded.core.shapes import SHAPES
+from kcr.embedded.core.shape import receive
 from kcr.embedded.fields import forbidden
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
 _GATED: Manifest = {
@@ -34,7 +35,7 @@ class PodStrategy(Strategy):
         Raises:
             UndecodableError: It is no pod.
         """
-        SHAPES["Pod"].receive("Pod", "v1", obj)
+        receive(kind_shape("v1", "Pod"), obj)
         default_pod(obj)
         default_pod_status(obj)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from kcr.embedded.core.images import pull_policy
 from kcr.embedded.strategy import Manifest
 
+# The two priority classes of every cluster; others are not served here, and mean nothing.
+_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _CONTAINER_DEFAULTS = (
     ("terminationMessagePath", "/dev/termination-log"),
     ("terminationMessagePolicy", "File"),
@@ -58,7 +60,7 @@ def containers_of(spec: Manifest) -> Iterator[Manifest]:
 def admit(pod: Manifest) -> None:
     """Do what the stock admission plugins do to every pod: priority and the two tolerations of evictions."""
     spec = pod["spec"]
-    spec.setdefault("priority", 0)
+    spec.setdefault("priority", _PRIORITIES.get(spec.get("priorityClassName", ""), 0))
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     tolerations: list[Manifest] = spec.get("tolerations") or []
     missing = [

@@ -16,7 +16,7 @@ from kcr.embedded.strategy import FieldError, Manifest
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 # Members that the server writes even when nobody has set them; clients' models insist on them.
-_ALWAYS_THERE = (("ready", False), ("restartCount", 0), ("image", ""), ("imageID", ""))
+_ALWAYS_THERE = (("name", ""), ("ready", False), ("restartCount", 0), ("image", ""), ("imageID", ""))
 
 
 def default_pod_status(pod: Manifest) -> None:

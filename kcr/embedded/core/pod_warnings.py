@@ -5,7 +5,7 @@ Source: kubernetes/pkg/api/pod/warnings.go.
 
 from collections.abc import Iterator
 
-from kcr.embedded.core.quantities import whole
+from kcr.embedded.schema.quantities import whole
 from kcr.embedded.strategy import Manifest
 
 _DEPRECATED_LABELS = {

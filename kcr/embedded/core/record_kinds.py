@@ -4,8 +4,9 @@ Source: kubernetes/pkg/apis/core/validation/events.go; pkg/apis/coordination/val
 """
 
 from kcr.embedded.core.names import qualified_name
-from kcr.embedded.core.shapes import SHAPES
+from kcr.embedded.core.shape import receive
 from kcr.embedded.fields import invalid, non_negative, required
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import FieldError, Manifest, Strategy
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 1024, 128
@@ -21,7 +22,7 @@ class EventStrategy(Strategy):
         Raises:
             UndecodableError: It is no Event; `eventTime` needs exactly six fractional digits.
         """
-        SHAPES["Event"].receive("Event", "v1", obj)
+        receive(kind_shape("v1", "Event"), obj)
         for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
             obj.setdefault(name, None)
         for name in ("reportingComponent", "reportingInstance"):
@@ -63,7 +64,7 @@ class LeaseStrategy(Strategy):
         Raises:
             UndecodableError: It is no Lease; its times need exactly six fractional digits.
         """
-        SHAPES["Lease"].receive("Lease", "v1", obj)
+        receive(kind_shape("coordination.k8s.io/v1", "Lease"), obj)
         obj.setdefault("spec", {})
 
     def validate(self, obj: Manifest) -> list[FieldError]:

@@ -6,8 +6,8 @@ pkg/apis/core/helper/qos/qos.go, ComputePodQOS.
 
 from kcr.embedded.core.names import qualified_name
 from kcr.embedded.core.pod_defaults import containers_of
-from kcr.embedded.core.quantities import amount
 from kcr.embedded.fields import NON_NEGATIVE, invalid
+from kcr.embedded.schema.quantities import amount
 from kcr.embedded.strategy import FieldError, Manifest
 
 # What a node may promise more of than it has; anything else is handed out by the piece.

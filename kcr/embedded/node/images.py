@@ -50,6 +50,14 @@ def argv_of(
     return tuple(expand(word, variables) for word in (*head, *tail))
 
 
+def no_command(container: Container) -> str:
+    """Return why a container for which `argv_of` is empty cannot be started, and what to do."""
+    return (
+        f'image "{container.image}" has no default command here, for images are not pulled: '
+        f"give container {container.name} a command; images with one are {', '.join(BUILT_IN)}"
+    )
+
+
 def find(image: str, images: Mapping[str, ImageCommand] = BUILT_IN) -> ImageCommand:
     """Return an image's command: looked up as written, without tag and digest, by the last path element."""
     plain = without_tag(image)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kcr.client import Client
 from kcr.embedded.node.environment import MissingConfigError, hostname_of, variables_of
-from kcr.embedded.node.images import ImageCommand, argv_of, expand
+from kcr.embedded.node.images import ImageCommand, argv_of, expand, no_command
 from kcr.embedded.node.logs import Log, Logs
 from kcr.embedded.node.place import Place
 from kcr.embedded.node.pods import Container, RunnablePod
@@ -85,7 +85,7 @@ class ProcessRuntime:
         environment = self._base(pod, home) | {MARK: str(message_file)} | variables
         argv = argv_of(container, variables, self._images)
         if not argv:
-            return Exit(128, "StartError", f'no command and image "{container.image}" is not mapped')
+            return Exit(128, "StartError", no_command(container))
         directory = home / expand(container.working_dir or "", variables)
         log = self._logs.begin(pod.metadata.uid, container.name)
         try:

@@ -1,20 +1,26 @@
 """JSON patch: a list of operations that all apply, or none does.
 
-Three habits of the server's library are kept: `replace` of a member that is not there adds it, indexes may
-count from the end, and `test` for null holds for a member that is not there.
+Four habits of the server's library are kept: `replace` of a member that is not there adds it, `copy` of one copies
+null, indexes may count from the end, and `test` for null holds for a member that is not there.
 
 Source: RFC 6902; kubernetes/vendor/gopkg.in/evanphx/json-patch.v4.
 """
 
 import re
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
+import msgspec
+
+from kcr.embedded.gojson import check_depth
 from kcr.embedded.patch.errors import PatchError, kind_of
 
-_INDEX = re.compile(r"-?(0|[1-9][0-9]*)")
+_INDEX = re.compile(r"-?(0|[1-9][0-9]{0,8})")
 _MOST_OPERATIONS = 10_000
+# So many bytes of JSON may be made by copying, in one patch: a few operations can double a document each.
+_MOST_COPIED = 3 * 1024 * 1024
+# Unlike upstream, an array or object is counted with what it takes in memory.
+_CONTAINER_BYTES = 64
 _MISSING = object()
 
 
@@ -30,13 +36,24 @@ def json_patch(target: Any, operations: Any) -> Any:
     if len(operations) > _MOST_OPERATIONS:
         words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         raise PatchError(413, "RequestEntityTooLarge", words)
-    result = deepcopy(target)
+    result, copied = _copied(target), 0
     for operation in operations:
-        apply = _OPERATIONS.get(operation.get("op"))
-        if apply is None:
+        name = operation.get("op")
+        if name == "copy":
+            copied += _copy(result, operation, _MOST_COPIED - copied)
+        elif isinstance(name, str) and name in _OPERATIONS:
+            _OPERATIONS[name](result, operation)
+        else:
             raise PatchError.unprocessable()
-        apply(result, operation)
+    try:
+        check_depth(msgspec.json.encode(result))
+    except (RecursionError, ValueError):
+        raise PatchError.unprocessable() from None
     return result
+
+
+def _copied(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _pointer(operation: dict[str, Any], member: str) -> list[str]:
@@ -79,7 +96,7 @@ def _index(token: str, length: int) -> int:
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
         raise PatchError.unprocessable()
-    return deepcopy(operation["value"])
+    return _copied(operation["value"])
 
 
 def _insert(document: Any, tokens: list[str], value: Any) -> None:
@@ -127,9 +144,19 @@ def _move(document: Any, operation: dict[str, Any]) -> None:
     _insert(document, place, _delete(document, source))
 
 
-def _copy(document: Any, operation: dict[str, Any]) -> None:
+def _copy(document: Any, operation: dict[str, Any], limit: int) -> int:
+    """Copy a value, and return its size; a member that is not there is copied as null."""
     source = _pointer(operation, "from")
-    _insert(document, _pointer(operation, "path"), deepcopy(_get(_holder(document, source), source[-1])))
+    try:
+        text = msgspec.json.encode(_get(_holder(document, source), source[-1], None))
+        check_depth(text)
+    except (RecursionError, ValueError):
+        raise PatchError.unprocessable() from None
+    size = len(text) + _CONTAINER_BYTES * (text.count(b"[") + text.count(b"{"))
+    if size > limit:
+        raise PatchError.unprocessable()
+    _insert(document, _pointer(operation, "path"), msgspec.json.decode(text))
+    return size
 
 
 def _test(document: Any, operation: dict[str, Any]) -> None:
@@ -147,6 +174,6 @@ def _equal(one: Any, other: Any) -> bool:
     return kind_of(one) == kind_of(other) and bool(one == other)
 
 
-_OPERATIONS: dict[object, Callable[[Any, dict[str, Any]], None]] = {
-    "add": _add, "remove": _remove, "replace": _replace, "move": _move, "copy": _copy, "test": _test,
+_OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+    "add": _add, "remove": _remove, "replace": _replace, "move": _move, "test": _test,
 }  # fmt: skip

@@ -7,25 +7,27 @@ allow it they are interleaved as they were, and items new to the list come first
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
 from kcr.embedded.patch.errors import PatchError, kind_of
-from kcr.embedded.patch.merge_keys import TYPES, Member, members_of_kind
 from kcr.embedded.patch.ordering import interleave
+from kcr.embedded.schema.scalars import ANY
+from kcr.embedded.schema.shape import Field, Shape, Type
 from kcr.embedded.strategy import Manifest
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
-_REPLACED = Member()
+# What no schema names: maps merge, lists are replaced.
+_REPLACED = Field(ANY)
 
 
-def strategic_patch(kind: str, target: Manifest, patch: Manifest) -> Manifest:
+def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest:
     """Return the target with the patch applied; neither is changed.
 
     Args:
-        kind: The kind of the target, such as `Pod`.
+        shape: The fields of the target, which say what merges and by which key.
         target: The object as it is.
         patch: What to change.
 
@@ -35,22 +37,22 @@ def strategic_patch(kind: str, target: Manifest, patch: Manifest) -> Manifest:
     if not isinstance(patch, dict):
         words = f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}"
         raise PatchError.malformed(words)
-    return _merge_map(target, deepcopy(patch), members_of_kind(kind))
+    return _merge_map(target, deepcopy(patch), shape.type)
 
 
-def _merge_map(target: Manifest, patch: Manifest, members: Mapping[str, Member]) -> Manifest:
+def _merge_map(target: Manifest, patch: Manifest, of: Type) -> Manifest:
     if _PATCH in patch:
         return _replaced(patch)
     result = dict(target)
     _retain(result, patch)
-    _apply_orders(result, patch, members)
+    _apply_orders(result, patch, of)
     for name, value in patch.items():
         if name.startswith(_DELETE_FROM):
             _delete_plain(result, name.removeprefix(_DELETE_FROM), value)
         elif value is None:
             result.pop(name, None)
         else:
-            result[name] = _merge_member(result.get(name), value, members.get(name, _REPLACED))
+            result[name] = _merge_member(result.get(name), value, of.field(name) or _REPLACED)
     return result
 
 
@@ -67,18 +69,17 @@ def _unknown(directive: object, patch: Manifest) -> PatchError:
     return PatchError.internal(f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
 
 
-def _merge_member(target: Any, value: Any, member: Member) -> Any:
+def _merge_member(target: Any, value: Any, field: Field) -> Any:
     if isinstance(value, dict):
-        return _merge_map(target, value, TYPES[member.type]) if isinstance(target, dict) else _plain(value)
+        return _merge_map(target, value, field.type) if isinstance(target, dict) else _plain(value)
     if isinstance(value, list):
-        if isinstance(target, list) and member.key is not None:
-            return _merge_list(target, value, member)
+        if isinstance(target, list) and field.merge_key is not None:
+            return _merge_list(target, value, field.merge_key, field.type.items or ANY)
         return _plain(value)
     return value
 
 
-def _merge_list(target: list[Any], patch: list[Any], member: Member) -> list[Any]:
-    key = member.key or ""
+def _merge_list(target: list[Any], patch: list[Any], key: str, of: Type) -> list[Any]:
     items = [*target, *patch]
     if not items:
         return []
@@ -97,7 +98,7 @@ def _merge_list(target: list[Any], patch: list[Any], member: Member) -> list[Any
     for item in patch:
         name = _hashable(_key_of(item, key))
         if name in places:
-            merged[places[name]] = _merge_map(merged[places[name]], item, TYPES[member.type])
+            merged[places[name]] = _merge_map(merged[places[name]], item, of)
         else:
             places[name] = len(merged)
             merged.append(_plain(item))
@@ -145,22 +146,23 @@ def _delete_plain(result: Manifest, name: str, values: Any) -> None:
         result[name] = [value for value in result[name] if value not in values]
 
 
-def _apply_orders(result: Manifest, patch: Manifest, members: Mapping[str, Member]) -> None:
+def _apply_orders(result: Manifest, patch: Manifest, of: Type) -> None:
     """Merge the lists whose order the patch gives, and take them out of the patch."""
     for directive in [name for name in patch if name.startswith(_ORDER)]:
         order, name = patch.pop(directive), directive.removeprefix(_ORDER)
         if not isinstance(order, list):
             raise PatchError(400, "BadRequest", "invalid patch format of setElementOrder list")
-        member, live, wanted = members.get(name, _REPLACED), result.get(name), patch.pop(name, None)
-        _check_order(order, wanted or [], member.key or "")
+        field, live, wanted = of.field(name) or _REPLACED, result.get(name), patch.pop(name, None)
+        key = field.merge_key or ""
+        _check_order(order, wanted or [], key)
         plain = patch.pop(_DELETE_FROM + name, None)
         if plain is not None:
             _delete_plain(result, name, plain)
             live = result.get(name)
         if live is None and wanted is None:
             continue
-        merged = (live if wanted is None else _merge_member(live, wanted, member)) or []
-        result[name] = interleave(merged, order, live or [], member.key or "")
+        merged = (live if wanted is None else _merge_member(live, wanted, field)) or []
+        result[name] = interleave(merged, order, live or [], key)
 
 
 def _check_order(order: list[Any], items: list[Any], key: str) -> None:

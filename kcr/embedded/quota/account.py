@@ -7,9 +7,9 @@ kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResour
 from collections.abc import Iterable
 from datetime import datetime
 
-from kcr.embedded.core.quantities import amount, family, written
 from kcr.embedded.kinds import PODS, Kind
 from kcr.embedded.quota.usage import NOTHING, SCOPES, Amounts, Share, share_of, unstated
+from kcr.embedded.schema.quantities import amount, family, written
 from kcr.embedded.strategy import Manifest
 
 

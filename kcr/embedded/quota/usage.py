@@ -5,12 +5,13 @@ kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from kcr.embedded.core.pod_defaults import containers_of
-from kcr.embedded.core.quantities import amount
+from kcr.embedded.durations import span
 from kcr.embedded.kinds import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Kind
+from kcr.embedded.schema.quantities import amount
 from kcr.embedded.strategy import Manifest
 
 # Amounts by the names that quotas use, in billionths.
@@ -58,7 +59,7 @@ def share_of(kind: Kind, obj: Manifest) -> Share:
     if "deletionTimestamp" not in metadata:
         return Share(amounts)
     # The moment includes the grace period already; upstream adds it once more.
-    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    grace = span(metadata.get("deletionGracePeriodSeconds") or 0)
     return Share(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
 
 

@@ -85,7 +85,7 @@ async def test_object_is_brought_about_whether_it_is_there_or_not(apiserver: Api
         ensured = await create_or_patch(
             apiserver.client, seed, lambda found: ConfigMap(metadata=found.metadata, data=wanted)
         )
-        deeds.append(ensured.deed)
+        deeds.append(ensured.result)
     assert deeds == ["created", "unchanged"]
 
 

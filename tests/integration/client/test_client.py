@@ -21,7 +21,7 @@ from kcr.client import (
     FixedCredentials,
     HttpTransport,
     LogOptions,
-    Pem,
+    PemSource,
     retry_on_conflict,
 )
 from kcr.embedded import EmbeddedCluster
@@ -52,7 +52,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
         address = await cluster.serve()
         config = ClusterConfig(
             server=address.url,
-            ca=Pem(text=address.ca_pem),
+            ca=PemSource(text=address.ca_pem),
             credentials=FixedCredentials(Credential.bearer(address.token)),
         )
         async with HttpTransport(config) as transport:
@@ -92,7 +92,7 @@ async def test_store_of_a_kind_without_a_type_follows_it(client: Client) -> None
         def on_update(self, old: Any, new: Any) -> None:
             changes.append(("update", new.get("data")))
 
-        def on_delete(self, obj: Any) -> None:
+        def on_delete(self, obj: Any, final_state_unknown: bool) -> None:
             changes.append(("delete", obj.get("data")))
 
     made = await client.create(Whole.of(config_map()))

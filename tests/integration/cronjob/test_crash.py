@@ -19,7 +19,9 @@ from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
-from kcr.testing import CrashingTransport, VirtualClock, VirtualLoop, eventually
+from kcr.testing import CrashingTransport, VirtualClock, eventually
+from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.loop import VirtualLoop
 from tests.cron_harness import CREATED, change, complete, create, cron_controller, make_job, manifest, read
 from tests.harness import LateWatches
 
@@ -95,12 +97,14 @@ LATE = {"jobs": 2.0, "cronjobs": 2.0}
 class Trouble(NamedTuple):
     """What goes wrong: the number of a write, for how long nobody runs then, and how many seconds watches lag.
 
+    Instead of a reply that is lost, `loss` comes.
     A rival is a second controller that runs all the time.
     """
 
     crash_after: int | None = None
     outage: float = 0.0
     lost_reply: int | None = None
+    loss: Loss = "silence"
     late: Mapping[str, float] = {}
     rival: bool = False
 
@@ -124,7 +128,7 @@ class Witness(Handler[Job]):
     def on_update(self, old: Job, new: Job) -> None:
         self._see(new)
 
-    def on_delete(self, obj: Job) -> None:
+    def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
         self.at_work.discard(obj.metadata.uid)
 
     def _see(self, job: Job) -> None:
@@ -182,7 +186,7 @@ async def live_through(flow: Flow, trouble: Trouble = NO_TROUBLE) -> int:
             late = LateWatches(cluster.transport, Random(3), trouble.late)
             transport = CrashingTransport(late)
             if trouble.lost_reply is not None:
-                transport.lose_reply(trouble.lost_reply)
+                transport.lose_reply(trouble.lost_reply, trouble.loss)
             if trouble.crash_after is not None:
                 transport.crash_after(trouble.crash_after)
                 async with cron_controller(cluster, clock, transport=transport):
@@ -261,7 +265,7 @@ def test_crash_after_any_write_starts_the_same_runs(flow: str) -> None:
 @pytest.mark.parametrize("flow", DIFFERENT)
 def test_lost_reply_of_any_write_starts_the_same_runs(flow: str) -> None:
     for write in range(1, in_virtual_time(flow) + 1):
-        in_virtual_time(flow, Trouble(lost_reply=write))
+        in_virtual_time(flow, Trouble(lost_reply=write, loss=LOSSES[write % len(LOSSES)]))
 
 
 @pytest.mark.timeout(60)
@@ -294,7 +298,8 @@ def test_crash_under_late_watches_starts_no_run_twice(flow: str, outage: float) 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("flow", FLOWS)
-def test_lost_reply_under_late_watches_starts_the_same_runs(flow: str) -> None:
+def test_lost_reply_under_late_watches_starts_the_same_runs(flow: str, loss: Loss) -> None:
     for write in range(1, in_virtual_time(flow, Trouble(late=LATE)) + 1):
-        in_virtual_time(flow, Trouble(lost_reply=write, late=LATE))
+        in_virtual_time(flow, Trouble(lost_reply=write, loss=loss, late=LATE))

@@ -8,6 +8,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.embedded import EmbeddedCluster
 from kcr.errors import Cause, ConflictError, ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from kcr.testing.answers import LOSSES, Loss
 from tests.cron_harness import (
     TEN,
     Shifted,
@@ -27,14 +28,15 @@ from tests.cron_harness import (
 pytestmark = pytest.mark.virtual
 
 
+@pytest.mark.parametrize("loss", LOSSES)
 async def test_answer_that_never_comes_is_asked_for_before_the_next_run(
-    server: EmbeddedCluster, watch: VirtualClock
+    server: EmbeddedCluster, watch: VirtualClock, loss: Loss
 ) -> None:
     # The Job is there, nobody said so, and the watch does not show it: under Forbid it counts all the same.
     await create(server.client, manifest(concurrencyPolicy="Forbid"))
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job, nth=1).freeze(after=1)
-    faults.on("create", Job, nth=1).lose_reply()
+    faults.on("create", Job, nth=1).lose_reply(loss)
     async with cron_controller(server, watch, transport=faults):
         faults.on("watch", Job).fail(ServerError(500, "InternalError", "no"))
         faults.on("list", Job).fail(ServerError(500, "InternalError", "no"))

@@ -22,8 +22,9 @@ from kcr.api.meta import Key
 from kcr.client import Client, Request, Response
 from kcr.embedded import EmbeddedCluster
 from kcr.informer import Handler
-from kcr.testing import FakeManager, VirtualClock, VirtualLoop
+from kcr.testing import FakeManager, VirtualClock
 from kcr.testing.faults import call_of
+from kcr.testing.loop import VirtualLoop
 from tests.cron_harness import create, manifest, read
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

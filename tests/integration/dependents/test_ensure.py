@@ -19,7 +19,7 @@ SEED = build.config_map("settings", uid="", resource_version="")
 
 async def ensure(client: Client, **data: str) -> tuple[str, Mapping[str, str]]:
     ensured = await create_or_patch(client, SEED, lambda found: replace(found, data={**found.data, **data}))
-    return ensured.deed, ensured.object.data
+    return ensured.result, ensured.object.data
 
 
 async def test_object_is_created_then_updated_then_left_alone(cluster: EmbeddedCluster) -> None:  # EX-39
@@ -52,14 +52,14 @@ async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  #
             return replace(found, metadata=metadata, status=replace(found.status, phase=phase))
 
         ensured = await create_or_patch(cluster.client, seed, mutate)
-        return ensured.deed, await cluster.client.get(Pod, "p", "default")
+        return ensured.result, await cluster.client.get(Pod, "p", "default")
 
-    deed, found = await ensure_pod("Running")
-    assert (deed, found.status.phase) == ("updatedStatusOnly", "Running")
-    deed, found = await ensure_pod("Succeeded", a="b")
-    assert (deed, found.status.phase, found.metadata.labels) == ("updatedStatus", "Succeeded", {"a": "b"})
-    deed, found = await ensure_pod("Succeeded", a="b")
-    assert deed == "unchanged"
+    result, found = await ensure_pod("Running")
+    assert (result, found.status.phase) == ("updatedStatusOnly", "Running")
+    result, found = await ensure_pod("Succeeded", a="b")
+    assert (result, found.status.phase, found.metadata.labels) == ("updatedStatus", "Succeeded", {"a": "b"})
+    result, found = await ensure_pod("Succeeded", a="b")
+    assert result == "unchanged"
 
 
 async def test_object_keeps_its_name(cluster: EmbeddedCluster) -> None:  # EX-39
@@ -95,7 +95,7 @@ async def test_unstructured_objects_are_ensured_as_well(cluster: EmbeddedCluster
             fields = {**found.fields, "status": msgspec.json.encode(status)}
             return replace(found, metadata=metadata, fields=fields)
 
-        return (await create_or_patch(cluster.client, seed, mutate)).deed
+        return (await create_or_patch(cluster.client, seed, mutate)).result
 
     assert await ensure_pod("Running") == "updatedStatusOnly"
     assert await ensure_pod("Running", a="b") == "updated"

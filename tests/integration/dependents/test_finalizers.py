@@ -4,7 +4,7 @@ from kcr.api.core import ConfigMap
 from kcr.client import Client
 from kcr.dependents import finalized
 from kcr.embedded import EmbeddedCluster
-from kcr.errors import InvalidError
+from kcr.errors import InvalidError, ServerError
 from kcr.testing import FaultyTransport, build
 
 pytestmark = pytest.mark.virtual
@@ -78,6 +78,17 @@ async def test_lost_answer_to_the_removal_does_no_harm(cluster: EmbeddedCluster)
     assert not await site.reconcile(held)
     assert not await site.reconcile(held)
     assert site.cleanups == 2
+
+
+async def test_proxys_404_leaves_no_finalizer(cluster: EmbeddedCluster) -> None:
+    site = Site(cluster)
+    await site.make(NAME)
+    await cluster.client.delete(ConfigMap, (await site.read()).key)
+    site.faults.on("patch", nth=1).lose_request(page=404)
+    with pytest.raises(ServerError, match="HTTP 404"):
+        await site.reconcile()
+    assert not await site.reconcile()
+    assert await cluster.client.list(ConfigMap, "default") == ()
 
 
 @pytest.mark.parametrize("deleted", [False, True])

@@ -12,7 +12,7 @@ from kcr.client import Client
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.census import Census
 from kcr.embedded.kinds import NODES, PODS
-from kcr.embedded.podgc import PodCollector
+from kcr.embedded.podgc import FinishedPodCollector, PodCollector
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.faults import Verb
@@ -78,3 +78,56 @@ async def test_pod_disrupted_before_keeps_the_moment(clock: VirtualClock) -> Non
         await clock.advance(1)
         (condition,) = (await cluster.client.get(Pod, "a", "default")).status.conditions
         assert (condition.reason, condition.last_transition_time) == ("DeletionByPodGC", evicted)
+
+
+async def finish(cluster: EmbeddedCluster, name: str, phase: str = "Succeeded", reason: str = "") -> None:
+    change = {"status": {"phase": phase, "reason": reason}}
+    await cluster.client.merge_patch(Pod, Key("default", name), change, subresource="status")
+
+
+async def test_oldest_finished_pods_beyond_the_threshold_go(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(
+        clock=clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=2
+    ) as cluster:  # fmt: skip
+        for name in ("running", "c", "b", "a"):
+            await create(cluster.client, name)
+            await clock.advance(1)
+        await create(cluster.client, "evicted")
+        for name in ("a", "b", "c"):
+            await finish(cluster, name)
+        await finish(cluster, "evicted", "Failed", "Evicted")
+        await clock.advance(10)
+        assert len(await names(cluster.client)) == 5
+        await clock.advance(30)
+        assert await names(cluster.client) == {"running", "b", "a"}
+
+
+@pytest.mark.parametrize("threshold", [0, 3])
+async def test_finished_pods_within_the_threshold_stay(clock: VirtualClock, threshold: int) -> None:
+    async with EmbeddedCluster(
+        clock=clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=threshold
+    ) as cluster:  # fmt: skip
+        for name in ("a", "b", "c"):
+            await create(cluster.client, name)
+            await finish(cluster, name)
+        await create(cluster.client, "running")
+        await clock.advance(100)
+        assert await names(cluster.client) == {"a", "b", "c", "running"}
+
+
+async def test_finished_pods_go_though_requests_fail(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
+        faults = FaultyTransport(cluster.transport)
+        faults.on("list", Pod, nth=2).fail(ServerError(500, "InternalError", "no"))
+        faults.on("delete", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
+        census = Census(Client(faults), [PODS.type])
+        collector = FinishedPodCollector(Client(faults), census, 1)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(census.run()), group.create_task(collector.run())]
+            for name in ("a", "b", "c"):
+                await create(cluster.client, name)
+                await finish(cluster, name)
+            await clock.advance(100)
+            assert await names(cluster.client) == {"c"}
+            for task in tasks:
+                task.cancel()

@@ -39,6 +39,9 @@ async def test_hello_world_is_printed_and_the_job_completes() -> None:
         (pod,) = await pods_of(cluster.client, "job-example")
         assert await log_of(cluster, pod.metadata.name) == "Hello world!\n"
     assert conditions(job)[-1] == ("Complete", "CompletionsReached")
+    # As the READMEs say of it: the retry that it allows is not needed.
+    assert job.status.failed == 0
+    assert pod.status.container_statuses[0].restart_count == 0
 
 
 async def test_perl_that_cannot_fails_the_job_cleanly() -> None:

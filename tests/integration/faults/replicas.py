@@ -45,7 +45,7 @@ class Seen(kcr.Handler[ConfigMap]):
         if (owner := controller_of(obj.metadata)) is not None:
             self._expectations.creation_observed(owner.uid)
 
-    def on_delete(self, obj: ConfigMap) -> None:
+    def on_delete(self, obj: ConfigMap, final_state_unknown: bool) -> None:
         if (owner := controller_of(obj.metadata)) is not None:
             self._expectations.deletion_observed(owner.uid)
 
@@ -111,7 +111,7 @@ def setup(manager: kcr.Manager) -> None:
     manager.add_controller(
         "replicas",
         reconciler,
-        watches=[kcr.watch(ConfigMap, to=keys)],
+        watches=[kcr.watch(ConfigMap, map_to=keys)],
         workers=3,
         limiter=ItemExponential(0.005, 60.0),
     )

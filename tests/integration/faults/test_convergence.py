@@ -13,8 +13,10 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
 from kcr.embedded import EmbeddedCluster
 from kcr.errors import ConflictError, GoneError, ServerError, TooManyRequestsError
-from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, VirtualLoop, unchanged_stores
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchanged_stores
+from kcr.testing.answers import LOSSES
 from kcr.testing.faults import Verb
+from kcr.testing.loop import VirtualLoop
 from tests.integration.faults.replicas import OF, is_wish, setup, wish
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
@@ -94,8 +96,8 @@ def troubled(world: World) -> FaultyTransport:
     for verb in random.sample(WRITES, random.randint(1, 3)):
         faults.on(verb, chance=share).fail(random.choice((ConflictError, ServerError)))
         faults.on(verb, chance=share).fail(TooManyRequestsError, retry_after_seconds=random.randint(1, 5))
-        faults.on(verb, chance=share).lose_reply()
-        faults.on(verb, chance=share).lose_request()
+        faults.on(verb, chance=share).lose_reply(random.choice(LOSSES))
+        faults.on(verb, chance=share).lose_request(page=random.choice((0, 0, 404, 502)))
     faults.on(chance=share).delay(random.random() * 5)
     faults.on("list", chance=share).fail(random.choice((GoneError, ServerError, TooManyRequestsError)))
     watch = faults.on("watch", ConfigMap, chance=random.random())

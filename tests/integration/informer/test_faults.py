@@ -14,8 +14,7 @@ from kcr.client import Client
 from kcr.embedded.server import Server
 from kcr.embedded.storage import Storage
 from kcr.embedded.transport import InProcessTransport
-from kcr.informer import AsyncHandler, Handler, Informer, Selection
-from kcr.informer.buffers import Policy
+from kcr.informer import Handler, Informer, Selection
 from kcr.testing import VirtualClock
 from tests.integration.informer.trouble import Trouble
 
@@ -46,35 +45,12 @@ class World(Handler[ConfigMap]):
 
     def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
         assert self.known[new.key] == old
-        if old is new:
-            # A resync: what is known, again (IN-16).
-            return
         assert old.metadata.uid == new.metadata.uid
         assert int(old.metadata.resource_version) < int(new.metadata.resource_version)
         self.known[new.key] = new
 
-    def on_delete(self, obj: ConfigMap) -> None:
+    def on_delete(self, obj: ConfigMap, final_state_unknown: bool) -> None:
         assert self.known.pop(obj.key).metadata.uid == obj.metadata.uid
-
-
-class SlowWorld(AsyncHandler[ConfigMap]):
-    """The same for one who takes his time."""
-
-    def __init__(self, seconds: float) -> None:
-        self.world = World()
-        self._seconds = seconds
-
-    async def on_add(self, obj: ConfigMap, initial: bool) -> None:
-        await asyncio.sleep(self._seconds)
-        self.world.on_add(obj, initial)
-
-    async def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
-        await asyncio.sleep(self._seconds)
-        self.world.on_update(old, new)
-
-    async def on_delete(self, obj: ConfigMap) -> None:
-        await asyncio.sleep(self._seconds)
-        self.world.on_delete(obj)
 
 
 class Run:
@@ -93,15 +69,7 @@ class Run:
         self.there: dict[Key, ConfigMap] = {}
         self.worlds = [World(), World()]
         self.informer.add_handler(self.worlds[0])
-        self.informer.add_handler(self.worlds[1], resync_seconds=20)
-        policies: tuple[Policy, ...] = ("block", "coalesce", "resnapshot")
-        for policy in policies:
-            self.listen(policy)
-
-    def listen(self, policy: Policy) -> None:
-        slow = SlowWorld(self.random.choice((0.0, 1.0, 20.0)))
-        self.worlds.append(slow.world)
-        self.informer.add_listener(slow, policy=policy, size=5)
+        self.informer.add_handler(self.worlds[1])
 
     async def live(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -155,7 +123,7 @@ class Run:
 
     async def check(self) -> None:
         truth = self.covered(await self.client.list(ConfigMap))
-        assert self.informer.store.synced, self.informer.why_not_synced
+        assert self.informer.store.synced, self.informer.not_synced_reason
         assert {found.key: found for found in self.informer.store.list()} == truth
         for world in self.worlds:
             assert world.known == truth

@@ -51,7 +51,7 @@ class Departures(Handler[Any]):
         if isinstance(new, Job) and new.metadata.deletion_timestamp is not None:
             self.finalizers |= set(new.metadata.finalizers)
 
-    def on_delete(self, obj: Any) -> None:
+    def on_delete(self, obj: Any, final_state_unknown: bool) -> None:
         self.gone.append((int(obj.metadata.resource_version), type(obj).__name__))
         if isinstance(obj, Job):
             self.jobs.append(obj)

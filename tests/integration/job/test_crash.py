@@ -12,7 +12,9 @@ import pytest
 from kcr.api.batch import Job
 from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
-from kcr.testing import CrashingTransport, VirtualClock, VirtualLoop, eventually
+from kcr.testing import CrashingTransport, VirtualClock, eventually
+from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.loop import VirtualLoop
 from tests.harness import (
     LateWatches,
     Witness,
@@ -45,10 +47,11 @@ async def some_cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
 
 
 class Trouble(NamedTuple):
-    """What goes wrong: the number of a write, and how many seconds watches lag."""
+    """What goes wrong: the number of a write, what comes instead of its reply, and how many seconds watches lag."""
 
     crash_after: int | None = None
     lost_reply: int | None = None
+    loss: Loss = "silence"
     late: Mapping[str, float] = {}
 
 
@@ -62,7 +65,7 @@ async def live_through(trouble: Trouble = NO_TROUBLE, **spec: Any) -> int:
         transport = CrashingTransport(LateWatches(cluster.transport, Random(3), trouble.late))
         await create(cluster.client, manifest(**SPEC | spec))
         if trouble.lost_reply is not None:
-            transport.lose_reply(trouble.lost_reply)
+            transport.lose_reply(trouble.lost_reply, trouble.loss)
         if trouble.crash_after is not None:
             transport.crash_after(trouble.crash_after)
             async with job_controller(cluster, clock, transport=transport):
@@ -109,17 +112,18 @@ def test_crash_after_any_write_of_a_small_job_loses_nothing() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_lost_reply_of_any_write_of_a_small_job_loses_nothing() -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lost_reply_of_any_write_of_a_small_job_loses_nothing(loss: Loss) -> None:
     for write in range(1, in_virtual_time(live_through, **SMALL) + 1):
-        in_virtual_time(live_through, Trouble(lost_reply=write), **SMALL)
+        in_virtual_time(live_through, Trouble(lost_reply=write, loss=loss), **SMALL)
 
 
-async def gap_before_replacement(lost_reply: int) -> int:
+async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
     """Run a Job whose pods fail at once, with one reply lost; return the seconds between its two pods."""
     clock = VirtualClock()
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(exit_code=1)) as cluster:
         transport = CrashingTransport(cluster.transport)
-        transport.lose_reply(lost_reply)
+        transport.lose_reply(lost_reply, loss)
         async with job_controller(cluster, clock, transport=transport):
             await create(cluster.client, manifest(backoffLimit=1))
             await finished(cluster.client)
@@ -128,9 +132,10 @@ async def gap_before_replacement(lost_reply: int) -> int:
     return int((second - first).total_seconds())
 
 
-def test_lost_reply_of_any_write_costs_no_backoff() -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss) -> None:
     # job-controller §18: the first replacement comes 10 s after the failure at the earliest.
-    gaps = [in_virtual_time(gap_before_replacement, write) for write in range(1, 12)]
+    gaps = [in_virtual_time(gap_before_replacement, write, loss) for write in range(1, 12)]
     assert all(10 <= gap < 20 for gap in gaps), gaps
 
 
@@ -146,7 +151,8 @@ def test_late_watches_make_no_pod_too_many(late: Mapping[str, float]) -> None:
 @pytest.mark.parametrize("late", [{"jobs": 3.0}, {"jobs": 2.0, "pods": 2.0}], ids=str)
 def test_lost_replies_with_late_watches_lose_nothing(late: Mapping[str, float]) -> None:
     for write in range(1, in_virtual_time(live_through, Trouble(late=late), **SMALL) + 1):
-        in_virtual_time(live_through, Trouble(lost_reply=write, late=late), **SMALL)
+        loss = LOSSES[write % len(LOSSES)]
+        in_virtual_time(live_through, Trouble(lost_reply=write, loss=loss, late=late), **SMALL)
 
 
 @pytest.mark.timeout(120)
@@ -163,9 +169,13 @@ def test_crash_after_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, 
         in_virtual_time(live_through, Trouble(crash_after=write, late=late))
 
 
+# Each write has its reply lost without a word, and once more in one of the other ways, turn by turn.
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("losses", [("silence",), LOSSES], ids=["silence", "in-turn"])
 @pytest.mark.parametrize("late", [{}, {"jobs": 2.0, "pods": 2.0}], ids=["prompt", "late"])
-def test_lost_reply_of_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, float]) -> None:
+def test_lost_reply_of_every_write_of_fifty_pods_loses_nothing(
+    late: Mapping[str, float], losses: tuple[Loss, ...]
+) -> None:
     for write in range(1, in_virtual_time(live_through, Trouble(late=late)) + 1):
-        in_virtual_time(live_through, Trouble(lost_reply=write, late=late))
+        in_virtual_time(live_through, Trouble(lost_reply=write, loss=losses[write % len(losses)], late=late))

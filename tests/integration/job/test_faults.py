@@ -15,6 +15,7 @@ from kcr.client import Request, Response, Transport
 from kcr.embedded import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing.answers import LOSSES, Loss
 from tests.harness import LateWatches, conditions, create, finished, job_controller, manifest, pods_of, read, witness
 from tests.storm import refusal
 
@@ -253,13 +254,14 @@ async def test_two_pods_that_draw_one_name_are_two(cluster: EmbeddedCluster, clo
 
 
 @pytest.mark.virtual
+@pytest.mark.parametrize("loss", LOSSES)
 async def test_success_whose_record_had_no_answer_is_not_made_again(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    cluster: EmbeddedCluster, clock: VirtualClock, loss: Loss
 ) -> None:
     # Whichever reply is lost: index 0 is on record when somebody takes its pod away, though the store does not show it.
     for number in range(1, 12):
         transport = CrashingTransport(LateWatches(cluster.transport, Random(number), {"jobs": 3.0}))
-        transport.lose_reply(number)
+        transport.lose_reply(number, loss)
         async with job_controller(cluster, clock, transport=transport), witness(cluster) as seen:
             spec: dict[str, Any] = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}
             await create(cluster.client, manifest(**spec, annotations={"sim.kcr.dev/run-for": "5s"}))

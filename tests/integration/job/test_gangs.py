@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
 from kcr.errors import InvalidError
 from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing.answers import LOSSES, Loss
 from tests.harness import create, events_of, finished, job_controller, manifest
 
 pytestmark = pytest.mark.virtual
@@ -101,12 +102,15 @@ async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, clock: VirtualC
         await cluster.client.merge_patch(Job, Key("default", "pi"), {"spec": {"parallelism": 4, "completions": 4}})
 
 
-@pytest.mark.parametrize("trouble", ["crash", "lost"])
+@pytest.mark.parametrize("trouble", ["crash", *LOSSES])
 async def test_no_pod_is_made_outside_the_group(cluster: EmbeddedCluster, clock: VirtualClock, trouble: str) -> None:
     # Whatever write the process dies after, or whatever reply is lost: one workload, one group, and all pods in it.
     for number in range(1, 8):
         transport = CrashingTransport(cluster.transport)
-        (transport.crash_after if trouble == "crash" else transport.lose_reply)(number)
+        if trouble == "crash":
+            transport.crash_after(number)
+        else:
+            transport.lose_reply(number, cast("Loss", trouble))
         async with job_controller(cluster, clock, transport=transport, feature_gates=GATES):
             await create(cluster.client, manifest(**GANG))
             await clock.advance(5)

@@ -20,8 +20,10 @@ from kcr.embedded import EmbeddedCluster
 from kcr.embedded.node import Outcome
 from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
-from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, VirtualLoop, eventually
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
+from kcr.testing.answers import LOSSES, Loss
 from kcr.testing.clock import START
+from kcr.testing.loop import VirtualLoop
 from tests.harness import conditions, create, finished, job_controller, manifest, pods_of, read
 from tests.integration.job.departures import Departures, departures_from, ttl_controller
 
@@ -256,7 +258,7 @@ async def test_crash_around_the_deletion_is_made_up_for(write: int, clock: Virtu
         assert not await exists(cluster)
 
 
-async def whole_life(*, crash_after: int = 0, lost_reply: int = 0) -> int:
+async def whole_life(*, crash_after: int = 0, lost_reply: int = 0, loss: Loss = "silence") -> int:
     """Let a Job of three pods come and go in spite of the trouble, and return the number of writes."""
     clock = VirtualClock()
 
@@ -274,7 +276,7 @@ async def whole_life(*, crash_after: int = 0, lost_reply: int = 0) -> int:
             return transport.crashed.is_set() or not await cluster.client.list(Job, "default")
 
         if lost_reply:
-            transport.lose_reply(lost_reply)
+            transport.lose_reply(lost_reply, loss)
         if crash_after:
             transport.crash_after(crash_after)
             async with ttl_controller(cluster, clock, transport=transport, with_jobs=True):
@@ -289,7 +291,7 @@ async def whole_life(*, crash_after: int = 0, lost_reply: int = 0) -> int:
         return transport.writes
 
 
-def in_virtual_time(**trouble: int) -> int:
+def in_virtual_time(**trouble: Any) -> int:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(whole_life(**trouble))
 
@@ -299,6 +301,30 @@ def test_crash_after_any_write_keeps_no_job_for_ever() -> None:
         in_virtual_time(crash_after=write)
 
 
-def test_lost_reply_of_any_write_keeps_no_job_for_ever() -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss) -> None:
     for write in range(1, in_virtual_time() + 1):
-        in_virtual_time(lost_reply=write)
+        in_virtual_time(lost_reply=write, loss=loss)
+
+
+async def test_deletions_are_summed_up_once_a_minute(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
+        with capture_logs() as logs:
+            async with ttl_controller(cluster, clock, with_jobs=True):
+                for number in range(30):
+                    await create(cluster.client, manifest(f"job-{number}", ttlSecondsAfterFinished=1 + 3 * number))
+                await clock.advance(50)
+                assert lines_about_deletions(logs) == []
+                await clock.advance(60)
+                (first,) = lines_about_deletions(logs)
+                assert 10 < first < 30
+                await create(cluster.client, manifest("last", ttlSecondsAfterFinished=1))
+                await clock.advance(10)
+        # What is counted when the controller ends is not lost.
+        assert sum(lines_about_deletions(logs)) == 31
+        assert len([line for line in logs if line["event"] == "job deleted: its TTL has expired"]) == 31
+        assert {line["log_level"] for line in logs if line["event"] == "job deleted: its TTL has expired"} == {"debug"}
+
+
+def lines_about_deletions(logs: list[Any]) -> list[int]:
+    return [line["count"] for line in logs if line["event"] == "jobs deleted: their TTL has expired"]

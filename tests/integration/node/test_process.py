@@ -94,7 +94,8 @@ async def test_end_of_the_process_becomes_the_exit_code(processes: EmbeddedClust
         pytest.param({"command": ["/"]}, "permission denied", id="directory"),
         pytest.param({"command": ["true"], "workingDir": "/no/such"}, "no such directory", id="working-directory"),
         pytest.param({"command": ["true", "\0"]}, "null byte", id="impossible-argument"),
-        pytest.param({}, 'no command and image "app:1" is not mapped', id="nothing-to-run"),
+        pytest.param({}, 'image "app:1" has no default command here', id="nothing-to-run"),
+        pytest.param({}, "give container main a command; images with one are alpine, bash", id="remedy"),
     ],
 )
 async def test_what_cannot_be_started_says_why(

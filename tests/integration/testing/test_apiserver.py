@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kcr.api.core import Namespace
-from kcr.client import ClusterConfig, Credential, FixedCredentials, Pem
+from kcr.client import ClusterConfig, Credential, FixedCredentials, PemSource
 from kcr.embedded import EmbeddedCluster
 from kcr.testing.apiserver import ApiServer, api_server, real_server
 
@@ -13,7 +13,7 @@ async def test_real_server_is_shared_and_each_test_has_its_namespace() -> None: 
     async with EmbeddedCluster(runtime=None) as cluster:
         address = await cluster.serve()
         credentials = FixedCredentials(Credential.bearer(address.token))
-        real = ClusterConfig(server=address.url, credentials=credentials, ca=Pem(text=address.ca_pem, field="ca"))
+        real = ClusterConfig(server=address.url, credentials=credentials, ca=PemSource(text=address.ca_pem, field="ca"))
         async with api_server(real) as first, api_server(real) as second:
             assert first.is_real
             there = {namespace.metadata.name for namespace in await second.client.list(Namespace)}

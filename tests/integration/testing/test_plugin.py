@@ -45,6 +45,12 @@ async def test_mutates():
     from kcr.testing import FakeInformer, build
     FakeInformer(ConfigMap).add(build.config_map("colors", {"sky": "blue"})).data["sky"] = "grey"
 
+@pytest.mark.asyncio
+async def test_mutates_on_a_server(apiserver):
+    from kcr.api.core import ConfigMap
+    from kcr.testing import FakeInformer, build
+    FakeInformer(ConfigMap).add(build.config_map("server-colors", {"sky": "blue"})).data["sky"] = "grey"
+
 @pytest.mark.virtual
 async def test_stalls():
     await asyncio.Event().wait()
@@ -60,9 +66,10 @@ def test_mark_brings_loop_clock_and_checks_and_spares_other_tests(pytester: pyte
     pytester.makeini(INI)
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_inprocess()
-    result.assert_outcomes(passed=9, failed=1, errors=2)
+    result.assert_outcomes(passed=10, failed=1, errors=3)
     result.stdout.fnmatch_lines(["*tasks left behind: forgotten*"])  # TK-3
     result.stdout.fnmatch_lines(["*MutatedError: configmaps default/colors: changed inside the store*"])
+    result.stdout.fnmatch_lines(["*MutatedError: configmaps default/server-colors: changed inside the store*"])
     result.stdout.fnmatch_lines(["*StallError: every task waits and no timer is set*", "*test_stalls > *wait*"])
 
 

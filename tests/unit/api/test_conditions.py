@@ -1,7 +1,14 @@
 from datetime import UTC, datetime
 
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+import kcr
+from kcr.api import codec
 from kcr.api.conditions import ensure, find, is_true, made
 
+READY = kcr.Condition(type="Ready", status="False", reason="NoPods", observed_generation=1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -22,3 +29,43 @@ def test_condition_that_does_not_hold_is_not_added() -> None:
     assert ensure((), made("A", "False", "R", "m", NOW)) == ()
     assert is_true(ensure((), made("A", "True", "R", "m", NOW)), "A")
     assert find((), "A") is None
+
+
+def test_condition_that_does_not_hold_is_recorded_where_none_was() -> None:
+    (added,) = kcr.set_condition((), READY, NOW.replace(microsecond=5))
+    assert added == replace(READY, last_transition_time=NOW)
+
+
+def test_set_condition_that_says_the_same_is_no_change() -> None:
+    conditions = kcr.set_condition((), READY, NOW)
+    assert kcr.set_condition(conditions, READY, LATER) is conditions
+
+
+@pytest.mark.parametrize(
+    ("changes", "moment"),
+    [
+        pytest.param({"status": "True", "reason": "Up"}, LATER, id="status"),
+        pytest.param({"reason": "Other"}, NOW, id="reason"),
+        pytest.param({"message": "no pod runs"}, NOW, id="message"),
+        pytest.param({"observed_generation": 2}, NOW, id="generation"),
+    ],
+)
+def test_transition_time_changes_with_the_status_only(changes: dict[str, object], moment: datetime) -> None:
+    other = made("Synced", "True", "R", "m", NOW)
+    conditions = (*kcr.set_condition((), READY, NOW), other)
+    wanted = replace(READY, **changes)
+    assert kcr.set_condition(conditions, wanted, LATER) == (replace(wanted, last_transition_time=moment), other)
+
+
+def test_transition_time_of_the_caller_counts_where_the_status_changes() -> None:
+    before = NOW.replace(year=2025)
+    (added,) = kcr.set_condition((), replace(READY, last_transition_time=before), NOW)
+    assert added.last_transition_time == before
+
+
+def test_condition_is_written_as_metav1_requires_it() -> None:
+    written = msgspec.json.decode(codec.encode(kcr.set_condition((), READY, NOW)[0]))
+    assert written == {
+        "type": "Ready", "status": "False", "reason": "NoPods", "message": "", "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip

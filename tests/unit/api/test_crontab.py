@@ -1,4 +1,4 @@
-"""The schedule language. Sections are those of the CronJob controller's specification."""
+"""The schedule language. Sections are of cronjob-controller."""
 
 from datetime import UTC, timedelta
 from zoneinfo import ZoneInfo

@@ -3,9 +3,16 @@
 import ssl
 
 import pytest
+from structlog.testing import capture_logs
 
-from kcr.cli.contact import remedy
-from kcr.errors import ConfigError, KcrError, TransportError, error_for
+from kcr.api.batch import Job
+from kcr.api.core import Namespace, Pod
+from kcr.cli.contact import REVIEWS, check_access, remedy, warn_of_missing_namespace
+from kcr.client import Client
+from kcr.embedded import EmbeddedCluster
+from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
+from kcr.testing import FaultyTransport
+from tests.unit.client.scripted import Say, Script, failure
 
 SERVER, SOURCE = "https://10.0.0.1:6443", "kubeconfig /home/me/.kube/config, context staging"
 
@@ -46,3 +53,48 @@ def test_cure_follows_the_cause_of_a_failed_connection(cause: Exception, cure: s
 
 def test_error_that_explains_itself_is_left_alone() -> None:
     assert remedy(ConfigError("no cluster is configured"), SERVER, SOURCE) == "no cluster is configured"
+
+
+def review(*, allowed: bool) -> Say:
+    return Say({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, status=201)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("namespace", "where"), [("", "at the cluster scope"), ("web", 'in the namespace "web"')])
+async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, where: str) -> None:
+    # With `list` alone the watches would fail for ever.
+    script = Script(Say({"items": []}), Say({"items": []}), review(allowed=True), review(allowed=False))
+    words = f'^jobs.batch is forbidden: cannot watch resource "jobs" in API group "batch" {where}$'
+    with pytest.raises(ForbiddenError, match=words) as caught:
+        await check_access(Client(script), (Pod, Job), namespace)
+    assert script.targets[2:] == [REVIEWS, REVIEWS]
+    assert "ClusterRole" in remedy(caught.value, SERVER, SOURCE)
+
+
+@pytest.mark.virtual
+async def test_server_without_access_reviews_is_taken_as_it_is() -> None:
+    answers = (Say(b"404 page not found\n", status=404), failure(403, "Forbidden"), Say(b"<html>"))
+    await check_access(Client(Script(*(Say({"items": []}) for _ in answers), *answers)), (Pod, Job, Pod), "")
+
+
+@pytest.mark.virtual
+async def test_object_that_does_not_fit_its_type_is_no_obstacle() -> None:
+    page = Say({"items": [{"metadata": {"name": 5}}]})
+    await check_access(Client(Script(page, review(allowed=True))), (Pod,), "")
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("namespace", ["", "default"])
+async def test_namespace_that_exists_is_worth_no_line(cluster: EmbeddedCluster, namespace: str) -> None:
+    with capture_logs() as logs:
+        await warn_of_missing_namespace(cluster.client, namespace)
+    assert logs == []
+
+
+@pytest.mark.virtual
+async def test_role_that_may_not_read_namespaces_stops_nothing(cluster: EmbeddedCluster) -> None:
+    faults = FaultyTransport(cluster.transport)
+    faults.on("get", Namespace).fail(ForbiddenError)
+    with capture_logs() as logs:
+        await warn_of_missing_namespace(Client(faults), "nope")
+    assert logs == []

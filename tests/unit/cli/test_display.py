@@ -1,32 +1,64 @@
 """Plain lines."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from kcr.api.meta import Key
+from kcr.api.batch import CronJob, CronJobSpec
+from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
+from kcr.api.meta import Key, ObjectMeta
+from kcr.cli.cronjob_view import cronjob_view
 from kcr.cli.display import PlainDisplay
+from kcr.cli.podlogs import pod_view
 from kcr.cli.view import EventView, JobView
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Noon:
+    def now(self) -> datetime:
+        return NOON
+
 
 VIEW = JobView(Key("default", "pi"), 1, 1, 1, 0, 0, 0, "Running", "", None, None)
 
 
 def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay()
+    display = PlainDisplay(Noon())
     display.log("3.14")
-    display.job(VIEW)
+    display.show(VIEW)
     display.event(EventView("job/pi", "FailedCreate", "no", warning=True))
     display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
     shown = capsys.readouterr()
     assert shown.out == "3.14\n"
     assert shown.err.splitlines() == [
         "job pi: Running: 0/1 succeeded, 1 active",
-        "  ! job/pi: FailedCreate: no",
+        "Warning: job/pi: FailedCreate: no",
         "  - job/pi: Completed: Job completed",
     ]
 
 
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay()
-    display.job(VIEW._replace(active=0))
-    display.job(VIEW)
-    display.job(VIEW._replace(ready=1))
+    display = PlainDisplay(Noon())
+    display.show(VIEW._replace(active=0))
+    display.show(VIEW)
+    display.show(VIEW._replace(ready=1))
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_cronjobs_and_pods_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    display = PlainDisplay(Noon())
+    metadata = ObjectMeta(name="hello", namespace="default", creation_timestamp=NOON)
+    display.show(cronjob_view(CronJob(metadata=metadata, spec=CronJobSpec(schedule="*/5 * * * *")), UTC))
+    waiting = ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")))
+    status = PodStatus(phase="Running", container_statuses=(waiting,))
+    for phase in (PodStatus(phase="Pending"), PodStatus(phase="Running"), status, PodStatus(phase="Succeeded")):
+        display.show(pod_view(Pod(metadata=metadata, status=phase)))
+    display.gone("pod", Key("default", "hello"))
+    assert capsys.readouterr().err.splitlines() == [
+        "cronjob hello: Scheduled: */5 * * * *, last run none, next run 2026-01-01T12:05:00Z",
+        "pod hello: Running",
+        "pod hello: CrashLoopBackOff",
+        "pod hello: Succeeded",
+        "pod hello: deleted",
+    ]

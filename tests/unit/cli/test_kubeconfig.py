@@ -4,37 +4,50 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cli.kubeconfig import default_path, private_file
+from kcr.cli.kubeconfig import MARK, candidates, default_path, private_file
 from kcr.errors import ConfigError
 
 
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "dev.kubeconfig"
-    with private_file(path, "kind: Config\n"):
+    with private_file(iter([path]), "kind: Config\n"):
         assert path.read_text(encoding="utf-8").endswith("kind: Config\n")
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
     assert not path.exists()
 
 
-def test_one_of_an_earlier_run_is_replaced(tmp_path: Path) -> None:
+def test_file_that_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "dev.kubeconfig"
-    with private_file(path, "old"), private_file(path, "new"):
+    path.write_text(f"{MARK}old", encoding="utf-8")
+    with private_file(iter([path]), "new") as written:
+        assert written == path
         assert path.read_text(encoding="utf-8").endswith("new")
+    assert not path.exists()
 
 
-def test_file_that_another_run_wrote_since_stays(tmp_path: Path) -> None:
+def test_file_in_use_is_left_to_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "dev.kubeconfig"
-    with private_file(path, "old"):
-        later = private_file(path, "new")
-        later.__enter__()
-    assert path.read_text(encoding="utf-8").endswith("new")
+    with private_file(candidates(path), "first"), private_file(candidates(path), "second") as second:
+        assert second == tmp_path / "dev-2.kubeconfig"
+        assert path.read_text(encoding="utf-8").endswith("first")
+        with pytest.raises(ConfigError, match="belongs to another kcr dev"), private_file(iter([path]), "third"):
+            pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_file_that_the_user_put_there_since_stays(tmp_path: Path) -> None:
+    path = tmp_path / "dev.kubeconfig"
+    with private_file(iter([path]), "old"):
+        (tmp_path / "mine").write_text("mine", encoding="utf-8")
+        (tmp_path / "mine").replace(path)
+    assert path.read_text(encoding="utf-8") == "mine"
 
 
 def test_kubeconfig_of_the_user_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("apiVersion: v1\nkind: Config\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="not of kcr dev"), private_file(path, "new"):
+    with pytest.raises(ConfigError, match="not of kcr dev"), private_file(iter([path]), "new"):
         pass
     assert path.read_text(encoding="utf-8").startswith("apiVersion")
 
@@ -44,7 +57,7 @@ def test_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     blocked.touch()
     with (
         pytest.raises(ConfigError, match=r"cannot write .*dev\.kubeconfig"),
-        private_file(blocked / "dev.kubeconfig", ""),
+        private_file(iter([blocked / "dev.kubeconfig"]), ""),
     ):
         pass
 

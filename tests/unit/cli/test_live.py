@@ -1,5 +1,6 @@
 """The live picture, drawn on a terminal made of text."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -7,8 +8,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from kcr.api.meta import Key
+from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
+from kcr.api.core import Container, ContainerStatus, Pod, PodSpec, PodStatus
+from kcr.api.meta import Key, ObjectMeta
+from kcr.cli.cronjob_view import cronjob_view
+from kcr.cli.display import View
 from kcr.cli.live import LiveDisplay
+from kcr.cli.podlogs import pod_view
 from kcr.cli.view import EventView, JobView
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -24,16 +30,17 @@ def view(name: str, state: str, **fields: Any) -> JobView:
     return base._replace(**fields)
 
 
-def drawn(*views: JobView, height: int = 20, width: int = 140, log: str = "") -> str:
+def drawn(*views: View, height: int = 20, width: int = 140, log: str = "") -> str:
     text = StringIO()
     console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
     with LiveDisplay(Noon(), "kubectl get jobs", console) as display:
         if log:
             display.log(log)
         for one in views:
-            display.job(one)
+            display.show(one)
         display.event(EventView("pod/pi-x", "Started", "Started container pi", warning=False))
         display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
+        display.refresh()
     return text.getvalue()
 
 
@@ -78,4 +85,45 @@ def test_narrow_terminal_keeps_every_column() -> None:
 def test_hint_appears_when_logs_push_talk_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert "kubectl get jobs" not in drawn(view("pi", "Running"))
-    assert "kubectl get jobs" in drawn(view("pi", "Running"), log="3.14")
+    # In every frame but the last, for the kubeconfig that it names ends with the picture.
+    assert drawn(view("pi", "Running"), log="3.14").count("kubectl get jobs") == 1
+
+
+def cronjob(**fields: Any) -> View:
+    metadata = ObjectMeta(name="hello", namespace="default", creation_timestamp=NOON - timedelta(hours=1))
+    status = CronJobStatus(last_schedule_time=NOON - timedelta(seconds=40))
+    spec = CronJobSpec(**{"schedule": "*/5 * * * *", **fields})
+    return cronjob_view(CronJob(metadata=metadata, spec=spec, status=status), UTC)
+
+
+def test_cronjob_shows_schedule_last_and_next_run() -> None:
+    picture = drawn(cronjob())
+    assert re.search(r"↻  hello  \*/5 \* \* \* \*  0 active  last 40s ago  next in 5m  Scheduled", picture)
+    assert "no Jobs yet" not in picture
+    assert re.search(r"‖  hello .* next none  Suspended", drawn(cronjob(suspend=True)))
+    assert "next in 20s" in drawn(cronjob(schedule="@every 1m"))
+
+
+def test_bare_pod_shows_its_state() -> None:
+    metadata = ObjectMeta(name="bare", namespace="default", creation_timestamp=NOON - timedelta(seconds=9))
+    status = PodStatus(phase="Running", container_statuses=(ContainerStatus(ready=True, restart_count=2),))
+    picture = drawn(pod_view(Pod(metadata=metadata, spec=PodSpec(containers=(Container(name="main"),)), status=status)))
+    assert re.search(r"bare  1/1 ready  2 restarts  9s  Running", picture)
+
+
+def test_running_jobs_come_before_cronjobs_where_room_is_short() -> None:
+    picture = drawn(cronjob(), *(view(f"job-{number}", "Running") for number in range(5)), height=13)
+    assert "job-4" in picture
+    assert "hello" not in picture
+
+
+def test_warning_begins_as_every_other_warning() -> None:
+    text = StringIO()
+    console = Console(file=text, width=140, height=20, force_terminal=True, color_system=None)
+    with LiveDisplay(Noon(), "", console) as display:
+        display.event(EventView("pod/pi-x", "BackOff", "Back-off restarting", warning=True))
+        display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
+        display.warn("some logs have not ended")
+    assert "Warning: pod/pi-x  BackOff    Back-off restarting" in text.getvalue()
+    assert "         job/pi    Completed  Job completed" in text.getvalue()
+    assert "Warning: some logs have not ended" in text.getvalue()

@@ -75,7 +75,7 @@ def test_ready_file_that_cannot_be_is_one_line_and_one(tmp_path: Path, capsys: p
     ready = tmp_path / "nowhere" / "ready"
     assert exit_code_of(["run", "--ready-file", str(ready)]) == 1
     shown = capsys.readouterr().err
-    assert shown == f"kcr: --ready-file {ready}: No such file or directory: name a file that can be written\n"
+    assert shown == f"kcr: ready file {ready}: No such file or directory: name a file that can be written\n"
 
 
 def test_file_without_object_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,3 +151,24 @@ async def test_kind_that_is_not_served_has_its_remedy(tmp_path: Path, api_versio
     text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: w}}\n"
     with pytest.raises(ConfigError, match=f"serves no {kind} in {api_version}: {remedy}$"):
         await apply(Client(Server({})), read_documents(written(tmp_path, text)))
+
+
+LAUGHS = "l0: &l0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"l{one}: &l{one} [{', '.join([f'*l{one - 1}'] * 9)}]\n" for one in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param(LAUGHS, "document contains excessive aliasing", id="aliases"),
+        pytest.param("a: &a [*a]", "exceeded max depth", id="circle"),
+        pytest.param("[" * 100_000, "exceeded max depth", id="deep"),
+        pytest.param("a: !!int x", "a value does not have the type of its tag", id="tag"),
+    ],
+)
+def test_file_that_would_fill_the_memory_is_refused_at_once(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"jobs\.yaml: no YAML: .*{fault}"):
+        read_documents(str(path))

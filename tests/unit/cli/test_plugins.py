@@ -7,8 +7,12 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli.plugins import GROUP, find_plugins, read_options
+from kcr.api.core import Pod
+from kcr.cli.plugins import GROUP, attach, find_plugins, read_options
+from kcr.client import Client
 from kcr.errors import ConfigError
+from kcr.manager import Manager
+from kcr.testing import FakeSource
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -64,7 +68,7 @@ def test_values_for_other_plugins_are_passed_over() -> None:
     ],
 )
 def test_bad_value_is_named_with_its_variable(variable: str, value: str, fault: str) -> None:
-    with pytest.raises(click.UsageError, match=f"{variable}='{value}': {fault}"):
+    with pytest.raises(click.UsageError, match=f"{variable}: {fault}"):
         read_options(Options, {variable: value}, {})
 
 
@@ -74,7 +78,7 @@ def test_missing_value_without_default_is_named() -> None:
 
 
 def test_refused_options_name_the_variables_read() -> None:
-    with pytest.raises(click.UsageError, match=r"refuses its options: unknown time zone Mars: change KCR_ZONE='Mars'$"):
+    with pytest.raises(click.UsageError, match=r"refuses its options: unknown time zone Mars: change KCR_ZONE$"):
         read_options(Picky, {"KCR_ZONE": "Mars", "KCR_OTHER": "x"}, {})
     with pytest.raises(click.UsageError, match=r"refuses its options: unknown time zone Mars$"):
         read_options(Picky, {}, {"zone": "Mars"})
@@ -93,3 +97,12 @@ def test_plugin_that_cannot_be_imported_is_named() -> None:
 def test_plugin_that_is_no_function_is_refused() -> None:
     with pytest.raises(ConfigError, match="sys:path is no function"):
         find_plugins(("mine",), point("mine", "sys:path"))
+
+
+async def asynchronous(manager: object) -> None: ...
+
+
+def test_asynchronous_setup_is_refused_with_the_remedy() -> None:
+    manager = Manager(Client(FakeSource(Pod)))
+    with pytest.raises(ConfigError, match=r"controller 'mine': its setup is an async function: write `def setup"):
+        attach({"mine": asynchronous}, manager, {})

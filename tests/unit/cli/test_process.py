@@ -45,7 +45,7 @@ def test_second_signal_is_ignored_by_the_patient() -> None:
             await asyncio.sleep(0)
         return 0
 
-    assert run_to_end(main, hasty=False) is None
+    assert run_to_end(main, force_on_second_signal=False) is None
 
 
 def test_cancellation_without_a_signal_is_an_error() -> None:

@@ -8,7 +8,8 @@ import pytest
 from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Condition, Key, ObjectMeta
-from kcr.cli.view import EventView, JobView, Shares, duration, event_view, line_of, shares, shown_name, view_of
+from kcr.cli.display import line_of
+from kcr.cli.view import EventView, JobView, Shares, duration, event_view, shares, shown_name, view_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METADATA = ObjectMeta(name="pi", namespace="default")
@@ -25,7 +26,7 @@ def view(**fields: Any) -> JobView:
 
 def test_running_job_shows_its_counters() -> None:
     job = Job(metadata=METADATA, spec=JobSpec(completions=4, parallelism=2), status=JobStatus(active=2, ready=1))
-    assert line_of(view_of(job)) == "job pi: Running: 0/4 succeeded, 2 active"
+    assert line_of(view_of(job), NOON) == "job pi: Running: 0/4 succeeded, 2 active"
 
 
 def test_failed_job_says_why() -> None:
@@ -39,14 +40,14 @@ def test_failed_job_says_why() -> None:
     shown = view_of(Job(metadata=METADATA, spec=JobSpec(completions=1), status=status))
     assert shown.has_ended
     assert shown.ended == NOON
-    assert line_of(shown) == (
+    assert line_of(shown, NOON) == (
         "job pi: Failed: 0/1 succeeded, 4 failed: BackoffLimitExceeded: Job has reached the specified backoff limit"
     )
 
 
 def test_ended_job_says_how_long_it_took() -> None:
     ended = view(state="Complete", succeeded=4, started=NOON, ended=NOON + timedelta(seconds=125))
-    assert line_of(ended) == "job pi: Complete in 2m5s: 4/4 succeeded"
+    assert line_of(ended, NOON) == "job pi: Complete in 2m5s: 4/4 succeeded"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_condition_that_is_false_is_not_shown() -> None:
 
 
 def test_work_queue_has_no_goal() -> None:
-    assert line_of(view(wanted=None, succeeded=1)) == "job pi: Running: 1 succeeded"
+    assert line_of(view(wanted=None, succeeded=1), NOON) == "job pi: Running: 1 succeeded"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from kcr.client import Request
 
 
 class Say:
-    """An answer. Its lines are those of the body; then the stream ends, fails, or stays open."""
+    """An answer. Its lines are those of the body; then the stream ends, fails, or stays open; at once, or later."""
 
     def __init__(
         self,
@@ -19,11 +19,13 @@ class Say:
         status: int = 200,
         headers: Mapping[str, str] = {},
         then: Exception | str = "end",
+        seconds: float = 0.0,
     ) -> None:
         self.status = status
         self.headers = headers
         self._body = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._then = then
+        self._seconds = seconds
 
     async def read(self) -> bytes:
         return self._body
@@ -31,6 +33,8 @@ class Say:
     async def lines(self) -> AsyncIterator[bytes]:
         for line in self._body.splitlines():
             yield line
+        if self._seconds:
+            await asyncio.sleep(self._seconds)
         if isinstance(self._then, Exception):
             raise self._then
         if self._then == "stay":

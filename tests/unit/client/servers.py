@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trustme
 from aiohttp import web
 
-from kcr.client import ClusterConfig, Credential, FixedCredentials, HttpTransport, Pem, Request
+from kcr.client import ClusterConfig, Credential, FixedCredentials, HttpTransport, PemSource, Request
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -56,7 +56,7 @@ async def proxying(asked: list[str]) -> AsyncIterator[str]:
 
 
 def trusting(url: str, authority: trustme.CA, token: str = "t") -> ClusterConfig:
-    ca = Pem(text=authority.cert_pem.bytes().decode(), field="certificate-authority")
+    ca = PemSource(text=authority.cert_pem.bytes().decode(), field="certificate-authority")
     return ClusterConfig(server=url, ca=ca, credentials=FixedCredentials(Credential.bearer(token)))
 
 

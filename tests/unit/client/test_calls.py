@@ -4,10 +4,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.core import Pod
-from kcr.api.meta import Resource
+from kcr.api.meta import Key, Resource
 from kcr.client import Client, RateLimit
 from kcr.client.decoding import warnings_in
 from kcr.errors import ForbiddenError, NotFoundError
+from kcr.metrics import Metrics
 from tests.unit.client.scripted import Say, Script, failure
 
 pytestmark = pytest.mark.virtual
@@ -103,3 +104,17 @@ async def test_requests_held_back_are_counted() -> None:
         for _ in range(4):
             group.create_task(client.get(Pod, "a"))
     assert limit.held_back == 2
+
+
+async def test_time_spent_on_the_limiter_is_a_metric() -> None:  # CM-59
+    metrics = Metrics()
+    limit = RateLimit(10, 1, on_wait=metrics.rate_limiter("api:6443"))
+    client = Client(Script(*(Say(POD) for _ in range(3))), limiter=limit)
+    for _ in range(2):
+        await client.get(Pod, "a")
+    await client.merge_patch(Pod, Key("default", "a"), {})
+    name, get = "rest_client_rate_limiter_duration_seconds", {"verb": "GET", "host": "api:6443"}
+    assert metrics.registry.get_sample_value(f"{name}_count", get) == 2
+    assert metrics.registry.get_sample_value(f"{name}_bucket", {**get, "le": "0.005"}) == 1
+    assert metrics.registry.get_sample_value(f"{name}_sum", get) == pytest.approx(0.1)
+    assert metrics.registry.get_sample_value(f"{name}_count", {"verb": "PATCH", "host": "api:6443"}) == 1

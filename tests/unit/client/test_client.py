@@ -99,7 +99,7 @@ async def test_redirect_is_an_error() -> None:
 
 
 async def test_answer_that_does_not_fit_names_the_path() -> None:
-    with pytest.raises(ApiError, match=r"pods: .*`\$\.metadata\.name`"):
+    with pytest.raises(TransportError, match=r"pods: .*`\$\.metadata\.name`"):
         await Client(Script(Say({"metadata": {"name": 5}}))).get(Pod, "a")
 
 

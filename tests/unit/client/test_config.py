@@ -89,7 +89,7 @@ def test_files_are_merged_and_the_first_word_counts(tmp_path: Path) -> None:
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    with pytest.raises(ConfigError, match=rf"^kubeconfig {missing} does not exist; correct --kubeconfig"):
+    with pytest.raises(ConfigError, match=rf"^kubeconfig {missing} does not exist; correct its path"):
         load_config(missing)
     with pytest.raises(ConfigError, match=rf"^kubeconfig {missing} does not exist; correct KUBECONFIG"):
         load_config(environ={"KUBECONFIG": missing})
@@ -118,5 +118,5 @@ def test_file_that_is_no_kubeconfig_says_so(tmp_path: Path, text: str, message: 
 
 
 def test_no_configuration_anywhere_names_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no cluster is configured: .*name a kubeconfig with --kubeconfig"):
+    with pytest.raises(ConfigError, match=r"no cluster is configured: .*set KUBECONFIG to the path of a kubeconfig"):
         load_config(environ={"HOME": str(tmp_path)})

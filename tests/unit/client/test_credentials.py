@@ -72,9 +72,9 @@ async def test_refused_token_is_replaced_only_by_another(tmp_path: Path) -> None
     path.write_text("one")
     tokens = TokenFile(str(path))
     old = await tokens.current()
-    assert not tokens.refuse(old)
+    assert not tokens.invalidate(old)
     path.write_text("two")
-    assert tokens.refuse(old)
+    assert tokens.invalidate(old)
     assert (await tokens.current()).authorization == "Bearer two"
 
 
@@ -110,7 +110,7 @@ async def test_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> Non
 async def test_refused_plugin_token_is_asked_for_again(tmp_path: Path) -> None:
     log = tmp_path / "runs"
     credentials = PluginCredentials(plugin(f"open({str(log)!r}, 'a').write('x'); {answering(token='t')}"))
-    assert credentials.refuse(await credentials.current())
+    assert credentials.invalidate(await credentials.current())
     await credentials.current()
     assert log.read_text() == "xx"
 

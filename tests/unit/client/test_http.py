@@ -38,7 +38,7 @@ class Changing:
         chain = "".join(pem.bytes().decode() for pem in me.cert_chain_pems)
         return Credential("", chain, me.private_key_pem.bytes().decode())
 
-    def refuse(self, credential: Credential) -> bool:
+    def invalidate(self, credential: Credential) -> bool:
         return False
 
 

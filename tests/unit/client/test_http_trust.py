@@ -9,7 +9,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from kcr.client import ClusterConfig, HttpTransport, Pem, Request
+from kcr.client import ClusterConfig, HttpTransport, PemSource, Request
 from kcr.errors import TransportError
 from tests.unit.client.servers import echo, read, serving, trusting
 
@@ -32,7 +32,7 @@ async def test_replaced_authority_is_read_within_the_request(authority: trustme.
     path = tmp_path / "ca.crt"
     trustme.CA().cert_pem.write_to_path(path)
     async with serving(echo, authority) as url:
-        config = replace(trusting(url, authority), ca=Pem(str(path), field="certificate-authority"))
+        config = replace(trusting(url, authority), ca=PemSource(str(path), field="certificate-authority"))
         async with HttpTransport(config) as transport:
             authority.cert_pem.write_to_path(path)
             os.utime(path, (1, 1))
@@ -43,7 +43,7 @@ async def test_replaced_authority_file_is_read_after_the_failure(authority: trus
     path = tmp_path / "ca.crt"
     trustme.CA().cert_pem.write_to_path(path)
     async with serving(echo, authority) as url:
-        config = replace(trusting(url, authority), ca=Pem(str(path), field="certificate-authority"))
+        config = replace(trusting(url, authority), ca=PemSource(str(path), field="certificate-authority"))
         async with HttpTransport(config) as transport:
             with pytest.raises(TransportError):
                 await read(transport, Request("GET", "/"))
@@ -58,8 +58,8 @@ async def test_client_certificate_proves_who_asks(authority: trustme.CA) -> None
     async with serving(echo, authority, asks_for_certificate=True) as url:
         config = replace(
             trusting(url, authority),
-            certificate=Pem(text=certificate, field="client-certificate"),
-            key=Pem(text=me.private_key_pem.bytes().decode(), field="client-key"),
+            certificate=PemSource(text=certificate, field="client-certificate"),
+            key=PemSource(text=me.private_key_pem.bytes().decode(), field="client-key"),
         )
         async with HttpTransport(config) as transport:
             assert b"target" in await read(transport, Request("GET", "/"))
@@ -87,7 +87,7 @@ async def test_renewed_certificate_file_is_used_within_a_minute(
     path, loop = tmp_path / "client.pem", asyncio.get_running_loop()
     write("one.example", 1)
     async with serving(note, authority, asks_for_certificate=True) as url:
-        config = replace(trusting(url, authority), certificate=Pem(str(path), field="client-certificate"))
+        config = replace(trusting(url, authority), certificate=PemSource(str(path), field="client-certificate"))
         async with HttpTransport(config) as transport:
             await read(transport, Request("GET", "/"))
             write("two.example", 2)

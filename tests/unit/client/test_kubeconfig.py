@@ -129,8 +129,8 @@ def test_provider_that_cannot_be_asked_is_refused_at_the_start(changes: dict[str
 @pytest.mark.parametrize(
     ("changes", "context", "message"),
     [
-        pytest.param({"current": ""}, None, "no current-context; choose one with --context: c", id="no-current"),
-        pytest.param({}, "d", "no context 'd'; choose one with --context: c", id="unknown-context"),
+        pytest.param({"current": ""}, None, "no current-context; name one of its contexts: c", id="no-current"),
+        pytest.param({}, "d", "no context 'd'; name one of its contexts: c", id="unknown-context"),
         pytest.param(
             {"context": {"cluster": "y"}}, None, "context c: cluster 'y' is not defined; known are: x",
             id="unknown-cluster",

@@ -1,27 +1,24 @@
+import asyncio
+
 import pytest
 
 from kcr.client import RateLimit
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
 
 
-def test_burst_goes_at_once_then_at_rate() -> None:
+async def test_requests_beyond_the_burst_wait_in_order(clock: VirtualClock) -> None:
     # CL-2.
-    limit = RateLimit(5, 3)
-    assert [limit.reserve(100.0) for _ in range(5)] == pytest.approx([0, 0, 0, 0.2, 0.4])
+    waits: list[tuple[str, float]] = []
+    limit = RateLimit(5, 2, on_wait=lambda method, seconds: waits.append((method, round(seconds, 3))))
+    async with asyncio.TaskGroup() as group:
+        for method in ("GET", "POST", "PUT", "PATCH"):
+            group.create_task(limit.wait(method))
+    assert waits == [("GET", 0.0), ("POST", 0.0), ("PUT", 0.2), ("PATCH", 0.4)]
+    assert limit.held_back == 2
 
 
-def test_bucket_fills_up_in_a_pause() -> None:
-    limit = RateLimit(5, 3)
-    for _ in range(5):
-        limit.reserve(0.0)
-    assert [limit.reserve(60.0) for _ in range(4)] == pytest.approx([0, 0, 0, 0.2])
-
-
-def test_burst_of_one_spaces_all_requests_evenly() -> None:
-    limit = RateLimit(2, 1)
-    assert [limit.reserve(0.0) for _ in range(3)] == pytest.approx([0, 0.5, 1.0])
-
-
-@pytest.mark.parametrize(("qps", "burst"), [(0, 1), (1, 0)])
-def test_limit_that_lets_nothing_pass_is_refused(qps: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="burst"):
-        RateLimit(qps, burst)
+async def test_limit_that_lets_no_request_pass_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than 0 tokens per second"):
+        RateLimit(0, 1)

@@ -10,7 +10,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from kcr.client import Credential, Pem
+from kcr.client import Credential, PemSource
 from kcr.client.oidc import OidcCredentials, OidcSpec, expiry
 from kcr.errors import TransportError
 from tests.unit.client.servers import serving
@@ -61,7 +61,7 @@ class Provider:
     @asynccontextmanager
     async def spec(self, **changes: object) -> AsyncIterator[OidcSpec]:
         async with serving(self.handle, self.authority) as self.url:
-            ca = Pem(text=self.authority.cert_pem.bytes().decode(), field="idp-certificate-authority")
+            ca = PemSource(text=self.authority.cert_pem.bytes().decode(), field="idp-certificate-authority")
             given = {"client_id": "c/1", "client_secret": "s", "refresh_token": "r0", "ca": ca, **changes}
             yield OidcSpec(issuer=f"{self.url}/realm", **given)  # type: ignore[arg-type]  # by name
 
@@ -107,12 +107,12 @@ async def test_refused_token_is_renewed_once_for_all_who_wait() -> None:
     async with provider.spec(id_token=token("0")) as spec:
         credentials = OidcCredentials(spec, clock=Calendar())
         old = await credentials.current()
-        assert [credentials.refuse(old) for _ in range(3)] == [True, True, True]
+        assert [credentials.invalidate(old) for _ in range(3)] == [True, True, True]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(credentials.current()) for _ in range(3)]
         assert len({task.result() for task in tasks}) == 1
         # Somebody who comes late with the old token must not throw the new one away.
-        assert credentials.refuse(old)
+        assert credentials.invalidate(old)
         await credentials.current()
     assert len(provider.asked) == 1
 
@@ -120,8 +120,8 @@ async def test_refused_token_is_renewed_once_for_all_who_wait() -> None:
 async def test_provider_of_unknown_authority_gets_no_refresh_token() -> None:
     provider = Provider()
     async with provider.spec() as spec:
-        other = Pem(text=trustme.CA().cert_pem.bytes().decode(), field="idp-certificate-authority")
-        for ca in (other, Pem()):
+        other = PemSource(text=trustme.CA().cert_pem.bytes().decode(), field="idp-certificate-authority")
+        for ca in (other, PemSource()):
             wrong = OidcSpec(issuer=spec.issuer, client_id="c", refresh_token="r0", ca=ca)
             with pytest.raises(TransportError, match="certificate is not trusted"):
                 await OidcCredentials(wrong, clock=Calendar()).current()
@@ -133,7 +133,7 @@ async def test_token_that_cannot_be_renewed_says_so() -> None:
     credentials = OidcCredentials(spec, clock=Calendar())
     with pytest.raises(TransportError, match=r"identity provider https://idp\.example: the token has expired .*log in"):
         await credentials.current()
-    assert not credentials.refuse(Credential.bearer(spec.id_token))
+    assert not credentials.invalidate(Credential.bearer(spec.id_token))
 
 
 @pytest.mark.parametrize(

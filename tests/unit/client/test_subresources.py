@@ -32,7 +32,7 @@ async def test_scale_is_read_and_set() -> None:
 
 
 async def test_eviction_names_the_pod_and_its_preconditions() -> None:
-    script = Script(Say({"status": "Success"}, status=201))
+    script = Script(Say({"kind": "Status", "status": "Success"}, status=201))
     await Client(script).evict(KEY, uid="u", grace_period_seconds=5)
     request = script.requests[0]
     assert (request.method, request.target) == (

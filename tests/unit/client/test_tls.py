@@ -3,17 +3,17 @@ import ssl
 import pytest
 import trustme
 
-from kcr.client import ClusterConfig, Pem
+from kcr.client import ClusterConfig, PemSource
 from kcr.client.tls import context
 from kcr.errors import ConfigError
 
 
-def pem(text: str) -> Pem:
-    return Pem(text=text, field="client-certificate")
+def pem(text: str) -> PemSource:
+    return PemSource(text=text, field="client-certificate")
 
 
 def test_only_the_given_authority_is_trusted() -> None:
-    ca = Pem(text=trustme.CA().cert_pem.bytes().decode(), field="certificate-authority")
+    ca = PemSource(text=trustme.CA().cert_pem.bytes().decode(), field="certificate-authority")
     made = context(ClusterConfig(server="https://x", ca=ca))
     assert len(made.get_ca_certs()) == 1
     assert made.verify_mode == ssl.CERT_REQUIRED
@@ -27,7 +27,9 @@ def test_verification_is_off_only_on_request() -> None:
 
 
 def test_authority_that_is_no_certificate_is_named() -> None:
-    ca = Pem(text="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", field="k, certificate-authority")
+    ca = PemSource(
+        text="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", field="k, certificate-authority"
+    )
     with pytest.raises(ConfigError, match=r"^k, certificate-authority.* no usable certificate"):
         context(ClusterConfig(server="https://x", ca=ca))
 

@@ -12,6 +12,7 @@ from tests.unit.client.scripted import Say, Script
 
 pytestmark = pytest.mark.virtual
 
+SUCCESS = {"kind": "Status", "status": "Success"}
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
 
 
@@ -33,7 +34,7 @@ async def test_manifest_is_sent_with_fields_the_type_lacks() -> None:
 
 async def test_patch_sends_the_difference_with_its_precondition() -> None:
     # CL-8: resourceVersion is the lock, and lists are replaced whole (CL-9).
-    script = Script(Say(POD))
+    script = Script(Say({"metadata": {"name": "j"}}))
     old = Job(metadata=ObjectMeta(name="j", namespace="default", resource_version="5"))
     new = replace(old, status=JobStatus(active=2, ready=0))
     await Client(script).patch(old, new, subresource="status")
@@ -61,7 +62,7 @@ async def test_strategic_patch_says_what_it_is() -> None:
 
 async def test_delete_carries_preconditions_and_policy() -> None:
     # CL-15.
-    script = Script(Say({"status": "Success"}))
+    script = Script(Say(SUCCESS))
     await Client(script).delete(Pod, Key("default", "a"), uid="u", propagation="Background", grace_period_seconds=0)
     assert json.loads(script.requests[0].body) == {
         "apiVersion": "v1",
@@ -151,7 +152,7 @@ async def test_unstructured_difference_is_patched() -> None:
 
 async def test_deletion_may_depend_on_the_version() -> None:
     # CL-15.
-    script = Script(Say({"status": "Success"}))
+    script = Script(Say(SUCCESS))
     await Client(script).delete(Pod, Key("default", "a"), resource_version="7")
     assert json.loads(script.requests[0].body)["preconditions"] == {"resourceVersion": "7"}
 
@@ -171,6 +172,7 @@ async def test_options_go_with_every_write() -> None:
     await client.json_patch(Pod, key, [])
     for target in script.targets:
         assert target.endswith("?fieldManager=website&fieldValidation=Strict&dryRun=All")
+    script.answers.insert(0, Say(SUCCESS))
     await client.delete(Pod, key)
     await client.get(Pod, "a")
     # Beside its body a DELETE has no query: the server would not read it.

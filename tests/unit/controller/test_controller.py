@@ -11,7 +11,15 @@ from structlog.testing import capture_logs
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
-from kcr.errors import ConflictError, ForbiddenError, TerminalError, TooManyRequestsError, TransportError
+from kcr.errors import (
+    ConflictError,
+    ForbiddenError,
+    ServerError,
+    TerminalError,
+    TooManyRequestsError,
+    TransportError,
+    leaves,
+)
 from kcr.metrics import Metrics
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
@@ -108,7 +116,7 @@ async def test_key_changed_meanwhile_waits_for_its_own_end(clock: VirtualClock) 
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(TransportError("cut"), id="no-answer"),
+        pytest.param(ServerError(500, "InternalError", "no"), id="server-error"),
         pytest.param(ConflictError(409, "Conflict", "newer"), id="conflict"),
         pytest.param(ZeroDivisionError("bug"), id="bug"),
         pytest.param(ExceptionGroup("two", [TransportError("cut"), TerminalError("no")]), id="mixed-group"),
@@ -258,20 +266,20 @@ async def test_tiny_delay_is_long_enough_to_move_a_clock(clock: VirtualClock) ->
 async def test_reconcile_that_takes_too_long_is_cut_off_and_fails(clock: VirtualClock) -> None:  # CM-9
     metrics, script = Metrics(), Script(work(3600), work(9))
     with capture_logs() as lines:
-        async with running(script, reconcile_seconds=10, metrics=metrics) as controller:
+        async with running(script, reconcile_timeout=10, metrics=metrics) as controller:
             controller.queue.add(A)
             await clock.advance(60)
     assert script.runs == [(A, 0), (A, 11)]
     assert metrics.registry.get_sample_value(*series("reconcile_timeouts_total")) == 1
     cut, failed = (line for line in lines if line["log_level"] == "warning")
-    assert cut["event"] == "reconcile cut off"
+    assert cut["event"] == "reconcile timed out"
     assert "exc_info" in cut
     assert failed["error"] == "DeadlineError: took longer than 10 s"
 
 
 async def test_timeout_of_the_reconcilers_own_is_an_ordinary_failure(clock: VirtualClock) -> None:  # CM-9
     metrics, script = Metrics(), Script(fail(TimeoutError("its own")))
-    async with running(script, reconcile_seconds=10, metrics=metrics) as controller:
+    async with running(script, reconcile_timeout=10, metrics=metrics) as controller:
         controller.queue.add(A)
         await clock.advance(60)
     assert script.runs == [(A, 0), (A, 1)]
@@ -289,22 +297,22 @@ async def test_timeout_of_the_reconcilers_own_is_an_ordinary_failure(clock: Virt
 async def test_grace_bounds_the_end(clock: VirtualClock, grace: float, ends_at: float) -> None:  # CM-23
     script = Script(work(61))
     with capture_logs() as lines:
-        async with running(script, grace_seconds=grace) as controller:
+        async with running(script, graceful_shutdown_timeout=grace) as controller:
             controller.queue.add(A)
             await clock.advance(1)
     assert asyncio.get_running_loop().time() == ends_at
-    cut_off = [line["keys"] for line in lines if line["event"] == "reconciles cut off"]
+    cut_off = [line["keys"] for line in lines if line["event"] == "reconciles cancelled, shutdown timed out"]
     assert cut_off == ([["default/a"]] if grace >= 0 else [])
 
 
 async def test_reconcile_that_ends_with_the_grace_is_not_cut_off(clock: VirtualClock) -> None:  # CM-23
     script = Script(work(3))
     with capture_logs() as lines:
-        async with running(script, grace_seconds=2.0) as controller:
+        async with running(script, graceful_shutdown_timeout=2.0) as controller:
             controller.queue.add(A)
             await clock.advance(1)
     assert asyncio.get_running_loop().time() == 3
-    assert [line for line in lines if line["event"] == "reconciles cut off"] == []
+    assert [line for line in lines if line["event"] == "reconciles cancelled, shutdown timed out"] == []
 
 
 async def test_delayed_keys_dropped_at_the_end_are_counted(clock: VirtualClock) -> None:  # WQ-16
@@ -374,3 +382,65 @@ async def test_second_controller_of_a_name_is_refused_by_the_metrics() -> None: 
     Controller("test", Script(), random=random.Random(0), metrics=metrics)
     with pytest.raises(ValueError, match="test: there is one of this name already"):
         Controller("test", Script(), random=random.Random(0), metrics=metrics)
+
+
+WRONG_RESULTS = [
+    pytest.param(None, "reconcile returned None, not a kcr.Result", id="none"),
+    pytest.param(5, "reconcile returned 5, not a kcr.Result", id="number"),
+    pytest.param(Result(requeue_after="5s"), "requeue_after is '5s': give it a timedelta", id="text"),  # type: ignore[arg-type]  # what is tested
+    pytest.param(Result(requeue_after=True), "requeue_after is True", id="bool"),
+    pytest.param(Result(requeue_after=float("nan")), "requeue_after is nan", id="nan"),
+    pytest.param(Result(requeue_after=float("inf")), "requeue_after is inf", id="infinite"),
+]
+
+
+@pytest.mark.parametrize(("returned", "said"), WRONG_RESULTS)
+async def test_wrong_result_fails_its_key_only(returned: Any, said: str, clock: VirtualClock) -> None:
+    script = Script(ask(returned))
+    with capture_logs() as logs:
+        async with running(script) as controller:
+            controller.queue.add(A)
+            controller.queue.add(B)
+            await clock.advance(3)
+    assert [key for key, _ in script.runs] == [A, B, A]
+    (failure,) = [line for line in logs if line["event"] == "reconcile panicked"]
+    assert said in failure["error"]
+
+
+async def test_requeue_after_may_be_a_number_of_seconds(clock: VirtualClock) -> None:
+    script = Script(ask(Result(requeue_after=5)), ask(Result(requeue_after=0.5)))
+    async with running(script) as controller:
+        controller.queue.add(A)
+        await clock.advance(10)
+    began = script.runs[0][1]
+    assert [at - began for _, at in script.runs] == pytest.approx([0.0, 5.0, 5.5])
+
+
+async def test_key_of_another_type_is_dropped_with_a_line(clock: VirtualClock) -> None:
+    script, metrics = Script(), Metrics()
+    with capture_logs() as logs:
+        async with running(script, metrics=metrics) as controller:
+            controller.queue.add("default/a")  # type: ignore[arg-type]  # what is tested
+            controller.queue.add(B)
+            await clock.advance(3)
+    assert [key for key, _ in script.runs] == [B]
+    (line,) = [line for line in logs if line["log_level"] == "error"]
+    assert (line["event"], line["key"], line["type"]) == ("key is of the wrong type, dropped", "'default/a'", "str")
+    assert "kcr.Key" in line["expected"]
+
+
+class BrokenLimiter(ItemExponential[Key]):
+    def when(self, key: Key) -> float:
+        raise LookupError("no delay")
+
+
+async def test_failure_around_a_reconcile_names_controller_and_key(clock: VirtualClock) -> None:
+    controller = Controller(
+        "test", Script(fail(OSError("down"))), random=random.Random(0), limiter=BrokenLimiter(1, 60)
+    )
+    controller.queue.add(A)
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await controller.run()
+    (error,) = leaves(caught.value)
+    assert isinstance(error, LookupError)
+    assert error.__notes__ == ["controller test, key default/a"]

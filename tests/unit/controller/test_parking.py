@@ -59,7 +59,7 @@ async def test_key_rests_until_the_store_shows_our_write(clock: VirtualClock) ->
         controller.queue.add(KEY)
         await clock.advance(0.2)
         assert writer.runs == [0]
-        assert controller.queue.held == frozenset()
+        assert controller.queue.processing == frozenset()
         pods.advance("9")
         await clock.settle()
         assert writer.runs == [0]

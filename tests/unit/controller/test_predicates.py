@@ -19,7 +19,7 @@ from kcr.controller import (
     resource_version_changed,
     watch,
 )
-from kcr.controller.sources import Enqueue
+from kcr.controller.sources import EnqueueRequests
 
 
 def pod(
@@ -115,13 +115,15 @@ def test_predicates_combine(predicate: Predicate, passes: bool) -> None:  # CM-1
     assert predicate(None, pod()) == passes
 
 
-@pytest.mark.parametrize("source", [watch(Pod, when=no), owned(Pod, by=Pod, every_owner=True, when=no)])
+@pytest.mark.parametrize(
+    "source", [watch(Pod, predicate=no), owned(Pod, by=Pod, only_controller_owner=False, predicate=no)]
+)
 def test_change_that_does_not_matter_brings_no_key(source: Source) -> None:  # CM-17
     added: list[Key] = []
-    handler = Enqueue(source, added.append)
+    handler = EnqueueRequests("web", source, added.append)
     handler.on_add(pod(), False)
     handler.on_update(pod(), pod("2"))
-    handler.on_delete(pod())
+    handler.on_delete(pod(), False)
     assert added == []
 
 
@@ -133,10 +135,10 @@ def test_predicate_is_told_what_was_and_what_is() -> None:
         return True
 
     added: list[Key] = []
-    handler = Enqueue(watch(Pod, when=note), added.append)
+    handler = EnqueueRequests("web", watch(Pod, predicate=note), added.append)
     first, second = pod(), pod("2")
     handler.on_add(first, False)
     handler.on_update(first, second)
-    handler.on_delete(second)
+    handler.on_delete(second, False)
     assert told == [(None, first), (first, second), (second, None)]
     assert added == [Key("default", "pod")] * 3

@@ -4,9 +4,10 @@ from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta, OwnerReference, Resource
 from kcr.controller import owned, watch
-from kcr.controller.sources import Enqueue
+from kcr.controller.sources import EnqueueRequests
+from kcr.errors import KcrError
 
-LABELLED = watch(Pod, to=lambda pod: (Key(pod.metadata.namespace, name) for name in pod.metadata.labels.values()))
+LABELLED = watch(Pod, map_to=lambda pod: (Key(pod.metadata.namespace, name) for name in pod.metadata.labels.values()))
 
 
 def pod(owner: OwnerReference | None = None, **labels: str) -> Pod:
@@ -19,7 +20,7 @@ def owner(api_version: str, kind: str, *, controller: bool | None = True) -> Own
 
 
 def test_watched_object_brings_its_own_key() -> None:
-    assert list(watch(Pod).keys(pod())) == [Key("default", "pod")]
+    assert list(watch(Pod).map_to(pod())) == [Key("default", "pod")]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_watched_object_brings_its_own_key() -> None:
 def test_owned_object_brings_its_controllers_key(
     reference: OwnerReference | None, by: type[Resource], keys: list[Key]
 ) -> None:  # CM-15
-    assert list(owned(Pod, by=by).keys(pod(reference))) == keys
+    assert list(owned(Pod, by=by).map_to(pod(reference))) == keys
 
 
 def test_every_owner_of_the_kind_counts_when_asked() -> None:  # CM-15
@@ -46,20 +47,45 @@ def test_every_owner_of_the_kind_counts_when_asked() -> None:  # CM-15
         for version, name, controls in (("batch/v1", "a", True), ("batch/v1", "b", None), ("example.dev/v1", "c", None))
     )
     shared = Pod(metadata=ObjectMeta(namespace="default", name="pod", owner_references=owners))
-    assert list(owned(Pod, by=Job).keys(shared)) == [Key("default", "a")]
-    assert list(owned(Pod, by=Job, every_owner=True).keys(shared)) == [Key("default", "a"), Key("default", "b")]
+    assert list(owned(Pod, by=Job).map_to(shared)) == [Key("default", "a")]
+    assert list(owned(Pod, by=Job, only_controller_owner=False).map_to(shared)) == [
+        Key("default", "a"),
+        Key("default", "b"),
+    ]
 
 
 def test_update_brings_old_and_new_keys_once() -> None:  # CM-15
     added: list[Key] = []
-    handler = Enqueue(LABELLED, added.append)
+    handler = EnqueueRequests("web", LABELLED, added.append)
     handler.on_update(pod(one="a", two="b"), pod(one="b", two="c"))
     assert [key.name for key in added] == ["a", "b", "c"]
 
 
 def test_add_and_delete_bring_the_keys() -> None:  # CM-15
     added: list[Key] = []
-    handler = Enqueue(LABELLED, added.append)
+    handler = EnqueueRequests("web", LABELLED, added.append)
     handler.on_add(pod(one="a"), False)
-    handler.on_delete(pod(one="b"))
+    handler.on_delete(pod(one="b"), False)
     assert [key.name for key in added] == ["a", "b"]
+
+
+def test_failing_mapping_function_names_controller_kind_and_object() -> None:
+    added: list[Key] = []
+    handler = EnqueueRequests(
+        "web", watch(Pod, map_to=lambda pod: [Key("default", pod.metadata.labels["app"])]), added.append
+    )
+    with pytest.raises(KcrError, match=r"^controller 'web': the mapping function failed for Pod default/pod: Key"):
+        handler.on_add(pod(), True)
+    with pytest.raises(KcrError, match="Pod default/pod"):
+        handler.on_update(pod(), pod(app="a"))
+    assert [key.name for key in added] == ["a"]
+
+
+def test_failing_predicate_names_controller_kind_and_object() -> None:
+    def broken(old: object, new: object) -> bool:
+        raise ValueError("no such label")
+
+    handler = EnqueueRequests("web", watch(Pod, predicate=broken), lambda key: None)
+    line = "controller 'web': the predicate failed for Pod default/pod: ValueError: no such label"
+    with pytest.raises(KcrError, match=line):
+        handler.on_delete(pod(), False)

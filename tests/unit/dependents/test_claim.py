@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Resource
-from kcr.dependents import judge
+from kcr.dependents import claim_decision
 from kcr.dependents.claim import adoption, release
 from kcr.embedded.patch.json_patch import json_patch
 from tests.unit.dependents.owners import GONE, Website, config_map, reference, website
@@ -43,7 +43,7 @@ MINE, OTHERS = (reference(),), (reference("other", "uid-other"),)
     ],
 )
 def test_table_of_claims(owner: Resource, obj: ConfigMap, wanted: bool, verdict: str) -> None:  # EX-24
-    assert judge(owner, obj, wanted=wanted) == verdict
+    assert claim_decision(owner, obj, wanted=wanted) == verdict
 
 
 def test_adoption_of_a_built_in_kind_names_the_uid() -> None:  # EX-26

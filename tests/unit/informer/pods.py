@@ -1,14 +1,13 @@
 """Pods by few words, and handlers that write down what they hear."""
 
-import asyncio
 from collections import deque
 from collections.abc import Iterator, Mapping
 
 from kcr.api.core import Pod
 from kcr.api.meta import ObjectMeta
-from kcr.informer.handlers import AsyncHandler, Handler
+from kcr.informer.handlers import Handler
 
-__all__ = ["AsyncTold", "Pod", "Told", "pod", "replaced"]
+__all__ = ["Pod", "Told", "pod", "replaced"]
 
 
 def pod(name: str, version: int = 1, uid: str = "", labels: Mapping[str, str] = {}) -> Pod:
@@ -41,48 +40,9 @@ class Told(Handler[Pod]):
         self.heard.append(f"update {new.metadata.name} {old.metadata.resource_version}-{new.metadata.resource_version}")
         self.world[new.metadata.name] = new
 
-    def on_delete(self, obj: Pod) -> None:
-        self._note("delete", obj)
-        self.world.pop(obj.metadata.name, None)
-
-    def on_vanish(self, obj: Pod) -> None:
-        self._note("vanish", obj)
+    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
+        self._note("vanish" if final_state_unknown else "delete", obj)
         self.world.pop(obj.metadata.name, None)
 
     def _note(self, what: str, obj: Pod, more: str = "") -> None:
         self.heard.append(f"{what} {obj.metadata.name} {obj.metadata.resource_version}{more}")
-
-
-class AsyncTold(AsyncHandler[Pod]):
-    """Does the same slowly: each call takes some seconds, or waits until it is let go."""
-
-    def __init__(self, seconds: float = 0) -> None:
-        self.told = Told()
-        self.seconds = seconds
-        self.running = 0
-
-    @property
-    def heard(self) -> list[str]:
-        return self.told.heard
-
-    async def on_add(self, obj: Pod, initial: bool) -> None:
-        await self._work()
-        self.told.on_add(obj, initial)
-
-    async def on_update(self, old: Pod, new: Pod) -> None:
-        await self._work()
-        self.told.on_update(old, new)
-
-    async def on_delete(self, obj: Pod) -> None:
-        await self._work()
-        self.told.on_delete(obj)
-
-    async def on_vanish(self, obj: Pod) -> None:
-        await self._work()
-        self.told.on_vanish(obj)
-
-    async def _work(self) -> None:
-        self.running += 1
-        assert self.running == 1, "a handler is never called twice at a time"
-        await asyncio.sleep(self.seconds)
-        self.running -= 1

@@ -1,7 +1,10 @@
+from random import Random
+
 import pytest
 
 from kcr.errors import KcrError, TransportError, error_for
 from kcr.informer.phases import (
+    Backoff,
     Empty,
     Listed,
     Listing,
@@ -71,3 +74,31 @@ def test_end_of_a_stream_leads_on_from_its_version(phase: Streaming | Watching, 
 @pytest.mark.parametrize(("code", "unsupported"), [(400, True), (422, True), (403, False), (500, False), (404, False)])
 def test_refused_options_mean_that_streaming_is_unknown(code: int, unsupported: bool) -> None:
     assert is_unsupported(refused(code)) is unsupported
+
+
+class Fixed(Random):
+    """A random source that always says the same."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self._value = value
+
+    def random(self) -> float:
+        return self._value
+
+
+# RF-3
+def test_pauses_double_up_to_half_a_minute() -> None:
+    backoff = Backoff(Fixed(0.0))
+    assert [backoff.pause(0.0) for _ in range(8)] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+
+
+# RF-3
+def test_chance_lengthens_a_pause_at_most_twofold() -> None:
+    assert Backoff(Fixed(0.5)).pause(0.0) == 0.8 * 1.5
+
+
+# RF-3
+def test_two_quiet_minutes_start_anew() -> None:
+    backoff = Backoff(Fixed(0.0))
+    assert [backoff.pause(now) for now in (0.0, 119.0, 238.0, 358.0)] == [0.8, 1.6, 3.2, 0.8]

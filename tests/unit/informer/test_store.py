@@ -26,9 +26,9 @@ def names(pods: tuple[Pod, ...]) -> list[str]:
     return [found.metadata.name for found in pods]
 
 
-def replaced(store: Store[Pod], pods: list[Pod], stale: Mapping[Key, str]) -> Changes[Pod]:
+def replaced(store: Store[Pod], pods: list[Pod], undecodable: Mapping[Key, str]) -> Changes[Pod]:
     """Take all the steps of a replace, and return what it changed."""
-    steps = store.replace(pods, stale)
+    steps = store.replace(pods, undecodable)
     try:
         while True:
             next(steps)
@@ -143,9 +143,9 @@ def test_replace_keeps_the_last_good_version_of_the_undecodable() -> None:
     store.put(pod("a"))
     assert replaced(store, [], {Key("default", "a"): "why"}).deleted == ()
     assert store.get(Key("default", "a")) is not None
-    assert store.stale == {Key("default", "a"): "why"}
+    assert store.undecodable == {Key("default", "a"): "why"}
     store.put(pod("a", 2))
-    assert store.stale == {}
+    assert store.undecodable == {}
 
 
 def test_version_only_rises() -> None:
@@ -167,22 +167,22 @@ def test_version_is_a_plain_positive_number(text: str, version: int) -> None:
 # RF-35, IN-25
 def test_callbacks_come_when_their_version_is_reached() -> None:
     store, calls = Store[Pod](), list[str]()
-    store.call_when_at(7, lambda: calls.append("seven"))
-    store.call_when_at(5, lambda: calls.append("five"))
-    store.call_when_at(5, lambda: calls.append("five again"))
+    store.notify_at_version(7, lambda: calls.append("seven"))
+    store.notify_at_version(5, lambda: calls.append("five"))
+    store.notify_at_version(5, lambda: calls.append("five again"))
     store.advance("4")
     assert calls == []
     store.advance("6")
     assert calls == ["five", "five again"]
     store.advance("7")
-    store.call_when_at(7, lambda: calls.append("at once"))
+    store.notify_at_version(7, lambda: calls.append("at once"))
     assert calls == ["five", "five again", "seven", "at once"]
 
 
 def test_callback_that_fails_does_not_stop_the_next() -> None:
     store, calls = Store[Pod](), list[int]()
-    store.call_when_at(1, lambda: calls.append(1 // 0))
-    store.call_when_at(1, lambda: calls.append(1))
+    store.notify_at_version(1, lambda: calls.append(1 // 0))
+    store.notify_at_version(1, lambda: calls.append(1))
     store.advance("1")
     assert calls == [1]
 
@@ -310,7 +310,7 @@ def test_objects_an_index_could_not_take_are_counted() -> None:
 # IN-25
 def test_many_changes_wake_those_who_wait_once() -> None:
     store, seen = Store[Pod](), list[int]()
-    store.call_when_at(3, lambda: seen.append(len(store)))
+    store.notify_at_version(3, lambda: seen.append(len(store)))
     replaced(store, [pod("a", 1), pod("b", 2), pod("c", 3)], {})
     assert seen == []
     store.advance("9")

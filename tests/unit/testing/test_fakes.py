@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.api.core import ConfigMap, Namespace
+from kcr.api.meta import ObjectMeta
 from kcr.informer import Handler
 from kcr.testing import FakeInformer, FakeManager, VirtualClock, build
 
@@ -21,7 +22,7 @@ class Notes(Handler[ConfigMap]):
     def on_update(self, old: ConfigMap, new: ConfigMap) -> None:
         self.heard.append(f"update {new.metadata.name} {old.data} {new.data}")
 
-    def on_delete(self, obj: ConfigMap) -> None:
+    def on_delete(self, obj: ConfigMap, final_state_unknown: bool) -> None:
         self.heard.append(f"delete {obj.metadata.name}")
 
 
@@ -49,6 +50,27 @@ def test_indexes_follow_a_fake_informer() -> None:  # TK-5
     assert informer.store.by_index("data", "1") == (added,)
     informer.delete(A)
     assert informer.store.by_index("data", "1") == ()
+
+
+@pytest.mark.virtual
+async def test_version_that_the_server_gave_is_kept() -> None:
+    manager = FakeManager()
+    informer = manager.informer(ConfigMap)
+    metadata = ObjectMeta(name="a", namespace="default")
+    created = await manager.client.create(ConfigMap(metadata=metadata, data={"x": "1"}))
+    assert informer.add(created).metadata.resource_version == created.metadata.resource_version
+    written = await manager.client.merge_patch(ConfigMap, A.key, {"data": {"x": "2"}})
+    assert informer.modify(written) == written
+    assert str(informer.store.resource_version) == written.metadata.resource_version
+
+
+def test_change_of_an_earlier_state_gets_a_newer_version() -> None:
+    informer = FakeInformer(ConfigMap)
+    first = informer.add(A)
+    second = informer.modify(replace(first, data={"x": "2"}))
+    third = informer.modify(replace(first, data={"x": "3"}))
+    versions = [int(obj.metadata.resource_version) for obj in (first, second, third)]
+    assert versions == sorted(set(versions))
 
 
 def test_objects_get_what_a_server_gives_them() -> None:

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import pytest
 
-from kcr.testing import StallError, VirtualClock, VirtualLoop
+from kcr.testing import StallError, VirtualClock
+from kcr.testing.loop import VirtualLoop
 
 T = TypeVar("T")
 

@@ -25,3 +25,10 @@ def test_new_versions_and_deletions_are_no_mutations() -> None:
         informer.modify(replace(COLORS, data={"sky": "grey"}))
         informer.delete(COLORS)
         informer.add(COLORS)
+
+
+def test_store_that_is_not_synced_at_the_end_is_looked_at() -> None:
+    with pytest.raises(MutatedError), unchanged_stores():
+        informer = FakeInformer(ConfigMap)
+        informer.add(replace(COLORS, data={"sky": "blue"})).data["sky"] = "grey"  # type: ignore[index]  # see above
+        informer.synced = False

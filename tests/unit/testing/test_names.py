@@ -1,5 +1,8 @@
+import pydoc
+import re
 import subprocess
 import sys
+from importlib.metadata import requires
 
 import pytest
 
@@ -21,3 +24,16 @@ def test_waiting_and_virtual_time_load_neither_client_nor_server() -> None:  # T
     code = "import sys; from kcr.testing import VirtualClock, eventually; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"aiohttp", "msgspec", "kcr.client", "kcr.embedded", "cryptography"} & set(loaded)
+
+
+def test_help_shows_what_users_import() -> None:
+    shown = pydoc.plain(pydoc.render_doc(testing))
+    for name in testing.__all__:
+        assert re.search(rf"^    (class |async |)?{name}\b", shown, re.MULTILINE), name
+    assert "VirtualLoop" not in shown
+
+
+def test_extra_brings_what_tests_of_users_need_and_no_more() -> None:
+    needed = [line.partition(";") for line in requires("kcr") or ()]
+    found = {re.split(r"[^\w-]", name)[0] for name, _, extra in needed if extra.strip() == 'extra == "test"'}
+    assert found == {"kcr", "pytest", "pytest-asyncio"}

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kcr.errors import QueueClosedError
-from kcr.testing import VirtualClock, VirtualLoop
+from kcr.testing import VirtualClock
+from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import ItemExponential, WorkQueue
 
 pytestmark = pytest.mark.virtual
@@ -51,7 +52,7 @@ async def test_key_added_while_held_comes_round_again_after_done() -> None:  # W
 async def test_done_without_get_is_refused() -> None:  # WQ-4
     queue = WorkQueue[str]()
     queue.add("a")
-    with pytest.raises(RuntimeError, match="nobody held it"):
+    with pytest.raises(RuntimeError, match="it was not being processed"):
         queue.done("a")
 
 
@@ -271,8 +272,8 @@ async def test_held_keys_can_be_named() -> None:
     queue = WorkQueue[str]()
     queue.add("a")
     async with queue.item():
-        assert queue.held == {"a"}
-    assert queue.held == frozenset()
+        assert queue.processing == {"a"}
+    assert queue.processing == frozenset()
 
 
 @pytest.mark.parametrize("key", [1, "a", ("default", "a"), frozenset({1})])
@@ -318,7 +319,7 @@ async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) ->
 
 async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:  # WQ-22
     queue = WorkQueue[str](ItemExponential(1, 60))
-    queue.add_rate_limited("a", at_least=30)
+    queue.add_rate_limited("a", min_delay=30)
     await clock.advance(29)
     assert len(queue) == 0
     await clock.advance(1)
@@ -334,7 +335,7 @@ class Model(RuleBasedStateMachine):
         self.queue = WorkQueue[int]()
         self.wanted: list[int] = []  # added and not yet handed out, in the order of service
         self.again: list[int] = []  # added while held
-        self.held: list[int] = []
+        self.processing: list[int] = []
         self.delayed: dict[int, float] = {}
         self.now = 0.0
 
@@ -348,7 +349,7 @@ class Model(RuleBasedStateMachine):
         self.runner.run(main())
 
     def model_add(self, key: int) -> None:
-        if key in self.held:
+        if key in self.processing:
             if key not in self.again:
                 self.again.append(key)
         elif key not in self.wanted:
@@ -383,16 +384,16 @@ class Model(RuleBasedStateMachine):
     @rule()
     def get(self) -> None:
         key = self.runner.run(self.queue.get())
-        assert key not in self.held
+        assert key not in self.processing
         self.wanted.remove(key)
-        self.held.append(key)
+        self.processing.append(key)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.processing)
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
-        key = data.draw(st.sampled_from(self.held))
+        key = data.draw(st.sampled_from(self.processing))
         self.do(lambda: self.queue.done(key))
-        self.held.remove(key)
+        self.processing.remove(key)
         if key in self.again:
             self.again.remove(key)
             self.wanted.append(key)

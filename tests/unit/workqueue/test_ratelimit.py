@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.testing import VirtualClock
-from kcr.workqueue import Bucket, Capped, FastSlow, ItemExponential, MaxOf, RateLimiter, default_limiter
+from kcr.workqueue import BucketRateLimiter, Capped, FastSlow, ItemExponential, MaxOf, RateLimiter, default_limiter
 
 pytestmark = pytest.mark.virtual
 
@@ -49,7 +49,7 @@ async def test_forgotten_key_begins_anew(limiter: RateLimiter[str]) -> None:  # 
 
 
 async def test_bucket_lets_a_burst_pass_and_then_spreads(clock: VirtualClock) -> None:  # WQ-17
-    limiter = Bucket[str](per_second=10, burst=3)
+    limiter = BucketRateLimiter[str](per_second=10, burst=3)
     assert delays(limiter, 5) == pytest.approx([0, 0, 0, 0.1, 0.2])
     limiter.forget("a")
     assert limiter.retries("a") == 0
@@ -59,7 +59,7 @@ async def test_bucket_lets_a_burst_pass_and_then_spreads(clock: VirtualClock) ->
 
 @given(pauses=st.lists(st.floats(0, 2), max_size=30), burst=st.integers(1, 5))
 async def test_bucket_never_exceeds_its_rate(pauses: list[float], burst: int) -> None:
-    limiter, clock, moments, now = Bucket[str](per_second=2, burst=burst), VirtualClock(), list[float](), 0.0
+    limiter, clock, moments, now = BucketRateLimiter[str](per_second=2, burst=burst), VirtualClock(), list[float](), 0.0
     for pause in pauses:
         await clock.advance(pause)
         now += pause
@@ -72,8 +72,8 @@ async def test_bucket_never_exceeds_its_rate(pauses: list[float], burst: int) ->
 
 @pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (1, 0)])
 async def test_bucket_that_lets_nothing_pass_is_refused(per_second: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="a bucket needs"):
-        Bucket[str](per_second, burst)
+    with pytest.raises(ValueError, match="a token bucket needs"):
+        BucketRateLimiter[str](per_second, burst)
 
 
 async def test_fast_tries_come_before_slow_ones() -> None:  # WQ-17

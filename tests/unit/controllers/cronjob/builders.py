@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controllers.cronjob.decide import decide
 from controllers.cronjob.doubts import Run, recalled
 from controllers.cronjob.job_template import SCHEDULED_AT
-from controllers.cronjob.plan import Facts, Plan, Rest, Start
+from controllers.cronjob.plan import Facts, NoOp, Plan, Start
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus, Job, JobStatus
 from kcr.api.core import reference_to
 from kcr.api.meta import Condition, ObjectMeta, controller_reference
@@ -88,7 +88,7 @@ def delay(cron: CronJob, now: datetime, *jobs: Job) -> float | None:
         made = Job(metadata=replace(plan.work.job.metadata, uid="u-made"))
         cron = replace(cron, status=recalled(plan.status, [Run(plan.work.run, made)]))
         plan = judged(cron, now, *jobs, made)
-    assert isinstance(plan.work, Rest)
+    assert isinstance(plan.work, NoOp)
     wait = plan.work.requeue_after
     return None if wait is None else wait.total_seconds()
 

@@ -100,7 +100,7 @@ async def test_cronjob_wakes_when_it_comes_and_when_it_goes() -> None:
     world.of_crons.on_add(cron(), True)
     assert await world.woken() == ["hello"]
     world.queue.add_after(HELLO, 60)
-    world.of_crons.on_delete(cron())
+    world.of_crons.on_delete(cron(), False)
     assert await world.woken() == ["hello"]
     await asyncio.sleep(61)
     assert await world.woken() == []
@@ -123,7 +123,7 @@ async def test_change_of_a_job_wakes_its_cronjob() -> None:
     assert await world.woken() == ["hello"]
     world.of_jobs.on_update(made, made)
     assert await world.woken() == []
-    world.of_jobs.on_delete(made)
+    world.of_jobs.on_delete(made, False)
     assert await world.woken() == ["hello"]
 
 
@@ -139,7 +139,7 @@ async def test_job_with_another_owner_wakes_nobody() -> None:
     ):
         stranger = owned(job(), other)
         world.of_jobs.on_add(stranger, False)
-        world.of_jobs.on_delete(stranger)
+        world.of_jobs.on_delete(stranger, False)
         assert await world.woken() == []
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controllers.cronjob.decide import decide, look_again, too_late
 from controllers.cronjob.job_template import SCHEDULED_AT
-from controllers.cronjob.plan import Announcement, Facts, Rest, Start
+from controllers.cronjob.plan import Announcement, Facts, NoOp, Start
 from kcr.api.batch import CronJob
 from tests.cron_harness import at
 from tests.unit.controllers.cronjob.builders import cron, delay, job, judged, listed, reasons, started
@@ -101,7 +101,7 @@ def test_forbidden_run_waits_and_changes_nothing() -> None:
     message = "Not starting job because prior execution is running and concurrency policy is Forbid"
     assert plan.announcements == (Announcement("Normal", "JobAlreadyActive", message),)
     assert plan.status is what.status
-    assert plan.work == Rest(timedelta(seconds=60))
+    assert plan.work == NoOp(timedelta(seconds=60))
 
 
 def test_job_seen_to_end_no_longer_forbids() -> None:
@@ -125,7 +125,7 @@ def test_minute_that_has_its_job_is_not_started_again() -> None:
     running = job("hello-29671800")
     what = cron("@every 30s", last=TEN, active=[running])
     plan = judged(what, at("10:00:30.1"), running)
-    assert (plan.work, plan.status) == (Rest(timedelta(seconds=30)), what.status)
+    assert (plan.work, plan.status) == (NoOp(timedelta(seconds=30)), what.status)
 
 
 def test_listed_job_of_the_run_is_its_start() -> None:
@@ -133,7 +133,7 @@ def test_listed_job_of_the_run_is_its_start() -> None:
     running = job("hello-29671800")
     what = cron(active=[running])
     plan = judged(what, at("10:00:00.1"), running)
-    assert (plan.work, plan.status, plan.announcements) == (Rest(timedelta(seconds=60)), what.status, ())
+    assert (plan.work, plan.status, plan.announcements) == (NoOp(timedelta(seconds=60)), what.status, ())
 
 
 def test_suspended_cronjob_still_follows_its_jobs() -> None:
@@ -141,7 +141,7 @@ def test_suspended_cronjob_still_follows_its_jobs() -> None:
     ended = job(end="Failed")
     plan = judged(cron(last=TEN, active=[ended], suspend=True), at("10:01:00.1"), ended)
     assert [told.message for told in plan.announcements] == ["Saw completed job: hello-a, condition: Failed"]
-    assert (plan.work, listed(plan.status), plan.status.last_successful_time) == (Rest(None), [], None)
+    assert (plan.work, listed(plan.status), plan.status.last_successful_time) == (NoOp(None), [], None)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_cronjob_that_goes_only_follows_its_jobs() -> None:
     ended = job(end="Complete", completed=at("09:59:50"))
     plan = judged(cron(active=[ended], deleted=TEN), at("10:00:30"), ended)
     assert reasons(plan) == ["SawCompletedJob"]
-    assert (plan.work, listed(plan.status)) == (Rest(None), [])
+    assert (plan.work, listed(plan.status)) == (NoOp(None), [])
     assert plan.status.last_successful_time == at("09:59:50")
 
 
@@ -205,7 +205,7 @@ def test_cronjob_that_cannot_run_says_so_and_rests(what: CronJob, told: list[tup
     plan = judged(what, at("10:00:00.1"))
     assert [(one.reason, one.message) for one in plan.announcements] == told
     assert all(one.type == "Warning" for one in plan.announcements)
-    assert plan.work == Rest(None)
+    assert plan.work == NoOp(None)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from tests.unit.controllers.cronjob.builders import cron, job, judged
 
 
 def test_deleted_job_is_left_out_until_nobody_shows_it() -> None:
-    mine = Memory().of(cron())
-    mine.deleted |= {"u-a", "u-b"}
-    assert mine.left(cron(), [job("a"), job("c")]) == (job("c"),)
-    assert mine.deleted == {"u-a"}
-    assert mine.left(cron(active=[job("a")]), [job("c")]) == (job("c"),)
-    assert mine.deleted == {"u-a"}
-    assert mine.left(cron(), [job("c")]) == (job("c"),)
-    assert mine.deleted == set()
+    state = Memory().of(cron())
+    state.deleted |= {"u-a", "u-b"}
+    assert state.left(cron(), [job("a"), job("c")]) == (job("c"),)
+    assert state.deleted == {"u-a"}
+    assert state.left(cron(active=[job("a")]), [job("c")]) == (job("c"),)
+    assert state.deleted == {"u-a"}
+    assert state.left(cron(), [job("c")]) == (job("c"),)
+    assert state.deleted == set()
 
 
 def test_cronjob_of_the_same_name_starts_clean() -> None:
@@ -38,9 +38,9 @@ def test_forgotten_cronjob_starts_clean() -> None:
 def test_outcome_of_a_start_is_remembered_until_it_is_on_record() -> None:
     plan = judged(cron(), at("10:00:00.1"))
     assert isinstance(plan.work, Start)
-    mine = Memory().of(cron())
-    mine.note(plan.work, Outcome(is_doubtful=True, error=TransportError("cut")))
-    assert (mine.doubtful, mine.started) == (plan.work, None)
-    mine.note(plan.work, Outcome(deleted=frozenset({"u-a"}), job=job("hello-29671800"), is_new=True))
-    assert (mine.doubtful, mine.started, mine.is_news) == (None, Run(at("10:00:00"), job("hello-29671800")), True)
-    assert mine.deleted == {"u-a"}
+    state = Memory().of(cron())
+    state.note(plan.work, Outcome(is_doubtful=True, error=TransportError("cut")))
+    assert (state.doubtful, state.started) == (plan.work, None)
+    state.note(plan.work, Outcome(deleted=frozenset({"u-a"}), job=job("hello-29671800"), is_new=True))
+    assert (state.doubtful, state.started, state.is_news) == (None, Run(at("10:00:00"), job("hello-29671800")), True)
+    assert state.deleted == {"u-a"}

@@ -29,8 +29,8 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) ->
         local=UTC,
         wake=lambda key, seconds: None,
     )
-    mine = memory.of(gone)
+    state = memory.of(gone)
     parking.wrote(gone.key, jobs, "1000000")
     assert await CronJobReconciler(services).reconcile(gone.key) == Result()
-    assert memory.of(gone) is not mine
+    assert memory.of(gone) is not state
     assert not parking.rests(gone.key, lambda: None)

@@ -1,4 +1,4 @@
-"""Due and missed runs, and when to look again. Numbers are those of the CronJob controller's specification."""
+"""Due and missed runs, and when to look again. Sections are of cronjob-controller."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

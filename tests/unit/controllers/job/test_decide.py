@@ -5,7 +5,7 @@ import pytest
 from controllers.job.backoff import Backoff
 from controllers.job.decide import decide
 from controllers.job.plan import Hold, ScaleDown, ScaleUp, Terminate
-from controllers.job.pod_template import Member
+from controllers.job.pod_template import IndexedPod
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
 from tests.builders import NOW, ago, job, pod, snapshot, template
@@ -14,14 +14,14 @@ from tests.builders import NOW, ago, job, pod, snapshot, template
 def test_new_job_starts_now_and_gets_its_pods() -> None:
     # Rows 1 and 5.
     plan = decide(snapshot(job(parallelism=5, completions=3, status=JobStatus())))
-    assert plan.work == ScaleUp((Member(),) * 3)
+    assert plan.work == ScaleUp((IndexedPod(),) * 3)
     assert plan.started == NOW
 
 
 def test_success_makes_room_for_the_next_pod() -> None:
     # Row 4.
     pods = (pod("a", "Succeeded", finished=ago(1)), pod("b"))
-    assert decide(snapshot(job(parallelism=2, completions=4), *pods)).work == ScaleUp((Member(),))
+    assert decide(snapshot(job(parallelism=2, completions=4), *pods)).work == ScaleUp((IndexedPod(),))
 
 
 def test_surplus_pods_go_before_any_is_created() -> None:
@@ -122,10 +122,10 @@ def test_interim_condition_that_does_not_hold_is_ignored() -> None:
 
 
 def test_listed_pods_count_once_whatever_the_store_shows() -> None:
-    # Rows 139 and 140, and §15.1: between the first status write and the second.
+    # job-controller §15.1, rows 139 and 140: between the first status write and the second.
     listed = UncountedTerminatedPods(succeeded=("uid-a",), failed=("uid-gone",))
     status = JobStatus(start_time=ago(5), succeeded=1, failed=2, uncounted_terminated_pods=listed)
-    counts = decide(snapshot(job(status=status), pod("a", "Succeeded", finished=ago(1)))).tally
+    counts = decide(snapshot(job(status=status), pod("a", "Succeeded", finished=ago(1)))).counts
     assert (counts.succeeded, counts.failed) == (2, 3)
     assert counts.newly_succeeded == ()
 
@@ -133,4 +133,4 @@ def test_listed_pods_count_once_whatever_the_store_shows() -> None:
 def test_pod_without_finalizer_is_not_counted_again() -> None:
     # The status has it already, or somebody else took it.
     plan = decide(snapshot(job(), pod("a", "Succeeded", finished=ago(1)), untracked=frozenset({"uid-a"})))
-    assert plan.tally.newly_succeeded == ()
+    assert plan.counts.newly_succeeded == ()

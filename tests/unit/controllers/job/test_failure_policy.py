@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from controllers.job.failure_policy import judge
+from controllers.job.failure_policy import match_rule
 from kcr.api.batch import PodConditionPattern, PodFailurePolicyRule
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from kcr.api.meta import Condition
@@ -31,26 +31,26 @@ def with_init(one: Pod, *statuses: ContainerStatus) -> Pod:
 def test_exit_codes_decide(rule: PodFailurePolicyRule, code: int, matches: bool) -> None:
     # Rows 97, 99, 101 and 102.
     failed = pod("a", "Failed", exit_code=code)
-    assert (judge(job(pod_failure_policy=policy(rule)), failed).action == "FailJob") is matches
+    assert (match_rule(job(pod_failure_policy=policy(rule)), failed).action == "FailJob") is matches
 
 
 def test_message_names_container_pod_code_and_rule() -> None:
     # Row 97; job-controller §21.
-    found = judge(job(pod_failure_policy=policy(exits("Count", 1), exits("FailJob", 42))), pod("a", exit_code=42))
+    found = match_rule(job(pod_failure_policy=policy(exits("Count", 1), exits("FailJob", 42))), pod("a", exit_code=42))
     words = "Container c for pod default/a failed with exit code 42 matching FailJob rule at index 1"
     assert (found.action, found.message, found.counts) == ("FailJob", words, True)
 
 
 def test_message_names_the_condition() -> None:
     rules = policy(has("FailJob", "ConfigIssue", "DisruptionTarget"))
-    found = judge(job(pod_failure_policy=rules), pod("a", "Failed", conditions=("DisruptionTarget",)))
+    found = match_rule(job(pod_failure_policy=rules), pod("a", "Failed", conditions=("DisruptionTarget",)))
     assert found.message == "Pod default/a has condition DisruptionTarget matching FailJob rule at index 0"
 
 
 def test_init_container_is_named_when_it_matches() -> None:
     # Row 103.
     failed = with_init(pod("a", "Failed", exit_code=143), ENDED_5)
-    found = judge(job(pod_failure_policy=policy(exits("FailJob", 5))), failed)
+    found = match_rule(job(pod_failure_policy=policy(exits("FailJob", 5))), failed)
     assert found.message.startswith("Container init for pod default/a failed with exit code 5")
 
 
@@ -58,26 +58,28 @@ def test_first_rule_that_matches_wins() -> None:
     # Rows 100 and 104.
     failed = with_init(pod("a", "Failed", exit_code=6), replace(ENDED_5, name="two"))
     rules = policy(exits("Ignore", 5), exits("FailJob", 6))
-    assert judge(job(pod_failure_policy=rules), failed).action == "Ignore"
+    assert match_rule(job(pod_failure_policy=rules), failed).action == "Ignore"
     rules = policy(exits("Count", 10), exits("FailJob", 5, 6, 7))
-    assert judge(job(pod_failure_policy=rules), pod("a", "Failed", exit_code=10)).action == "Count"
+    assert match_rule(job(pod_failure_policy=rules), pod("a", "Failed", exit_code=10)).action == "Count"
 
 
 def test_ignored_failures_do_not_count() -> None:
     # Row 98.
     rules = policy(exits("FailJob", 42, container="main"), has("Ignore", "DisruptionTarget"))
-    found = judge(job(pod_failure_policy=rules), pod("a", "Failed", exit_code=137, conditions=("DisruptionTarget",)))
+    found = match_rule(
+        job(pod_failure_policy=rules), pod("a", "Failed", exit_code=137, conditions=("DisruptionTarget",))
+    )
     assert (found.action, found.counts) == ("Ignore", False)
 
 
 def test_unknown_actions_are_passed_over() -> None:
     # job-controller §21.
     rules = policy(exits("Explode", 5), exits("Ignore", 5))
-    assert judge(job(pod_failure_policy=rules), pod("a", "Failed", exit_code=5)).action == "Ignore"
+    assert match_rule(job(pod_failure_policy=rules), pod("a", "Failed", exit_code=5)).action == "Ignore"
 
 
 def test_failure_that_no_rule_knows_counts() -> None:
-    found = judge(job(pod_failure_policy=policy(exits("Ignore", 5))), pod("a", "Failed", exit_code=1))
+    found = match_rule(job(pod_failure_policy=policy(exits("Ignore", 5))), pod("a", "Failed", exit_code=1))
     assert (found.action, found.message, found.counts) == ("", "", True)
 
 
@@ -86,5 +88,5 @@ def test_condition_must_have_the_status_of_its_pattern() -> None:
     rules = policy(PodFailurePolicyRule(action="Ignore", on_pod_conditions=(pattern,)))
     one = pod("a", "Failed")
     unready = replace(one, status=replace(one.status, conditions=(Condition(type="Ready", status="False"),)))
-    assert judge(job(pod_failure_policy=rules), unready).action == "Ignore"
-    assert judge(job(pod_failure_policy=rules), pod("a", "Failed", conditions=("Ready",))).action == ""
+    assert match_rule(job(pod_failure_policy=rules), unready).action == "Ignore"
+    assert match_rule(job(pod_failure_policy=rules), pod("a", "Failed", conditions=("Ready",))).action == ""

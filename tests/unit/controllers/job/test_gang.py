@@ -5,13 +5,13 @@ import pytest
 from msgspec.structs import replace
 
 from controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
-from controllers.job.pod_template import prototype
+from controllers.job.pod_template import build_pod_template
 from kcr.api import codec
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Condition
 from tests.builders import NOW, indexed, job
 
-GROUPED = msgspec.Raw(b'{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGroup":{"podGroupName":"mine"}}}')
+GROUPED = msgspec.Raw(b'{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGroup":{"podGroupName":"state"}}}')
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_names_are_cut_to_what_the_server_takes() -> None:
 
 def test_pods_name_their_group() -> None:
     # job-controller §35.6.
-    spec = json.loads(codec.encode(prototype(indexed(4), "g").spec))
+    spec = json.loads(codec.encode(build_pod_template(indexed(4), "g").spec))
     assert spec["schedulingGroup"] == {"podGroupName": "g"}

@@ -4,7 +4,7 @@ import pytest
 
 from controllers.job.backoff import Backoff, time_left
 from controllers.job.indexed import Indexes, as_backoff, members, sort, surplus
-from controllers.job.pod_template import Member
+from controllers.job.pod_template import IndexedPod
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
@@ -25,7 +25,7 @@ def failed(name: str, index: int, *, before: tuple[int, int] = (0, 0), at: float
     return pod(name, "Failed", index=index, failures=before, finished=ago(at), **fields)  # type: ignore[arg-type]
 
 
-def numbers(chosen: tuple[Member, ...]) -> list[int | None]:
+def numbers(chosen: tuple[IndexedPod, ...]) -> list[int | None]:
     return [member.index for member in chosen]
 
 
@@ -129,7 +129,7 @@ def test_lowest_missing_indexes_come_first() -> None:
     active = (pod("a", index=0), pod("b", index=3))
     chosen, left = members(one, sorted_pods(one, *active), active, 6, at_once)
     assert (numbers(chosen), left) == ([1, 6, 10, 11, 12, 13], None)
-    assert chosen[0] == Member(1)
+    assert chosen[0] == IndexedPod(1)
 
 
 def test_failed_indexes_are_not_tried_again() -> None:
@@ -144,13 +144,13 @@ def test_replacement_carries_the_failures_of_its_index() -> None:
     one = indexed(2, backoff_limit_per_index=3, pod_failure_policy=rules)
     pods = (failed("a", 0, before=(1, 1), exit_code=1), failed("b", 1, before=(0, 0), exit_code=42))
     chosen, _ = members(one, sorted_pods(one, *pods), (), 2, at_once)
-    assert chosen == (Member(0, 2, 1), Member(1, 0, 1))
+    assert chosen == (IndexedPod(0, 2, 1), IndexedPod(1, 0, 1))
 
 
 def test_first_pod_of_an_index_says_that_none_failed() -> None:
     # job-controller §20.5.
     one = indexed(2, backoff_limit_per_index=3)
-    assert members(one, sorted_pods(one), (), 1, at_once)[0] == (Member(0, 0, 0),)
+    assert members(one, sorted_pods(one), (), 1, at_once)[0] == (IndexedPod(0, 0, 0),)
 
 
 def test_waiting_index_holds_up_no_other() -> None:
@@ -162,7 +162,7 @@ def test_waiting_index_holds_up_no_other() -> None:
         return time_left(record, NOW, 10, 600)
 
     found = sorted_pods(one, *pods)
-    assert members(one, found, (), 2, wait) == ((Member(2, 0), Member(3, 0)), None)
+    assert members(one, found, (), 2, wait) == ((IndexedPod(2, 0), IndexedPod(3, 0)), None)
     # With more room than that, the next one comes when the first of them has waited.
     assert members(one, found, (), 3, wait)[1] == timedelta(seconds=6)
 

@@ -41,9 +41,9 @@ def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
     # job-controller §40, row 152.
     forgotten: list[Identity] = []
     memory = Memory(1.0, forgotten.append)
-    mine = memory.of(other("a"))
-    mine.finished = True
-    assert memory.of(other("a")) is mine
+    state = memory.of(other("a"))
+    state.finished = True
+    assert memory.of(other("a")) is state
     assert not memory.of(other("b")).finished
     assert forgotten == [Identity(job().key, "a")]
     memory.forget(job().key)
@@ -51,11 +51,11 @@ def test_job_of_the_same_name_starts_with_an_empty_memory() -> None:
 
 
 def test_own_write_is_an_echo_exactly_once() -> None:
-    mine = Memory(1.0, lambda _: None).of(job())
-    mine.absorb(Outcome(versions=("17", "9")))
-    assert mine.is_echo("17")
-    assert not mine.is_echo("17")
-    assert not mine.is_echo("18")
+    state = Memory(1.0, lambda _: None).of(job())
+    state.absorb(Outcome(versions=("17", "9")))
+    assert state.is_own_version("17")
+    assert not state.is_own_version("17")
+    assert not state.is_own_version("18")
 
 
 def test_job_forgotten_during_its_pass_leaves_nothing() -> None:
@@ -68,24 +68,24 @@ def test_job_forgotten_during_its_pass_leaves_nothing() -> None:
 
 
 def test_pods_counted_by_somebody_else_are_not_taken_from_an_older_store() -> None:
-    mine, one = Memory(1.0, lambda _: None).of(job()), job()
+    state, one = Memory(1.0, lambda _: None).of(job()), job()
     counted = replace(one, status=replace(one.status, failed=1), metadata=replace(one.metadata, resource_version="20"))
-    assert mine.is_ahead(counted, 19)
-    assert not mine.is_ahead(counted, 20)
+    assert state.is_ahead(counted, 19)
+    assert not state.is_ahead(counted, 20)
 
 
 def test_own_status_is_no_news_to_the_store() -> None:
-    mine, one = Memory(1.0, lambda _: None).of(job()), job()
+    state, one = Memory(1.0, lambda _: None).of(job()), job()
     counted = replace(one, status=replace(one.status, failed=1), metadata=replace(one.metadata, resource_version="20"))
-    mine.wrote(counted)
-    assert not mine.is_ahead(counted, 19)
+    state.wrote(counted)
+    assert not state.is_ahead(counted, 19)
 
 
 def test_what_was_counted_ahead_of_the_store_is_not_taken_from_it_again() -> None:
-    mine, one = Memory(1.0, lambda _: None).of(job()), job()
+    state, one = Memory(1.0, lambda _: None).of(job()), job()
     foreign = replace(one, status=replace(one.status, failed=1), metadata=replace(one.metadata, resource_version="20"))
     own = replace(one, status=replace(one.status, failed=2), metadata=replace(one.metadata, resource_version="30"))
-    assert mine.is_ahead(foreign, 19)
-    mine.wrote(own)
-    assert mine.is_ahead(own, 25)
-    assert not mine.is_ahead(own, 30)
+    assert state.is_ahead(foreign, 19)
+    state.wrote(own)
+    assert state.is_ahead(own, 25)
+    assert not state.is_ahead(own, 30)

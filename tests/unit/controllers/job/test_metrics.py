@@ -114,8 +114,8 @@ def test_creation_has_a_reason(policy: str | None, failed: int, terminating: int
 
 def test_failed_creation_is_no_success() -> None:  # §13.3, upstream's defect
     counted = Counted()
-    doubtful = Outcome(created=3, refused=2, doubtful=(None,))  # type: ignore[arg-type]  # what is in doubt is not looked at
-    counted.metrics.created("new", doubtful)
+    unconfirmed_creates = Outcome(created=3, refused=2, unconfirmed_creates=(None,))  # type: ignore[arg-type]  # what is in doubt is not looked at
+    counted.metrics.created("new", unconfirmed_creates)
     assert counted.of("job_pods_creation_total", reason="new", status="succeeded") == 2
     assert counted.of("job_pods_creation_total", reason="new", status="failed") == 2
     counted.metrics.created("recreate_failed", Outcome())
@@ -198,13 +198,13 @@ def test_ended_pods_come_and_go_with_their_finalizer() -> None:  # §4.2 to §4.
     events.on_update(ENDED, ENDED)
     assert numbers() == (1, None)
     events.on_update(ENDED, LET_GO)
-    events.on_delete(LET_GO)
+    events.on_delete(LET_GO, False)
     assert numbers() == (1, 1)
     events.on_add(ENDED, True)
-    events.on_delete(ENDED)
+    events.on_delete(ENDED, False)
     assert numbers() == (2, 2)
     # Nobody saw its end: it may have lost its finalizer before.
-    events.on_vanish(ENDED)
+    events.on_delete(ENDED, True)
     assert numbers() == (2, 2)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.job.pod_template import Member, made_for, named, prototype, restart_policy
+from controllers.job.pod_template import IndexedPod, build_pod_template, for_index, restart_policy, with_name
 from kcr.api import codec
 from kcr.api.batch import Job
 from tests.builders import indexed, job, template
@@ -16,8 +16,8 @@ VARIABLE = {
 }
 
 
-def pod_for(one: Job, member: Member) -> Any:
-    return json.loads(codec.encode(made_for(one, prototype(one), member)))
+def pod_for(one: Job, member: IndexedPod) -> Any:
+    return json.loads(codec.encode(for_index(one, build_pod_template(one), member)))
 
 
 def test_pod_carries_the_template_and_what_the_controller_adds() -> None:
@@ -26,7 +26,7 @@ def test_pod_carries_the_template_and_what_the_controller_adds() -> None:
         b'{"metadata":{"name":"x","labels":{"a":"b"},"annotations":{"n":"1"},"finalizers":["own/one"],'
         b'"ownerReferences":[{"uid":"z"}]},"spec":{"containers":[{"name":"c","novel":1}],"restartPolicy":"Never"}}'
     )
-    wire = json.loads(codec.encode(prototype(job(template=raw))))
+    wire = json.loads(codec.encode(build_pod_template(job(template=raw))))
     assert wire["metadata"] == {
         "generateName": "pi-",
         "namespace": "default",
@@ -46,23 +46,23 @@ def test_pod_carries_the_template_and_what_the_controller_adds() -> None:
 
 def test_template_without_labels_makes_no_pods() -> None:
     with pytest.raises(ValueError, match="job default/pi: unable to create pods, no labels"):
-        prototype(job(template=msgspec.Raw(b'{"spec":{}}')))
+        build_pod_template(job(template=msgspec.Raw(b'{"spec":{}}')))
 
 
 def test_long_names_are_cut_to_fit_a_label() -> None:
     one = job()
     long = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name="x" * 70))
-    assert named(prototype(long), "abcde").metadata.name == "x" * 58 + "abcde"
-    assert named(prototype(one), "abcde").metadata.name == "pi-abcde"
+    assert with_name(build_pod_template(long), "abcde").metadata.name == "x" * 58 + "abcde"
+    assert with_name(build_pod_template(one), "abcde").metadata.name == "pi-abcde"
 
 
 def test_index_is_told_in_five_places() -> None:
     # Row 68; job-controller §13.1.
     raw = msgspec.Raw(
-        b'{"metadata":{"labels":{"a":"b"},"annotations":{"n":"1"}},"spec":{"hostname":"mine","novel":1,'
+        b'{"metadata":{"labels":{"a":"b"},"annotations":{"n":"1"}},"spec":{"hostname":"state","novel":1,'
         b'"initContainers":[{"name":"i"}],"containers":[{"name":"c","env":[{"name":"X","value":"1"}]}]}}'
     )
-    wire = pod_for(indexed(4, template=raw), Member(3))
+    wire = pod_for(indexed(4, template=raw), IndexedPod(3))
     assert wire["metadata"]["labels"] == {"a": "b", INDEX: "3"}
     assert wire["metadata"]["annotations"] == {"n": "1", INDEX: "3"}
     assert wire["metadata"]["generateName"] == "pi-3-"
@@ -75,30 +75,32 @@ def test_index_is_told_in_five_places() -> None:
 
 def test_variable_that_a_container_sets_itself_is_left_alone() -> None:
     # Row 78.
-    mine = {"name": "JOB_COMPLETION_INDEX", "value": "mine"}
-    spec = {"containers": [{"name": "c", "env": [mine]}, {"name": "d", "env": None}]}
+    state = {"name": "JOB_COMPLETION_INDEX", "value": "state"}
+    spec = {"containers": [{"name": "c", "env": [state]}, {"name": "d", "env": None}]}
     raw = msgspec.Raw(msgspec.json.encode({"metadata": {"labels": {"a": "b"}}, "spec": spec}))
-    containers = pod_for(indexed(4, template=raw), Member(3))["spec"]["containers"]
-    assert [container["env"] for container in containers] == [[mine], [VARIABLE]]
+    containers = pod_for(indexed(4, template=raw), IndexedPod(3))["spec"]["containers"]
+    assert [container["env"] for container in containers] == [[state], [VARIABLE]]
 
 
 def test_long_names_are_cut_before_the_index() -> None:
     # Row 79.
     one = indexed(2)
     long = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name="x" * 70))
-    prefix = made_for(long, prototype(long), Member(1)).metadata.generate_name
+    prefix = for_index(long, build_pod_template(long), IndexedPod(1)).metadata.generate_name
     assert (len(prefix), prefix[-3:]) == (58, "-1-")
 
 
 @pytest.mark.parametrize(
     ("member", "counts"),
     [
-        pytest.param(Member(1), (None, None), id="not-counted"),
-        pytest.param(Member(1, 0), ("0", None), id="row-86-first"),
-        pytest.param(Member(1, 2, 1), ("2", "1"), id="row-96-both"),
+        pytest.param(IndexedPod(1), (None, None), id="not-counted"),
+        pytest.param(IndexedPod(1, 0), ("0", None), id="row-86-first"),
+        pytest.param(IndexedPod(1, 2, 1), ("2", "1"), id="row-96-both"),
     ],
 )
-def test_failures_of_the_index_are_written_on_the_pod(member: Member, counts: tuple[str | None, str | None]) -> None:
+def test_failures_of_the_index_are_written_on_the_pod(
+    member: IndexedPod, counts: tuple[str | None, str | None]
+) -> None:
     # Rows 86, 87 and 96.
     annotations = pod_for(indexed(2), member)["metadata"]["annotations"]
     keys = ("batch.kubernetes.io/job-index-failure-count", "batch.kubernetes.io/job-index-ignored-failure-count")

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from controllers.job.decide import decide
-from controllers.job.plan import Ledger, Outcome, Plan, ScaleDown, ScaleUp, Snapshot
-from controllers.job.settle import settle
+from controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate
+from controllers.job.status_update import compute_status
 from kcr.api.batch import JobStatus
 from tests.builders import ago, indexed, job, pod, snapshot
 
@@ -13,12 +13,12 @@ class Pass(NamedTuple):
     """One look: the plan, and what is written when all of its work succeeds."""
 
     plan: Plan
-    ledger: Ledger
+    update: StatusUpdate
 
     @property
     def counts(self) -> tuple[int, int | None, int, int]:
         """Active, terminating, succeeded, failed."""
-        status = self.ledger.status
+        status = self.update.status
         return status.active, status.terminating, status.succeeded, status.failed
 
 
@@ -31,7 +31,7 @@ def look(seen: Snapshot) -> Pass:
             outcome = Outcome(deleted=tuple(pods))
         case _:
             outcome = Outcome()
-    return Pass(plan, settle(seen, plan, outcome))
+    return Pass(plan, compute_status(seen, plan, outcome))
 
 
 def test_pod_too_many_is_removed_uncounted() -> None:
@@ -40,7 +40,7 @@ def test_pod_too_many_is_removed_uncounted() -> None:
     assert isinstance(found.plan.work, ScaleDown)
     assert len(found.plan.work.pods) == 1
     assert found.counts == (2, 1, 0, 0)
-    assert not found.ledger.untrack
+    assert not found.update.untrack
 
 
 def test_suspension_waits_for_what_is_under_way() -> None:
@@ -48,7 +48,7 @@ def test_suspension_waits_for_what_is_under_way() -> None:
     suspended = job(suspend=True, parallelism=2, completions=4)
     found = look(snapshot(suspended, pod("a"), pod("b"), expectations_met=False))
     assert not isinstance(found.plan.work, ScaleDown)
-    assert found.ledger.status.conditions == ()
+    assert found.update.status.conditions == ()
     assert found.counts == (2, 0, 0, 0)
 
 
@@ -57,8 +57,8 @@ def test_suspension_of_a_job_that_goes_only_lets_its_pods_go() -> None:
     going = job(suspend=True, parallelism=2, completions=4, deleted=True)
     found = look(snapshot(going, pod("a"), pod("b")))
     assert not isinstance(found.plan.work, ScaleDown)
-    assert [gone.metadata.name for gone in found.ledger.untrack] == ["a", "b"]
-    assert found.ledger.status.conditions == ()
+    assert [gone.metadata.name for gone in found.update.untrack] == ["a", "b"]
+    assert found.update.status.conditions == ()
     assert found.counts == (2, 0, 0, 0)
 
 

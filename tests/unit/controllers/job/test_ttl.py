@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from controllers.job.ttl import (
     LATENCY_BUCKETS,
+    DeletionSummary,
     NoFinishTimeError,
     Options,
     TtlReconciler,
@@ -110,7 +111,7 @@ def test_cluster_of_others_is_refused() -> None:
 
 def reconciler(manager: FakeManager) -> TtlReconciler:
     latency = Histogram("latency", "Seconds.", buckets=LATENCY_BUCKETS, registry=CollectorRegistry())
-    return TtlReconciler(manager.client, manager.store(Job), manager.clock, latency)
+    return TtlReconciler(manager.client, manager.store(Job), manager.clock, latency, DeletionSummary())
 
 
 @pytest.mark.virtual

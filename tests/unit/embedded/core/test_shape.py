@@ -1,88 +1,12 @@
-from typing import Any
-
 import pytest
 
-from kcr.embedded.core.shape import UndecodableError, read_shapes
-
-SHAPES = read_shapes(
-    """
-Thing
-  name note string
-  count int32
-  limit *int64
-  when time!
-  inner Inner
-  items []Inner
-  words []string
-  kept *[]string
-  sizes map[string]quantity
-  port intstr
-  rest any
-
-Inner
-  flag bool
-  size *quantity
-""",
-    {},
-)
+from kcr.embedded.core.shape import UndecodableError, receive
+from kcr.embedded.schema.builtin import kind_shape
 
 
-def shaped(**members: Any) -> Any:
-    SHAPES["Thing"].receive("Thing", "v1", members)
-    return members
-
-
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        pytest.param({"name": None, "inner": None, "words": None}, {}, id="nulls"),
-        pytest.param({"name": "", "count": 0, "words": [], "sizes": {}}, {}, id="zeros-of-values"),
-        pytest.param(
-            {"limit": 0, "kept": [], "inner": {}}, {"limit": 0, "kept": [], "inner": {}}, id="zeros-of-pointers"
-        ),
-        pytest.param({"when": None}, {"when": None}, id="null-that-is-shown"),
-        pytest.param({"inner": {"flag": False, "size": "0"}}, {"inner": {"size": "0"}}, id="inside"),
-        pytest.param({"items": [{"flag": True}, None]}, {"items": [{"flag": True}, {}]}, id="null-items"),
-        pytest.param(
-            {"sizes": {"cpu": 0.5, "memory": "1024Mi"}}, {"sizes": {"cpu": "500m", "memory": "1Gi"}}, id="amounts"
-        ),
-        pytest.param({"when": "2026-01-01T01:00:00.5+01:00"}, {"when": "2026-01-01T00:00:00Z"}, id="moments"),
-        pytest.param({"port": 80, "rest": [None]}, {"port": 80, "rest": [None]}, id="as-it-is"),
-        pytest.param({"other": 0, "inner": {"x": 1}}, {"inner": {}}, id="unknown"),
-    ],
-)
-def test_value_is_brought_into_its_form(sent: Any, kept: Any) -> None:
-    assert shaped(**sent) == kept
-
-
-@pytest.mark.parametrize(
-    ("sent", "found", "place", "wanted"),
-    [
-        pytest.param({"count": "3"}, "string", "Thing.count", "int32", id="text-for-number"),
-        pytest.param({"count": True}, "bool", "Thing.count", "int32", id="flag-for-number"),
-        pytest.param({"count": 1.5}, "number 1.5", "Thing.count", "int32", id="fraction"),
-        pytest.param({"count": 2**31}, "number 2147483648", "Thing.count", "int32", id="too-large"),
-        pytest.param({"name": 1}, "number", "Thing.name", "string", id="number-for-text"),
-        pytest.param({"items": {}}, "object", "Thing.items", "[]v1.Inner", id="object-for-list"),
-        pytest.param({"items": [{"flag": []}]}, "array", "Inner.items.flag", "bool", id="deep"),
-        pytest.param({"inner": []}, "array", "Thing.inner", "v1.Inner", id="list-for-object"),
-        pytest.param({"words": [1]}, "number", "Thing.words", "string", id="item"),
-        pytest.param({"when": 5}, "number", "Thing.when", "v1.Time", id="number-for-time"),
-        pytest.param({"sizes": {"cpu": True}}, "bool", "Thing.sizes", "resource.Quantity", id="flag-for-amount"),
-    ],
-)
-def test_wrong_type_is_refused_in_words_of_go(sent: Any, found: str, place: str, wanted: str) -> None:
+def test_object_that_does_not_fit_is_refused_in_words_of_the_server() -> None:
+    words = "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32"
     with pytest.raises(UndecodableError) as caught:
-        shaped(**sent)
-    assert caught.value.text == f"json: cannot unmarshal {found} into Go struct field {place} of type {wanted}"
-    assert str(caught.value) == f'Thing in version "v1" cannot be handled as a Thing: {caught.value.text}'
-
-
-def test_numbers_reach_to_the_ends_of_their_type() -> None:
-    members = {"count": -(2**31), "limit": 2**63 - 1}
-    assert shaped(**members) == members
-
-
-def test_unknown_members_are_named_with_their_places() -> None:
-    sent = {"nmae": 1, "items": [{}, {"flga": 1}], "inner": {"x": {}}, "rest": {"anything": 1}}
-    assert list(SHAPES["Thing"].unknown(sent)) == ["nmae", "items[1].flga", "inner.x"]
+        receive(kind_shape("batch/v1", "Job"), {"spec": {"parallelism": "3"}})
+    assert caught.value.text == words
+    assert str(caught.value) == f'Job in version "v1" cannot be handled as a Job: {words}'

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.embedded.patch import PatchError, strategic_patch
+from kcr.embedded.schema.builtin import kind_shape
 from kcr.embedded.strategy import Manifest
 
+POD = kind_shape("v1", "Pod")
 NAMES = st.sampled_from("abcd")
 TEXTS = st.sampled_from("xyz")
 
@@ -61,53 +63,53 @@ ANY_MAP = st.dictionaries(st.sampled_from([*DIRECTIVES, *MEMBERS]), ANYTHING, ma
 def test_any_patch_applies_or_is_refused(target: Manifest, patch: Manifest) -> None:
     before = deepcopy(target)
     with suppress(PatchError):
-        assert isinstance(strategic_patch("Pod", target, patch), dict)
+        assert isinstance(strategic_patch(POD, target, patch), dict)
     assert target == before
 
 
 @given(PODS, PODS)
 def test_patch_without_directives_applies_once_and_for_all(target: Manifest, patch: Manifest) -> None:
-    once = strategic_patch("Pod", target, patch)
-    assert strategic_patch("Pod", once, patch) == once
+    once = strategic_patch(POD, target, patch)
+    assert strategic_patch(POD, once, patch) == once
 
 
 @given(PODS)
 def test_object_as_its_own_patch_changes_nothing(target: Manifest) -> None:
-    assert strategic_patch("Pod", target, target) == target
-    assert strategic_patch("Pod", target, {}) == target
+    assert strategic_patch(POD, target, target) == target
+    assert strategic_patch(POD, target, {}) == target
 
 
 @given(PODS, PODS)
 def test_neither_target_nor_patch_is_touched(target: Manifest, patch: Manifest) -> None:
     before = deepcopy((target, patch))
-    result: Any = strategic_patch("Pod", target, patch)
+    result: Any = strategic_patch(POD, target, patch)
     result.get("metadata", {}).setdefault("labels", {})["new"] = "yes"
     for container in result.get("spec", {}).get("containers", []):
         container["touched"] = True
     assert patch == before[1]
-    assert strategic_patch("Pod", before[0], patch) == strategic_patch("Pod", before[0], before[1])
+    assert strategic_patch(POD, before[0], patch) == strategic_patch(POD, before[0], before[1])
 
 
 @given(PODS, PODS)
 def test_merged_list_holds_every_item_once(target: Manifest, patch: Manifest) -> None:
-    result = strategic_patch("Pod", target, patch)
+    result = strategic_patch(POD, target, patch)
     assert sorted(named(result)) == sorted({*named(target), *named(patch)})
 
 
 @given(PODS, PODS)
 def test_items_of_patch_keep_their_order(target: Manifest, patch: Manifest) -> None:
     order = named(patch)
-    assert [name for name in named(strategic_patch("Pod", target, patch)) if name in order] == order
+    assert [name for name in named(strategic_patch(POD, target, patch)) if name in order] == order
 
 
 @given(PODS, PODS)
 def test_items_only_on_server_keep_their_order(target: Manifest, patch: Manifest) -> None:
     order = [name for name in named(target) if name not in named(patch)]
-    assert [name for name in named(strategic_patch("Pod", target, patch)) if name in order] == order
+    assert [name for name in named(strategic_patch(POD, target, patch)) if name in order] == order
 
 
 @given(PODS, st.permutations("abcd"))
 def test_order_directive_sorts_the_whole_list(target: Manifest, order: list[str]) -> None:
     target = {**target, "spec": {"containers": [{"name": name} for name in "abcd"]}}
     patch = {"spec": {"$setElementOrder/containers": [{"name": name} for name in order]}}
-    assert named(strategic_patch("Pod", target, patch)) == list(order)
+    assert named(strategic_patch(POD, target, patch)) == list(order)

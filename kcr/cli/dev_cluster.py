@@ -1,0 +1,162 @@
+"""The cluster of `kcr dev`, its controllers, and what happens to its Jobs."""
+
+import asyncio
+import os
+import random
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kcr.api.batch import Job
+from kcr.api.crontab import UnknownZoneError, load_zone
+from kcr.cli import options as shared
+from kcr.cli.display import Display, PlainDisplay
+from kcr.cli.kubeconfig import candidates, default_path, private_file
+from kcr.cli.manifests import Applied, Document, apply, read_documents
+from kcr.cli.plugins import Setup, attach, find_plugins
+from kcr.cli.process import run_to_end
+from kcr.cli.progress import Progress
+from kcr.embedded import EmbeddedCluster
+from kcr.gates import GENERIC_WORKLOAD, read_gates
+from kcr.manager import Manager
+
+# Terminals on which nothing can be drawn.
+_DUMB = ("", "dumb", "unknown")
+
+
+def start(title: str, values: Mapping[str, Any]) -> int:
+    """Run the cluster until its Jobs have ended or a signal ends it, and return the exit code.
+
+    Args:
+        title: The first line to say; empty when it is said.
+        values: The options of `kcr dev`, by parameter name.
+
+    Raises:
+        click.ClickException: An option cannot be used.
+        ConfigError: A file cannot be read or written, or an object of it is refused.
+    """
+    plugins = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
+    documents = [document for file in values["files"] for document in read_documents(file)]
+    kinds = {document.kind for document in documents}
+    if values["wait"] and "Job" not in kinds:
+        never = "a CronJob never ends, and " if "CronJob" in kinds else ""
+        raise click.UsageError(f"{never}--wait needs a Job to wait for: name its file with -f")
+    code = run_to_end(lambda: _dev(title, values, plugins, documents), force_on_second_signal=False)
+    if code is not None:
+        return code
+    # The last line must not be the one that names the kubeconfig, which is gone.
+    with suppress(OSError):
+        click.echo("kcr dev: the cluster has ended, and its kubeconfig is removed", err=True)
+    return 130 if values["wait"] else 0
+
+
+async def _dev(
+    title: str, values: Mapping[str, Any], plugins: Mapping[str, Setup], documents: Sequence[Document]
+) -> int:
+    default = default_path(os.environ)
+    paths = iter([values["kubeconfig"]]) if values["kubeconfig"] else candidates(default)
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(
+            EmbeddedCluster(
+                runtime=values["runtime"],
+                legacy_apis=values["legacy_apis"],
+                terminated_pod_gc_threshold=values["terminated_pod_gc_threshold"],
+                gangs=GENERIC_WORKLOAD in read_gates(values["feature_gates"]),
+            )
+        )
+        kubeconfig = await _serve(cluster, values["port"])
+        path = stack.enter_context(private_file(paths, kubeconfig))
+        manager = Manager(cluster.client, random=random.Random())
+        manager.embedded = True
+        # What a machine's zone is, a manifest cannot know.
+        environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
+        attach(plugins, manager, environ, workers=values["workers"], feature_gates=values["feature_gates"])
+        display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
+        progress = Progress(manager, cluster.transport, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
+        if path not in (values["kubeconfig"], default):
+            display.say(f"{default} belongs to another kcr dev; this one writes {path}")
+        for line in filter(None, (title, *_greeting(path, values, documents))):
+            display.say(line)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(manager.run())
+            await manager.wait_ready()
+            applied = await apply(cluster.client, documents)
+            progress.name_pods = _may_mix(documents)
+            for one in applied:
+                display.say(str(one))
+            if values["wait"]:
+                code = await _verdict(progress, applied, display)
+                running.cancel()
+                return code
+    return 0
+
+
+async def _serve(cluster: EmbeddedCluster, port: int) -> str:
+    try:
+        return (await cluster.serve(port)).kubeconfig
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot listen on port {port} of 127.0.0.1: {os.strerror(error.errno or 0)}: name another with --port"
+        ) from error
+
+
+def _display(stack: AsyncExitStack, manager: Manager, hint: str) -> Display:
+    if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
+        return PlainDisplay(manager.clock)
+    from kcr.cli.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none of it
+
+    live = stack.enter_context(LiveDisplay(manager.clock, hint))
+    manager.add(live)
+    return live
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return load_zone(name)
+    except UnknownZoneError:
+        return UTC
+
+
+def _greeting(path: Path, values: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[str]:
+    if values["runtime"] == "process":
+        yield "commands of pods run on this machine, as you, without isolation"
+    else:
+        yield "commands of pods are not run, only simulated"
+    yield f"  {_kubectl(path, f'get {_kinds(documents)}')}"
+    if not documents:
+        yield f"  {_kubectl(path, 'apply -f FILE')}"
+    if values["no_controllers"]:
+        yield f"  kcr run --kubeconfig {shlex.quote(str(path))}"
+
+
+def _kubectl(path: Path, words: str) -> str:
+    return f"kubectl --kubeconfig {shlex.quote(str(path))} {words}"
+
+
+def _kinds(documents: Sequence[Document]) -> str:
+    """What there is to look at."""
+    has_cron = any(document.kind == "CronJob" for document in documents)
+    return "cronjobs,jobs,pods" if has_cron else "jobs,pods"
+
+
+def _may_mix(documents: Sequence[Document]) -> bool:
+    """Whether several pods may print at once, so that each line must say whose it is."""
+    jobs = [document.manifest for document in documents if document.kind == "Job"]
+    spec = jobs[0].get("spec") if len(jobs) == 1 else None
+    return not isinstance(spec, dict) or spec.get("parallelism", 1) != 1
+
+
+async def _verdict(progress: Progress, applied: Sequence[Applied], display: Display) -> int:
+    # Of whatever version: an old one shows the same Jobs.
+    keys = [one.key for one in applied if one.resource.kind == Job.resource.kind]
+    views = await progress.ended(keys)
+    for view in views:
+        if not view.has_ended:
+            display.say(f"job {view.key} was deleted before it ended")
+    return 0 if all(view.state == "Complete" for view in views) else 1

@@ -1,0 +1,98 @@
+"""JSON as the real server's decoder takes it: how deep it may be, what becomes of odd bytes, and what errors say.
+
+Source: Go's encoding/json, scanner.go and decode.go; sigs.k8s.io/json.
+"""
+
+import re
+import sys
+from array import array
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+
+MAX_DEPTH = 10_000
+# A value with fewer brackets is not looked at: it cannot be too deep for anything.
+_FEW_BRACKETS = 200
+TOO_DEEP = "exceeded max depth"
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+# Opening brackets count one, closing ones minus one, as signed bytes.
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_AT = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
+# What msgspec says, and where Go's scanner says that it met the character.
+_PLACES = {
+    "expected ':'": "after object key",
+    "expected ',' or '}'": "after object key:value pair",
+    "expected ',' or ']'": "after array element",
+    "object keys must be strings": "looking for beginning of object key string",
+    "trailing comma in object": "looking for beginning of object key string",
+    "trailing comma in array": "looking for beginning of value",
+    "trailing characters": "after top-level value",
+    "invalid escape character in string": "in string escape code",
+    "invalid character in unicode escape": "in \\u hexadecimal character escape",
+    "invalid number": "in numeric literal",
+}
+
+
+def decode_json(body: bytes) -> Any:
+    """Decode a JSON text; bytes that are no UTF-8 become the replacement character.
+
+    Raises:
+        ValueError: It is no JSON, or nested too deep; the message is the server's.
+    """
+    check_depth(body)
+    try:
+        return msgspec.json.decode(body)
+    except UnicodeDecodeError:
+        return decode_json(body.decode("utf-8", "replace").encode())
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except msgspec.DecodeError as error:
+        raise ValueError(_in_words_of_go(str(error), body)) from None
+
+
+def check_depth(body: bytes) -> None:
+    """Refuse a JSON text that is nested too deep, for the server or for what this interpreter can walk through.
+
+    Raises:
+        ValueError: It is.
+    """
+    if body.count(b"[") + body.count(b"{") > _FEW_BRACKETS and _depth(body) > max_depth():
+        raise ValueError(TOO_DEEP)
+
+
+def max_depth() -> int:
+    """Return how many levels are accepted: upstream's 10,000 where the recursion limit allows for them.
+
+    What walks through values needs up to three frames for a level, and is called from somewhere.
+    """
+    return min(MAX_DEPTH, max(_FEW_BRACKETS, (sys.getrecursionlimit() - 200) // 4))
+
+
+def _depth(body: bytes) -> int:
+    steps = array("b", _STRING.sub(b"", body).translate(_STEPS, _NO_BRACKETS))
+    return max(accumulate(steps), default=0)
+
+
+def _in_words_of_go(said: str, body: bytes) -> str:
+    if "truncated" in said:
+        return "unexpected end of JSON input"
+    found = _AT.fullmatch(said)
+    if found is None:
+        return "json: cannot unmarshal number into Go value of type float64"
+    # Of these msgspec gives the position behind the character.
+    position = int(found[2]) - (found[1] in ("trailing characters", "invalid escape character in string"))
+    at = body[position : position + 4].decode("utf-8", "replace")[:1]
+    place = _PLACES.get(found[1], "looking for beginning of value")
+    return f"invalid character {_quoted(at)} {place}" if at else "unexpected end of JSON input"
+
+
+def _quoted(character: str) -> str:
+    """Return a character as Go's errors show it."""
+    if character == "'":
+        return "'\\''"
+    if character == '"':
+        return "'\"'"
+    return f"'{character}'" if character.isprintable() else repr(character)

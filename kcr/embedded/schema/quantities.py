@@ -1,0 +1,96 @@
+"""Amounts of resources: `500m`, `1Gi`, `1e3`. Read exactly, written in canonical form.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go.
+"""
+
+import re
+from functools import lru_cache
+
+_FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?(|[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_POWER = {power: suffix for suffix, power in _BINARY.items()}
+_NANO = 10**9
+# Larger amounts are cut to this one, in billionths.
+_LARGEST = (2**63 - 1) * _NANO
+_LONGEST = 1_000
+_FURTHEST = 2 * _LONGEST
+
+SYNTAX = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+@lru_cache(4096)
+def _parsed(text: str) -> tuple[int, str]:
+    """Return the amount in billionths, and the suffix that tells the family it is written in."""
+    found = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
+    if found is None or not (found[2] or found[3]):
+        raise ValueError(SYNTAX)
+    sign, whole, fraction, suffix = found[1], found[2], found[3] or "", found[4]
+    digits, scale = int(whole + fraction), 9 - len(fraction)
+    if suffix in _BINARY:
+        digits *= 1024 ** _BINARY[suffix]
+    elif suffix in _DECIMAL:
+        scale += _DECIMAL[suffix]
+    else:
+        scale += int(suffix[1:])
+    # Beyond these, the amount is the largest or the smallest there is; the power itself could fill the memory.
+    scale = max(-_FURTHEST, min(scale, _FURTHEST))
+    # What is too small to say is rounded up: a request for something never becomes one for nothing.
+    amount = min(digits * 10**scale if scale >= 0 else -(-digits // 10**-scale), _LARGEST)
+    return (-amount if sign == "-" else amount), suffix
+
+
+def amount(text: str) -> int:
+    """Return a quantity in billionths.
+
+    Raises:
+        ValueError: The text is no quantity; the message is the server's.
+    """
+    return _parsed(text)[0]
+
+
+def whole(text: str) -> bool:
+    """Return whether a quantity is a whole number of units."""
+    return amount(text) % _NANO == 0
+
+
+@lru_cache(4096)
+def canonical(text: str) -> str:
+    """Return the one way to write a quantity: no fraction, the largest suffix, in the family it came in.
+
+    Raises:
+        ValueError: The text is no quantity; the message is the server's.
+    """
+    return written(*_parsed(text))
+
+
+def family(text: str) -> str:
+    """Return the suffix of a quantity, for another one that is to be written alike."""
+    return _parsed(text)[1]
+
+
+def written(value: int, suffix: str) -> str:
+    """Return the one way to write an amount.
+
+    Args:
+        value: The amount in billionths.
+        suffix: One of the family it is to be written in: powers of 1024, of 1000, or exponents.
+    """
+    if suffix in _BINARY and abs(value) >= 1024 * _NANO and value % _NANO == 0:
+        return _binary(value // _NANO)
+    exponent = -9
+    while value and value % 1000 == 0 and exponent < 18:
+        value, exponent = value // 1000, exponent + 3
+    if value == 0:
+        return "0"
+    if suffix[:1] in ("e", "E") and suffix not in _BINARY and suffix != "E":
+        return f"{value}e{exponent}" if exponent else str(value)
+    return f"{value}{_SUFFIX[exponent]}"
+
+
+def _binary(value: int) -> str:
+    power = 0
+    while value % 1024 == 0 and power < 6:
+        value, power = value // 1024, power + 1
+    return f"{value}{_POWER.get(power, '')}"

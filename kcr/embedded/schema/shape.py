@@ -1,0 +1,199 @@
+"""Types, their fields, and what the two say about a value.
+
+A value that is brought into shape holds values of the right types only, moments and amounts in their one
+canonical form, and neither nulls nor the zero values that the server leaves out. What has the wrong type is
+refused in the words of Go's decoder. Fields that no shape names are dropped.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json; Go's encoding/json; sigs.k8s.io/json.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+_GONE = object()
+_JSON_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
+
+
+class MisfitError(ValueError):
+    """A value of the wrong type. The path grows while the exception passes through the types."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__()
+        self._found, self._wanted = found, wanted
+        self._owner, self._path = "", ""
+
+    @classmethod
+    def of(cls, value: object, wanted: str) -> "MisfitError":
+        """Say that a value is not of the type that is wanted."""
+        return cls(_JSON_NAMES.get(type(value), "number"), wanted)
+
+    @classmethod
+    def of_number(cls, value: object, wanted: str) -> "MisfitError":
+        """Say that a number is not of the type that is wanted, or not in its range; the words show the number."""
+        name = _JSON_NAMES.get(type(value))
+        return cls(name or f"number {msgspec.json.encode(value).decode()}", wanted)
+
+    def inside(self, owner: str, field: str) -> None:
+        """Note that the value was found in a field of a type."""
+        self._owner = self._owner or owner
+        self._path = f"{field}.{self._path}" if self._path else field
+
+    def __str__(self) -> str:
+        return (
+            f"json: cannot unmarshal {self._found} into Go struct field {self._owner}.{self._path} "
+            f"of type {self._wanted}"
+        )
+
+
+class Type(NamedTuple):
+    """What a value has to be.
+
+    Attributes:
+        name: What messages call it, such as `int32`, `v1.Container` or `[]v1.Container`.
+        conform: Returns a value in the form in which it is stored, changed in place where it can be; raises
+            `ValueError` where it is malformed, and `MisfitError` where it has the wrong type.
+        zero: Makes what null stands for as an item of a list or a map.
+        shape: The fields of an object; None for everything else.
+        items: What a list or a map holds; None for everything else.
+        has_fields: Whether there are objects with fields in such a value.
+    """
+
+    name: str
+    conform: Callable[[Any], Any]
+    zero: Callable[[], Any] = str
+    shape: "Shape | None" = None
+    items: "Type | None" = None
+    has_fields: bool = False
+
+    def field(self, name: str) -> "Field | None":
+        """Return what is known of a member of an object, or of an entry of a map; None when that is nothing."""
+        if self.shape is not None:
+            return self.shape.fields.get(name)
+        return None if self.items is None else Field(self.items)
+
+    def unknown(self, value: Any, path: str) -> Iterator[str]:
+        """Yield the paths of fields inside a value that no shape names."""
+        if self.shape is not None:
+            yield from self.shape.unknown(value, path)
+        elif self.items is None:
+            return
+        elif isinstance(value, list):
+            for position, one in enumerate(value):
+                yield from self.items.unknown(one, f"{path}[{position}]")
+        elif isinstance(value, dict):
+            for name, one in value.items():
+                yield from self.items.unknown(one, f"{path}.{name}")
+
+
+class Field(NamedTuple):
+    """A field of an object.
+
+    Attributes:
+        type: What its value has to be.
+        keeps_zero: Whether a zero value is stored, and not the same as an absent one.
+        keeps_null: Whether null is stored.
+        merge_key: How strategic merge patch merges a list: by this field of its items, as a set where it is `""`,
+            not at all where it is None.
+    """
+
+    type: Type
+    keeps_zero: bool = True
+    keeps_null: bool = False
+    merge_key: str | None = None
+
+    def keeps(self, zero: object) -> bool:
+        """Return whether a zero value, or null, is stored."""
+        return self.keeps_null if zero is None else self.keeps_zero
+
+
+class Shape:
+    """The fields of an object, read when they are first asked for.
+
+    Attributes:
+        name: Version and name, such as `v1.Container`.
+        short_name: The name alone, such as `Container`.
+        type: A value of this shape, as a type.
+    """
+
+    def __init__(self, name: str, read: Callable[[], Mapping[str, Field]]) -> None:
+        self.name = name
+        self.short_name = name.rpartition(".")[2]
+        self.type = Type(name, self.conform, dict, self, has_fields=True)
+        self._read = read
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """What is known of each field, by its name."""
+        return self._read()
+
+    def conform(self, value: Any) -> Any:
+        """Bring a value into this shape, in place.
+
+        Raises:
+            ValueError: A value is malformed, or has the wrong type; the message is the decoder's.
+        """
+        if type(value) is not dict:
+            raise MisfitError.of(value, self.name)
+        fields = self.fields
+        changes: list[tuple[str, Any]] = []
+        for name, given in value.items():
+            field = fields.get(name)
+            if field is None:
+                changes.append((name, _GONE))
+                continue
+            try:
+                made = None if given is None else field.type.conform(given)
+            except MisfitError as misfit:
+                misfit.inside(self.short_name, name)
+                raise
+            if not made and not field.keeps(made):
+                changes.append((name, _GONE))
+            elif made is not given:
+                changes.append((name, made))
+        for name, made in changes:
+            if made is _GONE:
+                del value[name]
+            else:
+                value[name] = made
+        return value
+
+    def unknown(self, value: Any, path: str = "") -> Iterator[str]:
+        """Yield the paths of fields that no shape names, such as `spec.containers[0].imge`, in the value's order."""
+        for name, given in value.items() if isinstance(value, dict) else ():
+            here = f"{path}.{name}" if path else name
+            field = self.fields.get(name)
+            if field is None:
+                yield here
+            elif field.type.has_fields:
+                yield from field.type.unknown(given, here)
+
+
+def list_of(item: Type) -> Type:
+    """Return the type of lists whose items have a type."""
+    wanted = f"[]{item.name}"
+
+    def conform(value: Any) -> Any:
+        if type(value) is not list:
+            raise MisfitError.of(value, wanted)
+        for position, one in enumerate(value):
+            value[position] = item.zero() if one is None else item.conform(one)
+        return value
+
+    return Type(wanted, conform, list, items=item, has_fields=item.has_fields)
+
+
+def map_of(item: Type) -> Type:
+    """Return the type of maps from text to values of a type."""
+    wanted = f"map[string]{item.name}"
+
+    def conform(value: Any) -> Any:
+        if type(value) is not dict:
+            raise MisfitError.of(value, wanted)
+        for key, one in value.items():
+            value[key] = item.zero() if one is None else item.conform(one)
+        return value
+
+    return Type(wanted, conform, dict, items=item, has_fields=item.has_fields)

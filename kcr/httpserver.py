@@ -1,0 +1,138 @@
+"""HTTP servers on aiohttp: what a client is answered, and what is logged, when a request cannot be served.
+
+The answer is a Status in any case, and the log has one line: a handler that raises is 500 and an error with its
+traceback; a request that cannot be read is 400, with headers beyond the limits 431, and a warning.
+
+Clients cannot use up the descriptors of the process: some are left for its own work, and beyond that new connections
+are closed at once. (asyncio says when it cannot accept any, uvloop closes them without a word.)
+"""
+
+import asyncio
+import resource
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+
+from kcr.ratelimitedlog import RateLimitedLogger
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+MAX_HEADERS = 128
+MAX_HEADER_BYTES = 8190
+# So many descriptors are left for everything else, half of all where there are few.
+_SPARE_DESCRIPTORS = 64
+
+_log = structlog.get_logger("kcr.http")
+
+
+class _Connection(web.RequestHandler):
+    """One connection. aiohttp itself answers errors in plain text, and logs a traceback of each."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Log an error, and return the answer that ends the connection."""
+        if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
+            status, text = _unreadable(exc)
+            _log.warning("request refused", client=request.remote, code=status, error=text)
+        else:
+            text = f"Internal error occurred: {type(exc).__name__}"
+            _log.error(f"{request.method} {request.raw_path} failed", exc_info=exc)
+        if request.writer.output_size > 0:
+            # Part of another answer is on its way, and nothing can be added to it.
+            self.force_close()
+        response = web.json_response(_status(status, text), status=status)
+        response.force_close()
+        return response
+
+
+class Server(web.Server):
+    """Calls a handler for each request, whatever its path and method."""
+
+    def __init__(self, handler: Handler, *, max_body: int, keepalive_seconds: float) -> None:
+        """Make a server; a runner of aiohttp makes it listen.
+
+        Args:
+            handler: Answers a request. It is cancelled when the client has gone.
+            max_body: How many bytes of a body are read.
+            keepalive_seconds: How long a connection stays open after an answer.
+        """
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            await _continue(request)
+            return await handler(request)
+
+        super().__init__(
+            handle,
+            request_factory=partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=max_body),
+            handler_cancellation=True,
+        )
+        self._keepalive_seconds = keepalive_seconds
+        self._refused = RateLimitedLogger(_log)
+
+    def __call__(self) -> web.RequestHandler:
+        """Return what serves a new connection."""
+        return _Connection(
+            self,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=self._keepalive_seconds,
+            access_log=None,  # type: ignore[arg-type]  # None is none, whatever the annotation says
+            max_headers=MAX_HEADERS,
+            max_field_size=MAX_HEADER_BYTES,
+        )
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Take note of a new connection, and close it when there are too many; one line in 30 s says so."""
+        super().connection_made(handler, transport)
+        limit = _max_connections()
+        if len(self.connections) <= limit:
+            return
+        transport.abort()
+        self._refused.error(
+            asyncio.get_running_loop().time(),
+            "too many connections, closing new ones",
+            connections_limit=limit,
+            remedy="raise the limit with ulimit -n",
+        )
+
+
+def _max_connections() -> int:
+    """Return how many connections leave enough descriptors; the limit of the process may change while it runs."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(files - _SPARE_DESCRIPTORS, files // 2)
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Ask for the body where the client waits to be asked."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # This is no part of the answer.
+        request.writer.output_size = 0
+
+
+def _unreadable(error: Exception) -> tuple[int, str]:
+    """Return code and message for a request that cannot be read."""
+    if isinstance(error, LineTooLong) or "Too many headers" in str(error):
+        status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        limits = f"at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes are accepted"
+        return status.value, f"{status.value} {status.phrase}: {limits}"
+    return 400, f"400 Bad Request: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+
+
+def _status(code: int, message: str) -> dict[str, object]:
+    reasons = {400: "BadRequest", 431: "RequestHeaderFieldsTooLarge", 500: "InternalError"}
+    return {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reasons.get(code, ""), "code": code,
+    }  # fmt: skip

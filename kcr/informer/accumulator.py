@@ -1,0 +1,182 @@
+"""Objects on their way from a reflector into a store: decoded, transformed, and a list until it is complete."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Generic, Literal, Protocol, TypeVar
+
+import structlog
+
+from kcr.api.codec import WatchEvent
+from kcr.api.meta import Key, ObjectMeta, Resource
+from kcr.client.decoding import Refused
+from kcr.informer.selection import Selection
+
+R = TypeVar("R", bound=Resource)
+
+# A list that takes longer is worth a line.
+_SLOW_SECONDS = 10.0
+
+_log = structlog.get_logger("kcr.informer")
+
+
+class StoreWriter(Protocol[R]):
+    """What a reflector writes to: an informer, or the shard of one namespace of it."""
+
+    def share(self, obj: R) -> R:
+        """Return an object that is about to be stored, made of parts that are stored already (structural sharing)."""
+        ...
+
+    def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
+        """Replace everything by a list. That is long work, so the iterator stops whenever the loop may go on."""
+        ...
+
+    def apply(self, event: WatchEvent[R]) -> None:
+        """Apply one ADDED, MODIFIED or DELETED event."""
+        ...
+
+    def advance(self, version: str) -> None:
+        """Note that nothing else happened up to a version (bookmark)."""
+        ...
+
+    def on_decode_error(self, key: Key, error: str, version: str) -> None:
+        """Note that the newest version of an object cannot be decoded."""
+        ...
+
+
+class ListAccumulator(Generic[R]):
+    """Accumulates a list, or the initial events of a watch, until it is complete; passes later watch events on.
+
+    An object that cannot be decoded, or that the transform cannot take, stops no other (ST-6): it is counted each
+    time and logged once, and the store keeps its last good version.
+    """
+
+    def __init__(self, selection: Selection[R], writer: StoreWriter[R], counts: Counter[str]) -> None:
+        """Make an accumulator that is empty.
+
+        Args:
+            selection: What is listed and watched, and its transform.
+            writer: Where complete lists and watch events go.
+            counts: Where undecodable objects are counted.
+        """
+        self._selection = selection
+        self._writer = writer
+        self._counts = counts
+        # The list as far as it was read.
+        self._objects: dict[tuple[str, str], R] = {}
+        self._undecodable: dict[Key, str] = {}
+        # What was logged of which objects; forgotten once one of them can be decoded, or is deleted.
+        self._logged: dict[Key, str] = {}
+
+    def clear(self) -> None:
+        """Begin a list."""
+        self._objects, self._undecodable = {}, {}
+
+    def add(self, found: R | Refused) -> None:
+        """Add an object of the list, or a newer version of one."""
+        match self._transformed(found):
+            case Refused() as refused:
+                self._report(refused)
+                self._objects.pop(refused.key, None)
+                self._undecodable[refused.key] = refused.why
+            case obj:
+                self._forget(obj.metadata)
+                # The stored object where it is the same: a relist holds twice what has changed, and no more (RF-22).
+                shared = self._writer.share(obj)
+                self._objects[shared.metadata.namespace, shared.metadata.name] = shared
+
+    def remove(self, key: Key) -> None:
+        """Remove an object from the list."""
+        self._objects.pop(key, None)
+        self._undecodable.pop(key, None)
+        self._logged.pop(key, None)
+
+    def replace(self, version: str) -> Iterator[None]:
+        """Replace the content of the store by the list, which is as of a version; stops when the loop may go on."""
+        objects, undecodable = self._objects, self._undecodable
+        self.clear()
+        yield from self._writer.replace(objects.values(), undecodable, version)
+
+    def apply(self, event: WatchEvent[R] | Refused) -> ObjectMeta:
+        """Apply one watch event to the store, and return the metadata of its object."""
+        if isinstance(event, Refused):
+            return self._on_decode_error(event)
+        metadata = event.object.metadata
+        if event.type == "BOOKMARK":
+            self._writer.advance(metadata.resource_version)
+        elif event.type not in ("ADDED", "MODIFIED", "DELETED"):
+            _log.warning("unknown watch event", kind=str(self._selection), type=event.type)
+        elif self._selection.transform is None:
+            self._forget(metadata)
+            self._writer.apply(event)
+        else:
+            match self._transformed(event.object):
+                case Refused() as refused:
+                    return self._on_decode_error(refused)
+                case obj:
+                    self._forget(metadata)
+                    self._writer.apply(WatchEvent(type=event.type, object=obj))
+        return metadata
+
+    def _transformed(self, found: R | Refused) -> R | Refused:
+        transform = self._selection.transform
+        if transform is None or isinstance(found, Refused) or not isinstance(found, self._selection.kind):
+            return found
+        try:
+            obj: R = transform(found)
+        except Exception as error:
+            return Refused("", found.metadata, f"transform failed: {error!r}")
+        if _identity(obj) != _identity(found):
+            return Refused("", found.metadata, "the transform changed its name, namespace, uid or resourceVersion")
+        return obj
+
+    def _on_decode_error(self, refused: Refused) -> ObjectMeta:
+        self._report(refused)
+        self._writer.on_decode_error(refused.key, refused.why, refused.metadata.resource_version)
+        return refused.metadata
+
+    def _report(self, refused: Refused) -> None:
+        self._counts["undecodable"] += 1
+        if self._logged.get(refused.key) != refused.why:
+            self._logged[refused.key] = refused.why
+            kind, key = str(self._selection), str(refused.key)
+            _log.error("object cannot be decoded, its last good version is kept", kind=kind, key=key, error=refused.why)
+
+    def _forget(self, metadata: ObjectMeta) -> None:
+        if self._logged:
+            self._logged.pop(Key(metadata.namespace, metadata.name), None)
+
+
+def _identity(obj: Resource) -> tuple[str, str, str, str]:
+    metadata = obj.metadata
+    return metadata.name, metadata.namespace, metadata.uid, metadata.resource_version
+
+
+class ListTiming:
+    """Measures one reading of the present state, and logs where the time went when it took long (RF-10)."""
+
+    def __init__(self, began: float) -> None:
+        """Begin to measure.
+
+        Args:
+            began: The loop's time when the reading began.
+        """
+        self._began = began
+        self._parts = {"request": 0.0, "decode": 0.0, "apply": 0.0}
+
+    @contextmanager
+    def of(self, part: Literal["request", "decode", "apply"]) -> Iterator[None]:
+        """Add the time that the body takes to a part."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        yield
+        self._parts[part] += loop.time() - began
+
+    def finish(self, kind: str) -> float:
+        """Return how long it took in all, in seconds."""
+        seconds = asyncio.get_running_loop().time() - self._began
+        if seconds > _SLOW_SECONDS:
+            parts = {part: round(spent, 3) for part, spent in self._parts.items()}
+            _log.warning("list took long", kind=kind, seconds=round(seconds, 3), **parts)
+        return seconds

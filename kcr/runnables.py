@@ -1,0 +1,78 @@
+"""Runnables: long-lived components that are started and stopped together in groups."""
+
+import asyncio
+from typing import Any, Protocol
+
+
+class Runnable(Protocol):
+    """A long-lived part of the process."""
+
+    async def run(self) -> None:
+        """Do its work until cancelled."""
+        ...
+
+
+class RunnableGroup:
+    """Runs runnables for as long as the context lives; those added meanwhile start at once.
+
+    Source: controller-runtime/pkg/manager/runnable_group.go.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        # Components that wait for the context to begin.
+        self._waiting: list[tuple[Runnable, str]] = []
+        self._group: asyncio.TaskGroup | None = None
+        self._over = False
+
+    def add(self, component: Runnable, name: str) -> None:
+        """Run a component.
+
+        Args:
+            component: The component.
+            name: Names its task.
+
+        Raises:
+            RuntimeError: The context has ended.
+        """
+        if self._over:
+            raise RuntimeError(f"{self._name} {name}: the manager is stopping")
+        if self._group is None:
+            self._waiting.append((component, name))
+        else:
+            self._group.create_task(_named(component, name), name=f"{self._name} {name}")
+
+    async def __aenter__(self) -> None:
+        """Start what was added."""
+        self._group = await asyncio.TaskGroup().__aenter__()
+        for component, name in self._waiting:
+            self.add(component, name)
+
+    async def __aexit__(self, *raised: Any) -> None:
+        """Stop everything if the body failed or was cancelled; else wait until all has ended."""
+        self._over = True
+        if self._group is not None:
+            await self._group.__aexit__(*raised)
+
+
+async def _named(component: Runnable, name: str) -> None:
+    """Run a component; what it fails with says which one it was."""
+    try:
+        await component.run()
+    except Exception as error:
+        error.add_note(f"component {name}")
+        raise
+
+
+def await_stack(task: asyncio.Task[Any]) -> str:
+    """Name the innermost lines at which a task waits, the innermost last."""
+    frames = []
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is None:
+            frame = getattr(awaited, "ag_frame", None)
+        if frame is not None:
+            frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+    return " > ".join(frames[-3:]) or "not started"

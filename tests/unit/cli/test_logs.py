@@ -1,0 +1,84 @@
+"""The lines of the log, our own and those of the standard library's logging."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+import structlog
+
+from kcr.cli.logs import configure_logs
+
+
+@pytest.fixture(autouse=True)
+def restored() -> object:
+    """Leave the configuration that all other tests have."""
+    yield
+    configure_logs("json", "debug")
+
+
+def test_records_of_libraries_are_lines_like_our_own(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("json", "info")
+    structlog.get_logger().info("ours", a=1)
+    logging.getLogger("some.library").warning("%s of theirs", "one")
+    logging.getLogger("some.library").info("too quiet")
+    printed = capsys.readouterr()
+    ours, theirs = (msgspec.json.decode(line) for line in printed.err.splitlines())
+    assert ours | {"timestamp": ""} == {"event": "ours", "a": 1, "level": "info", "timestamp": ""}
+    assert theirs | {"timestamp": ""} == {
+        "event": "one of theirs", "level": "warning", "logger": "some.library", "timestamp": "",
+    }  # fmt: skip
+    assert len(ours["timestamp"]) == len(theirs["timestamp"])
+    assert printed.out == ""
+
+
+def test_exception_of_a_library_is_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("json", "info")
+    try:
+        raise ZeroDivisionError("no such number")
+    except ZeroDivisionError:
+        logging.getLogger("asyncio").exception("failed")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert msgspec.json.decode(line)["exception"].endswith("ZeroDivisionError: no such number")
+
+
+def test_console_shows_tracebacks_without_values(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("console", "info")
+    token = "secret"
+    try:
+        raise ZeroDivisionError(len(token))
+    except ZeroDivisionError:
+        logging.getLogger("asyncio").exception("failed")
+    printed = capsys.readouterr().err
+    assert "[error    ] failed" in printed
+    assert "ZeroDivisionError" in printed
+    assert token not in printed.replace('token = "secret"', "")
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    configure_logs(form, "info")
+    logging.getLogger("server").warning("GET /\udcff failed")
+    structlog.get_logger().warning("odd", path="/\udcff")
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 2
+    assert "Logging error" not in printed
+
+
+LOGS_TO_NO_READER = """
+import structlog
+from kcr.cli.logs import configure_logs
+
+configure_logs("json", "info")
+structlog.get_logger().info("started")
+"""
+
+
+def test_reader_that_closes_stderr_changes_no_exit_code() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", LOGS_TO_NO_READER], stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 0

@@ -1,0 +1,188 @@
+import pytest
+from msgspec.structs import replace
+
+from controllers.job.decide import decide
+from controllers.job.plan import Limits, Outcome, Snapshot, StatusUpdate
+from controllers.job.pods import COMPLETION_INDEX
+from controllers.job.status_update import compute_status, finalize_status
+from kcr.api.batch import JobStatus, UncountedTerminatedPods
+from kcr.api.meta import Condition
+from tests.builders import NOW, ago, job, pod, snapshot
+
+
+def settled(seen: Snapshot, **outcome: object) -> StatusUpdate:
+    return compute_status(seen, decide(seen), Outcome(**outcome))  # type: ignore[arg-type]  # fields by name
+
+
+def types(status: JobStatus) -> list[tuple[str, str]]:
+    return [(condition.type, condition.reason) for condition in status.conditions]
+
+
+def test_first_status_says_that_somebody_has_looked() -> None:
+    # Row 1.
+    status = settled(snapshot(job(status=JobStatus())), created=1).status
+    assert status == JobStatus(
+        active=1, ready=0, terminating=0, start_time=NOW, uncounted_terminated_pods=UncountedTerminatedPods()
+    )
+
+
+def test_ended_pods_are_listed_before_they_are_let_go() -> None:
+    # job-controller §15, steps 5 to 9.
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b", "Failed", finished=ago(1)), pod("c"))
+    update = settled(snapshot(job(parallelism=3, completions=9), *pods))
+    assert update.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=("uid-a",), failed=("uid-b",))
+    assert (update.status.succeeded, update.status.failed) == (0, 0)
+    assert update.untrack == pods[:2]
+
+
+def test_listed_pods_are_counted_when_they_were_let_go() -> None:
+    # job-controller §15, step 12.
+    one = job(parallelism=3, completions=9)
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b", "Failed", finished=ago(1)))
+    update = settled(snapshot(one, *pods))
+    recorded = replace(one, status=update.status)
+    half = finalize_status(update, recorded, frozenset({"uid-a"}), NOW)
+    assert (half.succeeded, half.failed) == (1, 0)
+    assert half.uncounted_terminated_pods == UncountedTerminatedPods(failed=("uid-b",))
+    whole = finalize_status(update, recorded, frozenset({"uid-a", "uid-b"}), NOW)
+    assert (whole.succeeded, whole.failed) == (1, 1)
+    assert whole.uncounted_terminated_pods == UncountedTerminatedPods()
+
+
+def test_success_is_recorded_in_two_steps() -> None:
+    # Row 3 and §11.3, §11.4.
+    one = job()
+    update = settled(snapshot(one, pod("a", "Succeeded", finished=ago(1))))
+    assert types(update.status) == [("SuccessCriteriaMet", "CompletionsReached")]
+    final = finalize_status(update, replace(one, status=update.status), frozenset({"uid-a"}), NOW)
+    assert types(final) == [("SuccessCriteriaMet", "CompletionsReached"), ("Complete", "CompletionsReached")]
+    assert (final.succeeded, final.active, final.ready, final.terminating) == (1, 0, 0, 0)
+    assert final.completion_time == NOW
+    assert final.conditions[1].message == "Reached expected number of succeeded pods"
+
+
+def test_terminal_condition_waits_for_pods_that_are_going() -> None:
+    # Rows 35 and 42: the deleted pod counts as failed at once, Failed comes when it is gone.
+    one = job(backoff_limit=0)
+    failed, running = pod("a", "Failed", finished=ago(1)), pod("b")
+    update = settled(snapshot(one, failed, running), deleted=(running,))
+    assert (update.status.active, update.status.terminating) == (0, 1)
+    final = finalize_status(update, replace(one, status=update.status), frozenset({"uid-a", "uid-b"}), NOW)
+    assert types(final) == [("FailureTarget", "BackoffLimitExceeded")]
+    assert final.failed == 2
+
+
+def test_terminal_condition_waits_for_finalizers_that_would_not_go() -> None:
+    # §15, step 13: the success of an index is on record at once, and in no list that would tell of its pod.
+    one = job(completion_mode="Indexed")
+    done = pod("a", "Succeeded", finished=ago(1))
+    done = replace(done, metadata=replace(done.metadata, annotations={COMPLETION_INDEX: "0"}))
+    update = settled(snapshot(one, done))
+    final = finalize_status(update, replace(one, status=update.status), frozenset(), NOW)
+    assert types(final) == [("SuccessCriteriaMet", "CompletionsReached")]
+    assert final.succeeded == 1
+
+
+def test_failed_job_has_no_completion_time() -> None:
+    one = job(backoff_limit=0)
+    update = settled(snapshot(one, pod("a", "Failed", finished=ago(1))))
+    final = finalize_status(update, replace(one, status=update.status), frozenset({"uid-a"}), NOW)
+    assert types(final) == [("FailureTarget", "BackoffLimitExceeded"), ("Failed", "BackoffLimitExceeded")]
+    assert final.completion_time is None
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_ending_needs_every_pod_gone_and_every_pod_known(met: bool) -> None:
+    # §10 step 14, row 40: the pods go, but the end is not recorded yet.
+    failed, running = pod("a", "Failed", finished=ago(1)), pod("b")
+    deleted = () if met else (running,)
+    update = settled(snapshot(job(backoff_limit=0), failed, running, expectations_met=met), deleted=deleted)
+    assert update.ending is None
+    assert types(update.status) == []
+    assert update.untrack == (failed,)
+
+
+def test_running_pods_of_a_complete_job_are_let_go_uncounted() -> None:
+    interim = Condition(type="SuccessCriteriaMet", status="True", reason="R", message="M")
+    status = JobStatus(start_time=ago(5), succeeded=1, conditions=(interim,))
+    running = pod("b")
+    update = settled(snapshot(job(status=status), running), deleted=(running,))
+    assert update.untrack == (running,)
+    assert update.require_version == set()
+    assert update.status.uncounted_terminated_pods == UncountedTerminatedPods()
+
+
+def test_job_being_deleted_lets_all_its_pods_go() -> None:
+    # §28: ended ones counted, running ones not.
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b"))
+    update = settled(snapshot(job(deleted=True, completions=5), *pods))
+    assert update.untrack == pods
+    assert update.status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=("uid-a",))
+    # One that has ended unseen keeps its finalizer, and is counted when it is seen.
+    assert update.require_version == {"uid-b"}
+
+
+def test_no_more_pods_are_listed_than_the_cap_allows() -> None:
+    # Row 138.
+    pods = [pod(f"p{n}", "Succeeded", finished=ago(1)) for n in range(5)]
+    one = job(parallelism=5, completions=5)
+    update = settled(snapshot(one, *pods, limits=Limits(max_uncounted=3)))
+    assert update.capped
+    assert update.requeue
+    assert len(update.untrack) == 3
+    gone = frozenset(pod.metadata.uid for pod in update.untrack)
+    assert "Complete" not in dict(types(finalize_status(update, replace(one, status=update.status), gone, NOW)))
+
+
+def test_full_lists_let_their_own_pods_go() -> None:
+    # A crash after the status was written: nothing but these pods' finalizers can empty the lists.
+    listed = UncountedTerminatedPods(succeeded=("uid-b",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    pods = (pod("a", "Succeeded", finished=ago(1)), pod("b", "Succeeded", finished=ago(1)), pod("c"))
+    update = settled(snapshot(job(completions=9, status=status), *pods, limits=Limits(max_uncounted=1)))
+    assert update.untrack == pods[1:2]
+    assert update.capped
+
+
+def test_job_never_completes_before_it_started() -> None:
+    # The clock was put back, or another's clock started it.
+    one = job(status=JobStatus(start_time=ago(-30)))
+    update = settled(snapshot(one, pod("a", "Succeeded", finished=ago(1))))
+    final = finalize_status(update, replace(one, status=update.status), frozenset({"uid-a"}), NOW)
+    assert final.completion_time == final.start_time == ago(-30)
+
+
+@pytest.mark.parametrize(("completions", "start"), [pytest.param(1, NOW, id="some"), pytest.param(0, None, id="none")])
+def test_suspended_job_that_ends_has_started_unless_it_never_had_to(completions: int, start: object) -> None:
+    # Row 8; and a pod that was told to go before the suspension, and succeeded after it.
+    one = job(suspend=True, completions=completions, pod_replacement_policy="Failed", status=JobStatus())
+    pods = (pod("a", "Succeeded", finished=ago(1), deleted=ago(3)),) * completions
+    update = settled(snapshot(one, *pods))
+    final = finalize_status(update, replace(one, status=update.status), frozenset({"uid-a"}), NOW)
+    assert types(final)[-1] == ("Complete", "CompletionsReached")
+    assert final.start_time == start
+
+
+def test_listed_pod_keeps_its_place_whatever_it_does_later() -> None:
+    # Row 140: listed as failed, then seen to have succeeded.
+    listed = UncountedTerminatedPods(failed=("uid-a",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    update = settled(snapshot(job(completions=3, status=status), pod("a", "Succeeded", finished=ago(1))))
+    assert update.status.uncounted_terminated_pods == listed
+
+
+def test_pods_gone_without_a_trace_are_counted_from_the_list() -> None:
+    # Row 139.
+    listed = UncountedTerminatedPods(succeeded=("x", "y"), failed=("z",))
+    status = JobStatus(start_time=ago(5), uncounted_terminated_pods=listed)
+    update = settled(snapshot(job(completions=9, status=status)))
+    assert (update.status.succeeded, update.status.failed) == (2, 1)
+    assert update.status.uncounted_terminated_pods == UncountedTerminatedPods()
+
+
+def test_suspension_is_told_with_the_status() -> None:
+    running = pod("a")
+    update = settled(snapshot(job(suspend=True), running), deleted=(running,))
+    assert update.announcements == (("Suspended", "Job suspended"),)
+    assert update.status.start_time is None
+    assert update.status.active == 0

@@ -1,0 +1,69 @@
+import asyncio
+
+import pytest
+
+from kcr.runnables import RunnableGroup, await_stack
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+
+class Part:
+    """Runs until cancelled, and notes when."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self._name = name
+        self._notes = notes
+
+    async def run(self) -> None:
+        self._notes.append(f"{self._name} runs")
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._notes.append(f"{self._name} ends")
+
+
+async def test_inner_stage_ends_before_the_outer_one(clock: VirtualClock) -> None:  # CM-20, CM-22
+    notes: list[str] = []
+    outer, inner = RunnableGroup("outer"), RunnableGroup("inner")
+    outer.add(Part("informer", notes), "informer")
+    inner.add(Part("controller", notes), "controller")
+
+    async def main() -> None:
+        async with outer:
+            await asyncio.sleep(1)
+            async with inner:
+                inner.add(Part("late", notes), "late")
+                await asyncio.get_running_loop().create_future()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(main())
+        await clock.advance(2)
+        task.cancel()
+    assert notes[:3] == ["informer runs", "controller runs", "late runs"]
+    # Those of one stage end together, in no order.
+    assert sorted(notes[3:5]) == ["controller ends", "late ends"]
+    assert notes[5:] == ["informer ends"]
+
+
+async def test_stage_that_is_over_takes_nothing_in() -> None:  # CM-21
+    stage = RunnableGroup("controllers")
+    async with stage:
+        pass
+    with pytest.raises(RuntimeError, match="controllers late: the manager is stopping"):
+        stage.add(Part("late", []), "late")
+
+
+async def test_place_of_a_task_is_its_innermost_line(clock: VirtualClock) -> None:  # CM-23
+    async def inner() -> None:
+        await asyncio.sleep(3600)
+
+    async def outer() -> None:
+        await inner()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(outer())
+        assert await_stack(task).endswith("outer")
+        await clock.settle()
+        assert [part.split()[1] for part in await_stack(task).split(" > ")] == ["outer", "inner", "sleep"]
+        task.cancel()

@@ -1,0 +1,79 @@
+"""No secret shows: neither values of the environment in signatures, nor credentials in reprs and errors."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kcr.client.cluster import ClusterConfig, PemSource
+from kcr.client.config import load_config
+from kcr.client.credentials import Credential, FixedCredentials, PluginSpec
+from kcr.client.kubeconfig import Entry
+from kcr.client.oidc import OidcSpec
+from kcr.errors import ConfigError
+
+SECRET = "hunter2hunter2"
+# The documentation of every module, with all signatures, as `help` shows it; private functions too.
+HELP = """
+import importlib, inspect, pkgutil, pydoc, sys
+import kcr, controllers.job, controllers.cronjob
+for package in (kcr, controllers.job, controllers.cronjob):
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        module = importlib.import_module(found.name)
+        print(pydoc.plain(pydoc.render_doc(module)))
+        for value in vars(module).values():
+            if inspect.isfunction(value):
+                print(inspect.signature(value))
+    print(pydoc.plain(pydoc.render_doc(package)))
+"""
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://a"}}]
+users: [{name: a, user: {}}]
+"""
+
+
+@pytest.mark.timeout(60)
+def test_help_shows_no_value_of_the_environment() -> None:
+    environ = {"SECRET": SECRET, "HOME": "/nowhere"}
+    command = [sys.executable, "-W", "ignore", "-c", HELP]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    assert "load_config" in done.stdout
+    assert SECRET not in done.stdout
+    assert "environ(" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Credential(f"Bearer {SECRET}", SECRET, SECRET),
+        FixedCredentials(Credential.bearer(SECRET)),
+        PemSource(text=SECRET, field="client-key-data"),
+        PluginSpec(command="aws", args=(SECRET,), env={"TOKEN": SECRET}, cluster={"config": SECRET}),
+        OidcSpec(issuer="https://a", client_id="kcr", client_secret=SECRET, id_token=SECRET, refresh_token=SECRET),
+        Entry("config", {"token": SECRET}),
+        ClusterConfig(
+            server="https://a", credentials=FixedCredentials(Credential.bearer(SECRET)), key=PemSource(text=SECRET),
+            proxy=f"http://me:{SECRET}@proxy",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_repr_of_a_credential_shows_no_secret(value: object) -> None:
+    assert SECRET not in repr(value)
+    assert type(value).__name__ in repr(value)
+
+
+def test_unsupported_proxy_is_named_without_its_password(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(KUBECONFIG)
+    environ = {"HTTPS_PROXY": f"socks5://me:{SECRET}@proxy:1080"}
+    with pytest.raises(ConfigError, match=r"'socks5://proxy:1080' is not supported") as caught:
+        load_config(str(config), environ=environ)
+    assert SECRET not in str(caught.value)

@@ -1,0 +1,1 @@
+"""Scripts that make what is committed; nothing of the product imports them."""

@@ -1,0 +1,148 @@
+"""Write what kcr knows of Kubernetes' built-in types: `python -m tools.schema`.
+
+The source is the OpenAPI document that Kubernetes publishes for each of its versions, as the package
+`kubernetes-validate` ships it (`pip install -e '.[schema]'`). Facts are taken from it, and no prose: the names of types
+and fields, their types, which fields are required, list types and the keys of their items, keys of strategic merge
+patch. Which zero values count as absent comes from `tools.zeros`, and what kinds are called in paths from
+`tools.kinds`, because the document does not say. Types of stable
+versions are taken, those of gang scheduling, and no lists of kinds, whose form is always the same.
+
+The table is JSON with one line per type, so that a difference can be read. Its first line tells where it comes from,
+and has the digest of the other lines. The same source gives the same bytes. To go to another version of Kubernetes,
+change `VERSION` here and the version of `kubernetes-validate` in pyproject.toml, run the script, and read the diff.
+"""
+
+import hashlib
+import re
+import sys
+from collections.abc import Mapping
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tools.kinds import KINDS
+from tools.zeros import ABSENT, SHOWN
+
+VERSION = "1.36.0"
+TABLE = Path(__file__).parent.parent / "kcr" / "embedded" / "schema" / "kubernetes.json"
+
+_PACKAGE = "kubernetes-validate"
+_FILE = f"kubernetes-json-schema/v{VERSION}-local/_definitions.json"
+_TAKEN = re.compile(r"\w+\.v\d+|scheduling\.v1alpha2")
+_SCALARS = {
+    ("boolean", ""): "bool", ("integer", "int32"): "int32", ("integer", "int64"): "int64", ("integer", ""): "int64",
+    ("number", "double"): "float64", ("string", ""): "string", ("string", "byte"): "bytes",
+}  # fmt: skip
+# Types that are no objects. All others without fields may be anything.
+_NAMED = {
+    "api.resource.Quantity": "quantity", "util.intstr.IntOrString": "int-or-string",
+    "meta.v1.Time": "time", "meta.v1.MicroTime": "microtime",
+}  # fmt: skip
+
+Definitions = Mapping[str, Mapping[str, Any]]
+
+
+def table() -> str:
+    """Return the table's text, made of the installed package."""
+    raw = resources.files("kubernetes_validate").joinpath(_FILE).read_bytes()
+    definitions: Definitions = {
+        _short(path): definition
+        for path, definition in msgspec.json.decode(raw)["$defs"].items()
+        if _is_taken(path, definition)
+    }
+    source = {
+        "kubernetes": VERSION,
+        "package": f"{_PACKAGE} {metadata.version(_PACKAGE)}",
+        "file": _FILE,
+        "sha256": hashlib.sha256(raw).hexdigest(),
+    }
+    rest = ',\n"kinds":{\n' + _lines(_kinds(definitions)) + '},\n"types":{\n' + _lines(_types(definitions)) + "}}\n"
+    digest = hashlib.sha256(rest.encode()).hexdigest()
+    return f'{{"source":{_text(source)},"sha256":"{digest}"{rest}'
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _lines(entries: Mapping[str, object]) -> str:
+    return ",\n".join(f"{_text(name)}:{_text(entries[name])}" for name in sorted(entries)) + "\n"
+
+
+def _short(path: str) -> str:
+    """Return `core.v1.Pod` for `io.k8s.api.core.v1.Pod`."""
+    return ".".join(path.split(".")[-3:])
+
+
+def _is_taken(path: str, definition: Mapping[str, Any]) -> bool:
+    properties = definition.get("properties", {})
+    is_list = path.endswith("List") and {"items", "metadata"} <= set(properties)
+    return bool(properties) and not is_list and _TAKEN.fullmatch(_short(path).rpartition(".")[0]) is not None
+
+
+def _kinds(definitions: Definitions) -> dict[str, object]:
+    """Return what is known of each kind, by apiVersion and kind; types that are in many groups are kinds of none."""
+    found: dict[str, object] = {}
+    for name, definition in definitions.items():
+        kinds = definition.get("x-kubernetes-group-version-kind", ())
+        if len(kinds) == 1 and _type(definition["properties"].get("metadata", {}), definitions) == "meta.v1.ObjectMeta":
+            group, version = kinds[0]["group"], kinds[0]["version"]
+            key = f"{group}/{version} {kinds[0]['kind']}" if group else f"{version} {kinds[0]['kind']}"
+            found[key] = {"type": name, **KINDS[key]} if key in KINDS else name
+    return found
+
+
+def _types(definitions: Definitions) -> dict[str, object]:
+    return {
+        name: {field: _field(name, field, definitions) for field in sorted(definition["properties"])}
+        for name, definition in definitions.items()
+    }
+
+
+def _field(owner: str, name: str, definitions: Definitions) -> object:
+    """Return what is known of a field: its type alone, where there is nothing else to say."""
+    given, required = definitions[owner]["properties"][name], name in definitions[owner].get("required", ())
+    facts = {"type": _type(given, definitions), **_facts(given)}
+    if required:
+        facts["required"] = True
+    if name in ABSENT.get(owner, ()):
+        facts["zero"] = "absent"
+    if name in SHOWN.get(owner, ()) or (required and facts["type"] in ("time", "microtime")):
+        facts["zero"] = "null"
+    return facts["type"] if len(facts) == 1 else facts
+
+
+def _facts(given: Mapping[str, Any]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    # Where the document names none of these, a list is atomic and a map is not.
+    if given.get("x-kubernetes-list-type", "atomic") != "atomic":
+        found["listType"] = given["x-kubernetes-list-type"]
+    if "x-kubernetes-list-map-keys" in given:
+        found["listMapKeys"] = given["x-kubernetes-list-map-keys"]
+    if given.get("x-kubernetes-map-type", "granular") != "granular":
+        found["mapType"] = given["x-kubernetes-map-type"]
+    if "merge" in given.get("x-kubernetes-patch-strategy", "").split(","):
+        found["patchMergeKey"] = given.get("x-kubernetes-patch-merge-key", "")
+    return found
+
+
+def _type(given: Mapping[str, Any], definitions: Definitions) -> str:
+    """Return a type as Go writes it: `string`, `[]core.v1.Container`, `map[string]quantity`."""
+    if "$ref" in given:
+        name = _short(given["$ref"].removeprefix("#/$defs/"))
+        return _NAMED.get(name) or (name if name in definitions else "any")
+    stated = given.get("type", ())
+    form = next((one for one in ([stated] if isinstance(stated, str) else stated) if one != "null"), "")
+    if form == "array":
+        return f"[]{_type(given['items'], definitions)}"
+    if form == "object" and "additionalProperties" in given:
+        return f"map[string]{_type(given['additionalProperties'], definitions)}"
+    return _SCALARS.get((form, given.get("format", "")), "any")
+
+
+if __name__ == "__main__":
+    made = table()
+    TABLE.write_text(made)
+    sys.stdout.write(f"{TABLE}: {len(made)} bytes\n")
