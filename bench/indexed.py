@@ -22,7 +22,6 @@ import msgspec
 
 from bench.jobs_load import job
 from bench.jobs_requests import CountingTransport
-from controllers.job.controller import Options, setup
 from kcr.api.batch import Job
 from kcr.api.conditions import find
 from kcr.api.core import Pod
@@ -30,9 +29,10 @@ from kcr.api.meta import Key
 from kcr.cli.logs import configure_logs
 from kcr.client import Client
 from kcr.clock import Clock
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import Node
 from kcr.controller import Controller, Reconciler, Result
-from kcr.embedded import EmbeddedCluster
-from kcr.embedded.node import Node
+from kcr.controllers.job.controller import Options, setup
 from kcr.informer import Handler
 from kcr.manager import Manager
 from kcr.testing.clock import VirtualClock

@@ -17,13 +17,12 @@ import msgspec
 import psutil
 
 from bench.jobs_requests import page, verb_and_resource
+from kcr.apiserver.responses import Answer, json_answer, text_answer
+from kcr.apiserver.server import HTTPRequest, Server
+from kcr.apiserver.storage.storage import Storage
 from kcr.cli.process import fast_loop, tune_gc
-from kcr.client import Request
 from kcr.clock import SystemClock
-from kcr.embedded.answers import Answer, json_answer, text_answer
-from kcr.embedded.http import Address, Listener
-from kcr.embedded.server import Server
-from kcr.embedded.storage import Storage
+from kcr.cluster.listener import Address, Listener
 
 # Where the moments stand at which objects were created, as seconds of the epoch: `/created/jobs`.
 CREATED = "/created/"
@@ -40,7 +39,7 @@ class CountingServer(Server):
         self._asked: Counter[tuple[str, str]] = Counter()
         self._created: dict[str, list[float]] = {}
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: HTTPRequest) -> Answer:
         """Answer one request, and count it."""
         if request.target == "/metrics":
             return text_answer(200, page(self._asked))

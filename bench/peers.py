@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.pods import pod
 from kcr.api.core import Pod
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 
 PEER_SECONDS = 600
 

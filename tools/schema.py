@@ -26,7 +26,7 @@ from tools.kinds import KINDS
 from tools.zeros import ABSENT, SHOWN
 
 VERSION = "1.36.0"
-TABLE = Path(__file__).parent.parent / "kcr" / "embedded" / "schema" / "kubernetes.json"
+TABLE = Path(__file__).parent.parent / "kcr" / "apiserver" / "schema" / "kubernetes.json"
 
 _PACKAGE = "kubernetes-validate"
 _FILE = f"kubernetes-json-schema/v{VERSION}-local/_definitions.json"

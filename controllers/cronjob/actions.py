@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from controllers.cronjob.jobs import is_own
-from controllers.cronjob.plan import Outcome, Start
 from kcr.api import codec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
 from kcr.client import Client
+from kcr.controllers.cronjob.jobs import is_own
+from kcr.controllers.cronjob.plan import Outcome, Start
 from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
 
-from controllers.cronjob.jobs import end_of, has_succeeded
-from controllers.cronjob.plan import Announcement, Facts
 from kcr.api.batch import CronJobStatus, Job
+from kcr.controllers.cronjob.jobs import end_of, has_succeeded
+from kcr.controllers.cronjob.plan import Announcement, Facts
 
 
 def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:

@@ -8,18 +8,18 @@ import msgspec
 from msgspec import Meta
 from prometheus_client import Histogram
 
-from controllers.cronjob.actions import Actions
-from controllers.cronjob.clock_watch import ClockWatch
-from controllers.cronjob.jobs import BY_CONTROLLER, controller_names
-from controllers.cronjob.local_zone import local_zone
-from controllers.cronjob.memory import Memory
-from controllers.cronjob.reconciler import CronJobReconciler, Services
-from controllers.cronjob.schedule import requeue_delay, timetable_of
 from kcr.api.batch import CronJob, Job
 from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
 from kcr.controller import Parking
+from kcr.controllers.cronjob.actions import Actions
+from kcr.controllers.cronjob.clock_watch import ClockWatch
+from kcr.controllers.cronjob.jobs import BY_CONTROLLER, controller_names
+from kcr.controllers.cronjob.local_zone import local_zone
+from kcr.controllers.cronjob.memory import Memory
+from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
+from kcr.controllers.cronjob.schedule import requeue_delay, timetable_of
 from kcr.events import EventRecorder
 from kcr.informer import Handler, Store
 from kcr.manager import Manager

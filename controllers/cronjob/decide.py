@@ -5,10 +5,12 @@ from datetime import datetime, timedelta, tzinfo
 
 from msgspec.structs import replace
 
-from controllers.cronjob.active import followed_up
-from controllers.cronjob.job_template import job_name, job_of
-from controllers.cronjob.plan import Announcement, Facts, NoOp, Plan, Start, Work
-from controllers.cronjob.schedule import (
+from kcr.api.batch import CronJob
+from kcr.api.crontab import CronError, UnknownZoneError
+from kcr.controllers.cronjob.active import followed_up
+from kcr.controllers.cronjob.job_template import job_name, job_of
+from kcr.controllers.cronjob.plan import Announcement, Facts, NoOp, Plan, Start, Work
+from kcr.controllers.cronjob.schedule import (
     NeverDueError,
     Timetable,
     due,
@@ -17,8 +19,6 @@ from controllers.cronjob.schedule import (
     timetable_of,
     zone_of,
 )
-from kcr.api.batch import CronJob
-from kcr.api.crontab import CronError, UnknownZoneError
 
 Step = tuple[Work, tuple[Announcement, ...]]
 

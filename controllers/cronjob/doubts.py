@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from controllers.cronjob.job_template import run_of
-from controllers.cronjob.jobs import end_of, is_own
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference, reference_to
+from kcr.controllers.cronjob.job_template import run_of
+from kcr.controllers.cronjob.jobs import end_of, is_own
 
 
 def unlisted(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:

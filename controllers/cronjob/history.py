@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from controllers.cronjob.jobs import COMPLETE, FAILED, end_of
 from kcr.api.batch import CronJob, Job
+from kcr.controllers.cronjob.jobs import COMPLETE, FAILED, end_of
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 

@@ -6,10 +6,10 @@ whatever is remembered. Filed under namespace, name and UID, so that another Cro
 
 from collections.abc import Sequence
 
-from controllers.cronjob.doubts import Run
-from controllers.cronjob.plan import Outcome, Start
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
+from kcr.controllers.cronjob.doubts import Run
+from kcr.controllers.cronjob.plan import Outcome, Start
 
 
 class CronJobState:

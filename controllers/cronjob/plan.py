@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from controllers.cronjob.job_template import JobToCreate
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
+from kcr.controllers.cronjob.job_template import JobToCreate
 
 
 class Announcement(NamedTuple):

@@ -6,20 +6,20 @@ from datetime import timedelta, tzinfo
 import msgspec
 from msgspec.structs import replace
 
-from controllers.cronjob.actions import Actions
-from controllers.cronjob.active import with_successes, without
-from controllers.cronjob.decide import decide, look_again
-from controllers.cronjob.doubts import absent, forgotten, is_unrecorded, recalled, unlisted
-from controllers.cronjob.history import surplus
-from controllers.cronjob.jobs import BY_CONTROLLER
-from controllers.cronjob.memory import CronJobState, Memory
-from controllers.cronjob.plan import Facts, NoOp, Outcome, Plan, Start
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Parking, Result
+from kcr.controllers.cronjob.actions import Actions
+from kcr.controllers.cronjob.active import with_successes, without
+from kcr.controllers.cronjob.decide import decide, look_again
+from kcr.controllers.cronjob.doubts import absent, forgotten, is_unrecorded, recalled, unlisted
+from kcr.controllers.cronjob.history import surplus
+from kcr.controllers.cronjob.jobs import BY_CONTROLLER
+from kcr.controllers.cronjob.memory import CronJobState, Memory
+from kcr.controllers.cronjob.plan import Facts, NoOp, Outcome, Plan, Start
 from kcr.errors import KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store

@@ -7,15 +7,15 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from controllers.job.plan import Identity, Outcome, identity
-from controllers.job.pod_template import IndexedPod, PodToCreate, build_pod_template, for_index, with_name
-from controllers.job.pods import TRACKING_FINALIZER, has_ended, is_tracked
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Client
-from kcr.client.decoding import UNEXPECTED_RESPONSE
+from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
+from kcr.controllers.job.plan import Identity, Outcome, identity
+from kcr.controllers.job.pod_template import IndexedPod, PodToCreate, build_pod_template, for_index, with_name
+from kcr.controllers.job.pods import TRACKING_FINALIZER, has_ended, is_tracked
 from kcr.dependents import EventEmitter, is_namespace_ending, slow_start
 from kcr.errors import (
     AlreadyExistsError,

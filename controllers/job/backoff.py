@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from controllers.job.pods import finish_time
 from kcr.api.batch import Job
 from kcr.api.core import Pod
+from kcr.controllers.job.pods import finish_time
 
 DEFAULT_LIMIT = 6
 

@@ -6,11 +6,11 @@ shows this pod as it was before: it would be counted once more, and might even b
 
 import structlog
 
-from controllers.job.indexes import unsettled
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.selectors import text
 from kcr.client import Client
+from kcr.controllers.job.indexes import unsettled
 from kcr.ratelimitedlog import RateLimitedLogger
 
 # How long the warning is not repeated.

@@ -7,19 +7,19 @@ import msgspec
 import structlog
 from msgspec import Meta
 
-from controllers.job import indexes
-from controllers.job.actions import Actions
-from controllers.job.gangs import Gangs
-from controllers.job.handlers import JobEvents, Keys, PodEvents
-from controllers.job.memory import Memory
-from controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
-from controllers.job.orphans import OrphanReconciler
-from controllers.job.plan import Identity, Limits
-from controllers.job.reconciler import JobReconciler, Services
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.controller import Parking
+from kcr.controllers.job import indexes
+from kcr.controllers.job.actions import Actions
+from kcr.controllers.job.gangs import Gangs
+from kcr.controllers.job.handlers import JobEvents, Keys, PodEvents
+from kcr.controllers.job.memory import Memory
+from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
+from kcr.controllers.job.orphans import OrphanReconciler
+from kcr.controllers.job.plan import Identity, Limits
+from kcr.controllers.job.reconciler import JobReconciler, Services
 from kcr.events import EventRecorder
 from kcr.expectations import Expectations
 from kcr.gates import WORKLOAD_WITH_JOB, read_gates

@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from controllers.job.conditions import SUSPENDED
 from kcr.api.batch import Job
 from kcr.api.conditions import is_true
+from kcr.controllers.job.conditions import SUSPENDED
 
 
 def time_left(job: Job, now: datetime) -> timedelta | None:

@@ -6,8 +6,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from controllers.job import backoff, deadline, indexed, parallelism, success_policy
-from controllers.job.conditions import (
+from kcr.api.batch import UncountedTerminatedPods
+from kcr.api.conditions import find
+from kcr.api.core import Pod
+from kcr.api.meta import whole_seconds
+from kcr.controllers.job import backoff, deadline, indexed, parallelism, success_policy
+from kcr.controllers.job.conditions import (
     BACKOFF_LIMIT_EXCEEDED,
     COMPLETE,
     DEADLINE_EXCEEDED,
@@ -19,15 +23,11 @@ from controllers.job.conditions import (
     SUCCESS_POLICY,
     is_being_deleted,
 )
-from controllers.job.failure_policy import FAIL_JOB, match_rule
-from controllers.job.plan import Ending, Hold, Plan, PodCounts, ScaleDown, ScaleUp, Snapshot, Terminate, Work
-from controllers.job.pod_template import IndexedPod, restart_policy
-from controllers.job.pods import is_active, is_terminating, replaces_only_failed
-from controllers.job.tracking import newly_ended, tracked_uids
-from kcr.api.batch import UncountedTerminatedPods
-from kcr.api.conditions import find
-from kcr.api.core import Pod
-from kcr.api.meta import whole_seconds
+from kcr.controllers.job.failure_policy import FAIL_JOB, match_rule
+from kcr.controllers.job.plan import Ending, Hold, Plan, PodCounts, ScaleDown, ScaleUp, Snapshot, Terminate, Work
+from kcr.controllers.job.pod_template import IndexedPod, restart_policy
+from kcr.controllers.job.pods import is_active, is_terminating, replaces_only_failed
+from kcr.controllers.job.tracking import newly_ended, tracked_uids
 
 Rule = Callable[[Snapshot, PodCounts], Ending | None]
 

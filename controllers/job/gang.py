@@ -8,9 +8,6 @@ Source: kubernetes/pkg/controller/job (WorkloadWithJob); job-controller §35.
 
 import hashlib
 
-from controllers.job.conditions import SUSPENDED
-from controllers.job.pod_template import names_group
-from controllers.job.pods import is_indexed
 from kcr.api.batch import Job
 from kcr.api.conditions import find
 from kcr.api.meta import ObjectMeta, OwnerReference, controller_reference
@@ -26,6 +23,9 @@ from kcr.api.scheduling import (
     WorkloadSpec,
     WorkloadTemplateReference,
 )
+from kcr.controllers.job.conditions import SUSPENDED
+from kcr.controllers.job.pod_template import names_group
+from kcr.controllers.job.pods import is_indexed
 
 MAX_NAME = 253
 HASH_LENGTH = 10

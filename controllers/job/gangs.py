@@ -2,13 +2,13 @@
 
 from typing import TypeVar
 
-from controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
-from controllers.job.plan import Snapshot
 from kcr.api.batch import Job
 from kcr.api.meta import Resource, is_controlled_by
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.client import Client
 from kcr.controller import Parking
+from kcr.controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
+from kcr.controllers.job.plan import Snapshot
 from kcr.errors import AlreadyExistsError
 from kcr.events import EventRecorder
 from kcr.informer import Store

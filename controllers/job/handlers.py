@@ -4,16 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from controllers.job import indexes
-from controllers.job.adoption import selects
-from controllers.job.conditions import is_finished
-from controllers.job.memory import Memory
-from controllers.job.orphans import owning_job
-from controllers.job.plan import Identity, identity
-from controllers.job.pods import is_tracked
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
+from kcr.controllers.job import indexes
+from kcr.controllers.job.adoption import selects
+from kcr.controllers.job.conditions import is_finished
+from kcr.controllers.job.memory import Memory
+from kcr.controllers.job.orphans import owning_job
+from kcr.controllers.job.plan import Identity, identity
+from kcr.controllers.job.pods import is_tracked
 from kcr.errors import KcrError
 from kcr.expectations import Expectations
 from kcr.informer import Handler, Store

@@ -10,11 +10,14 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from controllers.job.backoff import Backoff
-from controllers.job.failure_policy import FAIL_INDEX, match_rule
-from controllers.job.parallelism import ranked
-from controllers.job.pod_template import IndexedPod
-from controllers.job.pods import (
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.api.indexset import IndexSet
+from kcr.controllers.job.backoff import Backoff
+from kcr.controllers.job.failure_policy import FAIL_INDEX, match_rule
+from kcr.controllers.job.parallelism import ranked
+from kcr.controllers.job.pod_template import IndexedPod
+from kcr.controllers.job.pods import (
     failures_before,
     finish_time,
     has_failed,
@@ -23,9 +26,6 @@ from controllers.job.pods import (
     is_active,
     is_indexed,
 )
-from kcr.api.batch import Job
-from kcr.api.core import Pod
-from kcr.api.indexset import IndexSet
 
 
 class Indexes(NamedTuple):

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from controllers.job.pods import CONTROLLER_UID, has_ended, is_tracked
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
+from kcr.controllers.job.pods import CONTROLLER_UID, has_ended, is_tracked
 
 # Pods that still matter to their Job, by the UID of their controller: those that have not ended, those that still
 # carry the tracking finalizer, and those that may have to be released. All others are in the counters already, so

@@ -7,11 +7,11 @@ All of it is filed under namespace, name and UID, so that a Job created anew und
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from controllers.job.backoff import Backoff
-from controllers.job.plan import Identity, Outcome
-from controllers.job.pod_template import PodToCreate
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Key
+from kcr.controllers.job.backoff import Backoff
+from kcr.controllers.job.plan import Identity, Outcome
+from kcr.controllers.job.pod_template import PodToCreate
 from kcr.informer.store import version_of
 
 BURST = 5.0

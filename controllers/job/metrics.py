@@ -11,14 +11,14 @@ from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from controllers.job.conditions import COMPLETE, FAILED
-from controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp
-from controllers.job.pods import has_ended, is_indexed, is_tracked
 from kcr.api.batch import Job, JobStatus
 from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.resources import ResourceType
+from kcr.controllers.job.conditions import COMPLETE, FAILED
+from kcr.controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp
+from kcr.controllers.job.pods import has_ended, is_indexed, is_tracked
 from kcr.informer import Handler
 
 SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))

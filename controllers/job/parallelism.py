@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from controllers.job.pods import is_ready, sidecars
 from kcr.api.batch import Job
 from kcr.api.conditions import find
 from kcr.api.core import ContainerStatus, Pod
+from kcr.controllers.job.pods import is_ready, sidecars
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 

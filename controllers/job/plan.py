@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from controllers.job.backoff import Backoff
-from controllers.job.indexed import Indexes
-from controllers.job.pod_template import IndexedPod, PodToCreate
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.controllers.job.backoff import Backoff
+from kcr.controllers.job.indexed import Indexes
+from kcr.controllers.job.pod_template import IndexedPod, PodToCreate
 
 
 class Identity(NamedTuple):

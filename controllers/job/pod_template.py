@@ -5,16 +5,16 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from controllers.job.pods import (
+from kcr.api import codec
+from kcr.api.batch import Job
+from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
+from kcr.controllers.job.pods import (
     COMPLETION_INDEX,
     FAILURE_COUNT,
     IGNORED_FAILURE_COUNT,
     TRACKING_FINALIZER,
     is_indexed,
 )
-from kcr.api import codec
-from kcr.api.batch import Job
-from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
 
 # What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
 MAX_PREFIX = 58

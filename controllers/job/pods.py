@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from controllers.job.conditions import is_ending
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
 from kcr.api.core import ContainerStatus, Pod
+from kcr.controllers.job.conditions import is_ending
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 # The label that the selectors of Jobs ask for, unless a user wrote the selector.

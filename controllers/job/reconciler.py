@@ -7,16 +7,23 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from controllers.job import concurrent_controllers, deadline
-from controllers.job.actions import Actions
-from controllers.job.adoption import selects
-from controllers.job.conditions import FAILED, is_being_deleted, is_finished
-from controllers.job.decide import decide
-from controllers.job.gangs import Gangs
-from controllers.job.indexes import ORPHANS, UNSETTLED
-from controllers.job.memory import JobState, Memory
-from controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
-from controllers.job.plan import (
+from kcr.api.batch import Job, JobStatus
+from kcr.api.conditions import find
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.controller import Parking, Result
+from kcr.controllers.job import concurrent_controllers, deadline
+from kcr.controllers.job.actions import Actions
+from kcr.controllers.job.adoption import selects
+from kcr.controllers.job.conditions import FAILED, is_being_deleted, is_finished
+from kcr.controllers.job.decide import decide
+from kcr.controllers.job.gangs import Gangs
+from kcr.controllers.job.indexes import ORPHANS, UNSETTLED
+from kcr.controllers.job.memory import JobState, Memory
+from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
+from kcr.controllers.job.plan import (
     Hold,
     Identity,
     Limits,
@@ -30,15 +37,8 @@ from controllers.job.plan import (
     Work,
     identity,
 )
-from controllers.job.pods import TRACKING_FINALIZER, is_tracked
-from controllers.job.status_update import compute_status, finalize_status
-from kcr.api.batch import Job, JobStatus
-from kcr.api.conditions import find
-from kcr.api.core import Pod
-from kcr.api.meta import Key
-from kcr.client import Client
-from kcr.clock import Clock
-from kcr.controller import Parking, Result
+from kcr.controllers.job.pods import TRACKING_FINALIZER, is_tracked
+from kcr.controllers.job.status_update import compute_status, finalize_status
 from kcr.dependents import claim
 from kcr.errors import KcrError, ServerError, TransportError
 from kcr.events import EventRecorder

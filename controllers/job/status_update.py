@@ -4,16 +4,16 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from controllers.job import suspend
-from controllers.job.completion import is_complete
-from controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, INTERIM, SUSPENDED
-from controllers.job.plan import Ending, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate, Terminate, Work
-from controllers.job.pods import is_ready
-from controllers.job.tracking import Listing, counted
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.conditions import ensure, is_true, made
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import whole_seconds
+from kcr.controllers.job import suspend
+from kcr.controllers.job.completion import is_complete
+from kcr.controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, INTERIM, SUSPENDED
+from kcr.controllers.job.plan import Ending, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate, Terminate, Work
+from kcr.controllers.job.pods import is_ready
+from kcr.controllers.job.tracking import Listing, counted
 
 
 def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate:

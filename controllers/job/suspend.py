@@ -4,10 +4,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from controllers.job.conditions import JOB_RESUMED, JOB_SUSPENDED, SUSPENDED
 from kcr.api.batch import Job, JobStatus
 from kcr.api.conditions import ensure, made
 from kcr.api.meta import whole_seconds
+from kcr.controllers.job.conditions import JOB_RESUMED, JOB_SUSPENDED, SUSPENDED
 
 
 def reported(job: Job, status: JobStatus, now: datetime) -> JobStatus:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
 
-from controllers.job.conditions import FAILED, is_being_deleted
-from controllers.job.failure_policy import FAIL_JOB, match_rule
-from controllers.job.pods import counts_for, has_ended, has_failed, index_in, is_indexed, is_tracked
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
+from kcr.controllers.job.conditions import FAILED, is_being_deleted
+from kcr.controllers.job.failure_policy import FAIL_JOB, match_rule
+from kcr.controllers.job.pods import counts_for, has_ended, has_failed, index_in, is_indexed, is_tracked
 
 _NOTHING = UncountedTerminatedPods()
 

@@ -8,7 +8,7 @@ import structlog
 import kcr
 from examples.configmap_copier.copier import COPY, TO, setup
 from kcr.api.core import ConfigMap, Namespace
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
 
 KEY = kcr.Key("default", "colors")

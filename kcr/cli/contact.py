@@ -11,7 +11,7 @@ from kcr.api import codec
 from kcr.api.core import Namespace
 from kcr.api.meta import Object, Resource
 from kcr.client import Client
-from kcr.client.requests import target
+from kcr.client.wire.requests import target
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

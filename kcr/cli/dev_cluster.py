@@ -22,7 +22,7 @@ from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.cli.plugins import Setup, attach, find_plugins
 from kcr.cli.process import run_to_end
 from kcr.cli.progress import Progress
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.gates import GENERIC_WORKLOAD, read_gates
 from kcr.manager import Manager
 

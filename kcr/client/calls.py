@@ -7,12 +7,12 @@ from typing import Literal, NamedTuple, Self
 
 import structlog
 
-from kcr.client import decoding
-from kcr.client.limiter import RateLimit
-from kcr.client.observed import ObservedTransport, OnRequest
-from kcr.client.requests import IDLE_SECONDS, target
-from kcr.client.retry import CALL_SECONDS, with_retries
-from kcr.client.transport import Request, Response, Transport
+from kcr.client.wire import decoding
+from kcr.client.wire.limiter import RateLimit
+from kcr.client.wire.observed import ObservedTransport, OnRequest
+from kcr.client.wire.requests import IDLE_SECONDS, target
+from kcr.client.wire.retry import CALL_SECONDS, with_retries
+from kcr.client.wire.transport import Request, Response, Transport
 from kcr.errors import ApiError
 
 JSON = "application/json"

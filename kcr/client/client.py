@@ -9,9 +9,9 @@ import msgspec
 from kcr.api import codec
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
-from kcr.client import decoding
-from kcr.client.requests import PAGE_SIZE, object_path, target, watch_query
 from kcr.client.subresources import Subresources
+from kcr.client.wire import decoding
+from kcr.client.wire.requests import PAGE_SIZE, object_path, target, watch_query
 from kcr.client.writes import Writes
 from kcr.errors import ApiError
 
@@ -26,8 +26,8 @@ class Client(Writes, Subresources):
     """Talks to the server, always: cached reads are the stores'.
 
     Every method raises `ApiError` when the server says no, and `TransportError` when no answer came, or none that
-    can be read; a write may have happened then. What an answer proves is said in `kcr.client.decoding`. Answers 429
-    and 5xx that name a time to wait are tried again, and reads whose connection failed. What the server warns of is
+    can be read; a write may have happened then. What an answer proves is said in `kcr.client.wire.decoding`. Answers
+    429 and 5xx that name a time to wait are tried again, and reads whose connection failed. What the server warns of is
     logged, each text once.
     """
 

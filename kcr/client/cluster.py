@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kcr.client.credentials import Credentials, FixedCredentials, redacted
+from kcr.client.auth.credentials import Credentials, FixedCredentials, redacted
 from kcr.errors import ConfigError
 
 

@@ -8,9 +8,9 @@ from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.api.scale import Scale
-from kcr.client import decoding
 from kcr.client.calls import Calls
-from kcr.client.requests import delete_options, object_path, target
+from kcr.client.wire import decoding
+from kcr.client.wire.requests import delete_options, object_path, target
 from kcr.client.writes import MERGE_PATCH
 
 

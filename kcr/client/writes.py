@@ -6,9 +6,9 @@ from typing import TypeVar
 from kcr.api import codec
 from kcr.api.meta import Key, Resource
 from kcr.api.unstructured import Unstructured
-from kcr.client import decoding
 from kcr.client.calls import Calls
-from kcr.client.requests import delete_options, object_path
+from kcr.client.wire import decoding
+from kcr.client.wire.requests import delete_options, object_path
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=Unstructured)

@@ -10,7 +10,7 @@ import structlog
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
-from kcr.client.decoding import Refused
+from kcr.client.wire.decoding import Refused
 from kcr.informer.selection import Selection
 
 R = TypeVar("R", bound=Resource)

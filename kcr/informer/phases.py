@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from kcr.api.meta import Object
-from kcr.client.requests import PAGE_SIZE
+from kcr.client.wire.requests import PAGE_SIZE
 from kcr.errors import ApiError, BadRequestError, GoneError, InvalidError, KcrError, TransportError
 
 # A watch that ends sooner, without a single event, is a failure: no hot loop of watches (RF-18).

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Resource
 from kcr.client import Client
-from kcr.client.decoding import Refused, read_event, read_page
-from kcr.client.requests import watch_query
+from kcr.client.wire.decoding import Refused, read_event, read_page
+from kcr.client.wire.requests import watch_query
 from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
 from kcr.informer.phases import (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
-from kcr.client.requests import target
+from kcr.client.wire.requests import target
 from kcr.informer.store import version_of
 
 if TYPE_CHECKING:

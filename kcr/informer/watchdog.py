@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from kcr.client.requests import IDLE_SECONDS
+from kcr.client.wire.requests import IDLE_SECONDS
 from kcr.errors import TransportError
 
 # A server that sends bookmarks does so at its own pace; one is allowed to be late by half.

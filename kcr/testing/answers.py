@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal, get_args
 
+from kcr.apiserver.responses import RefusedError
 from kcr.client import Request, Response
-from kcr.embedded.answers import RefusedError
 from kcr.errors import ApiError, TransportError
 
 # What becomes of the reply to a request that the server has executed: none comes (`silence`), half of its body (`cut`),

@@ -22,10 +22,10 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from kcr.client.auth.credentials import Credential, FixedCredentials
 from kcr.client.cluster import ClusterConfig, PemSource
-from kcr.client.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
-from kcr.embedded.certificates import make_certificates
+from kcr.cluster.certificates import make_certificates
 
 VARIABLE = "KUBEBUILDER_ASSETS"
 # Either is given so long to come up, and to end once it is told to.

@@ -23,7 +23,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.informer.store import version_of
 from kcr.manager import Manager

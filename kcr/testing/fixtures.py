@@ -13,7 +13,7 @@ from kcr.testing.loop import VirtualLoop
 
 if TYPE_CHECKING:
     from kcr.client import ClusterConfig
-    from kcr.embedded import EmbeddedCluster
+    from kcr.cluster import EmbeddedCluster
     from kcr.testing.apiserver import ApiServer
 
 
@@ -36,7 +36,7 @@ async def clock() -> AsyncIterator[VirtualClock]:
 @pytest_asyncio.fixture
 async def cluster(clock: VirtualClock) -> AsyncIterator["EmbeddedCluster"]:
     """Give an embedded cluster whose node simulates its pods, in virtual time and with a fixed seed."""
-    from kcr.embedded import EmbeddedCluster  # noqa: PLC0415  # most tests need no cluster
+    from kcr.cluster import EmbeddedCluster  # noqa: PLC0415  # most tests need no cluster
 
     async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime="simulated") as cluster:
         yield cluster

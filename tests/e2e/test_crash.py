@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from controllers.job.pods import is_tracked
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.client import Client, HttpTransport, load_config
+from kcr.controllers.job.pods import is_tracked
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Start
-from tests.harness import Witness, conditions, create, finished, manifest, nothing_left_behind, pods_of
+from tests.kit.harness import Witness, conditions, create, finished, manifest, nothing_left_behind, pods_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 

@@ -21,7 +21,7 @@ from kcr.client import Client, HttpTransport, load_config
 from kcr.errors import NotFoundError
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Start
-from tests.harness import conditions, create, ended, finished, manifest, nothing_left_behind, pods_of
+from tests.kit.harness import conditions, create, ended, finished, manifest, nothing_left_behind, pods_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from kcr.client.auth.config import load_config
+from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
+from kcr.client.auth.kubeconfig import Entry
+from kcr.client.auth.oidc import OidcSpec
 from kcr.client.cluster import ClusterConfig, PemSource
-from kcr.client.config import load_config
-from kcr.client.credentials import Credential, FixedCredentials, PluginSpec
-from kcr.client.kubeconfig import Entry
-from kcr.client.oidc import OidcSpec
 from kcr.errors import ConfigError
 
 SECRET = "hunter2hunter2"
 # The documentation of every module, with all signatures, as `help` shows it; private functions too.
 HELP = """
 import importlib, inspect, pkgutil, pydoc, sys
-import kcr, controllers.job, controllers.cronjob
-for package in (kcr, controllers.job, controllers.cronjob):
+import kcr, kcr.controllers.job, kcr.controllers.cronjob
+for package in (kcr, kcr.controllers.job, kcr.controllers.cronjob):
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         module = importlib.import_module(found.name)
         print(pydoc.plain(pydoc.render_doc(module)))

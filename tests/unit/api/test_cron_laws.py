@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from cronsim import CronSim, CronSimError
 
-from controllers.cronjob.schedule import WALK, Timetable, last_run
 from kcr.api.cron import HORIZON, MOST_STEPS, next_run, search
 from kcr.api.crontab import Fields, parse
+from kcr.controllers.cronjob.schedule import WALK, Timetable, last_run
 from tests.unit.api.cron_oracles import (
     ODD_ZONES,
     PLAIN_ZONES,

@@ -9,10 +9,10 @@ from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
 from kcr.cli.contact import REVIEWS, check_access, remedy, warn_of_missing_namespace
 from kcr.client import Client
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
 from kcr.testing import FaultyTransport
-from tests.unit.client.scripted import Say, Script, failure
+from tests.kit.scripted_transport import Say, Script, failure
 
 SERVER, SOURCE = "https://10.0.0.1:6443", "kubeconfig /home/me/.kube/config, context staging"
 

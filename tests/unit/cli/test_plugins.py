@@ -86,7 +86,7 @@ def test_refused_options_name_the_variables_read() -> None:
 
 def test_unknown_controller_lists_the_known_ones() -> None:
     with pytest.raises(click.UsageError, match="no controller is named 'jop': known are job"):
-        find_plugins(("jop",), point("job", "controllers.job.controller:setup"))
+        find_plugins(("jop",), point("job", "kcr.controllers.job.controller:setup"))
 
 
 def test_plugin_that_cannot_be_imported_is_named() -> None:

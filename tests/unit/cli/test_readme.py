@@ -8,8 +8,8 @@ import click
 import msgspec
 import pytest
 
-from controllers.job.controller import Options
 from kcr.cli import dev, run
+from kcr.controllers.job.controller import Options
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -6,10 +6,10 @@ from typing import Any
 import click
 import pytest
 
-from controllers.job import controller as job
-from controllers.job import ttl
 from kcr.cli.plugins import Setup, attach, find_plugins, read_options
 from kcr.cli.run import command
+from kcr.controllers.job import controller as job
+from kcr.controllers.job import ttl
 from kcr.errors import ConfigError
 from kcr.testing import FakeManager, VirtualClock
 

@@ -6,10 +6,10 @@ from structlog.testing import capture_logs
 from kcr.api.core import Pod
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, RateLimit
-from kcr.client.decoding import warnings_in
+from kcr.client.wire.decoding import warnings_in
 from kcr.errors import ForbiddenError, NotFoundError
 from kcr.metrics import Metrics
-from tests.unit.client.scripted import Say, Script, failure
+from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.virtual
 

@@ -12,7 +12,7 @@ from kcr.errors import (
     NotFoundError,
     TransportError,
 )
-from tests.unit.client.scripted import Say, Script, events, failure
+from tests.kit.scripted_transport import Say, Script, events, failure
 
 pytestmark = pytest.mark.virtual
 

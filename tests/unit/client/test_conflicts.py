@@ -8,7 +8,7 @@ from kcr.api.meta import Key
 from kcr.client import Client, retry_on_conflict
 from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry
 from kcr.errors import ConflictError, ForbiddenError
-from tests.unit.client.scripted import Say, Script, failure
+from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.virtual
 

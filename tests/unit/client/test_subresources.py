@@ -6,7 +6,7 @@ from kcr.api.apps import Deployment
 from kcr.api.meta import Key
 from kcr.client import Client, LogOptions
 from kcr.errors import TooManyRequestsError
-from tests.unit.client.scripted import Say, Script, failure
+from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.virtual
 

@@ -8,7 +8,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import Client
-from tests.unit.client.scripted import Say, Script
+from tests.kit.scripted_transport import Say, Script
 
 pytestmark = pytest.mark.virtual
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kcr.api.codec import WatchEvent
 from kcr.api.core import PodSpec
 from kcr.api.meta import Key
-from kcr.client.decoding import Refused
+from kcr.client.wire.decoding import Refused
 from kcr.informer import Selection
 from kcr.informer.accumulator import ListAccumulator
 from tests.unit.informer.pods import Pod, pod, replaced

@@ -13,7 +13,7 @@ from kcr.client import Client
 from kcr.errors import TransportError
 from kcr.informer import Informer, Selection
 from kcr.testing import VirtualClock
-from tests.unit.client.scripted import Say, Script, events, failure
+from tests.kit.scripted_transport import Say, Script, events, failure
 
 pytestmark = pytest.mark.virtual
 

@@ -8,7 +8,7 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
 from kcr.informer.selection import NamespacedShard
-from tests.unit.client.scripted import Script
+from tests.kit.scripted_transport import Script
 from tests.unit.informer.pods import replaced
 
 SELECTIONS = (Selection(ConfigMap, "a"), Selection(ConfigMap, "b"), Selection(ConfigMap))

@@ -5,7 +5,7 @@ import pytest
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import CrashingTransport, VirtualClock
 

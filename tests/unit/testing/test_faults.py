@@ -5,7 +5,7 @@ import pytest
 from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Request
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing import FaultyTransport, VirtualClock, build
 from kcr.testing.faults import Call, call_of

@@ -23,7 +23,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_waiting_and_virtual_time_load_neither_client_nor_server() -> None:  # TK-1
     code = "import sys; from kcr.testing import VirtualClock, eventually; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"aiohttp", "msgspec", "kcr.client", "kcr.embedded", "cryptography"} & set(loaded)
+    assert not {"aiohttp", "msgspec", "kcr.client", "kcr.apiserver", "cryptography"} & set(loaded)
 
 
 def test_help_shows_what_users_import() -> None:

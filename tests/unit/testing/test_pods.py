@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Pod
-from kcr.embedded import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster
 from kcr.errors import NotFoundError
 from kcr.testing import PodScript, VirtualClock, build
 from kcr.testing.pods import INDEX

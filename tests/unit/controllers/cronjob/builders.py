@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
-from controllers.cronjob.decide import decide
-from controllers.cronjob.doubts import Run, recalled
-from controllers.cronjob.job_template import SCHEDULED_AT
-from controllers.cronjob.plan import Facts, NoOp, Plan, Start
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus, Job, JobStatus
 from kcr.api.core import reference_to
 from kcr.api.meta import Condition, ObjectMeta, controller_reference
-from tests.cron_harness import CREATED
+from kcr.controllers.cronjob.decide import decide
+from kcr.controllers.cronjob.doubts import Run, recalled
+from kcr.controllers.cronjob.job_template import SCHEDULED_AT
+from kcr.controllers.cronjob.plan import Facts, NoOp, Plan, Start
+from tests.kit.cron_harness import CREATED
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}}, "spec": {"template": {"spec": {}}}}
 

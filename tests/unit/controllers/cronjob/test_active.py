@@ -2,10 +2,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controllers.cronjob.active import followed_up, without
-from controllers.cronjob.plan import Announcement, Facts
 from kcr.api.batch import CronJob, Job
-from tests.cron_harness import at
+from kcr.controllers.cronjob.active import followed_up, without
+from kcr.controllers.cronjob.plan import Announcement, Facts
+from tests.kit.cron_harness import at
 from tests.unit.controllers.cronjob.builders import cron, job, listed
 
 TEN = at("10:00:00")

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from controllers.cronjob.clock_watch import ClockWatch
+from kcr.controllers.cronjob.clock_watch import ClockWatch
 from kcr.testing import VirtualClock
-from tests.cron_harness import Shifted
+from tests.kit.cron_harness import Shifted
 
 pytestmark = pytest.mark.virtual
 

@@ -6,13 +6,13 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from controllers.cronjob.controller import CronJobEvents, JobEvents, Options
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, OwnerReference
 from kcr.cli.plugins import read_options
+from kcr.controllers.cronjob.controller import CronJobEvents, JobEvents, Options
 from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
 from kcr.workqueue import WorkQueue
-from tests.cron_harness import TEN, at
+from tests.kit.cron_harness import TEN, at
 from tests.unit.controllers.cronjob.builders import cron, job
 
 pytestmark = pytest.mark.virtual

@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from controllers.cronjob.decide import decide, look_again, too_late
-from controllers.cronjob.job_template import SCHEDULED_AT
-from controllers.cronjob.plan import Announcement, Facts, NoOp, Start
 from kcr.api.batch import CronJob
-from tests.cron_harness import at
+from kcr.controllers.cronjob.decide import decide, look_again, too_late
+from kcr.controllers.cronjob.job_template import SCHEDULED_AT
+from kcr.controllers.cronjob.plan import Announcement, Facts, NoOp, Start
+from tests.kit.cron_harness import at
 from tests.unit.controllers.cronjob.builders import cron, delay, job, judged, listed, reasons, started
 
 TEN = at("10:00:00")

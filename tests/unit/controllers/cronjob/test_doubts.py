@@ -2,10 +2,10 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from controllers.cronjob.doubts import Run, absent, forgotten, recalled, unlisted
-from controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.api.meta import ObjectMeta
-from tests.cron_harness import at
+from kcr.controllers.cronjob.doubts import Run, absent, forgotten, recalled, unlisted
+from kcr.controllers.cronjob.job_template import SCHEDULED_AT
+from tests.kit.cron_harness import at
 from tests.unit.controllers.cronjob.builders import cron, job, listed
 
 TEN = at("10:00:00")

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from controllers.cronjob.history import surplus
 from kcr.api.batch import Job
-from tests.cron_harness import at
+from kcr.controllers.cronjob.history import surplus
+from tests.kit.cron_harness import at
 from tests.unit.controllers.cronjob.builders import cron, job
 
 

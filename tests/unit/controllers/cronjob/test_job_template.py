@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from controllers.cronjob.job_template import SCHEDULED_AT, job_name, job_of, run_of
 from kcr.api import codec
-from tests.cron_harness import at
+from kcr.controllers.cronjob.job_template import SCHEDULED_AT, job_name, job_of, run_of
+from tests.kit.cron_harness import at
 from tests.unit.controllers.cronjob.builders import TEMPLATE, cron, job
 
 TEN = at("10:00:00")

@@ -1,9 +1,9 @@
 import pytest
 from msgspec.structs import replace
 
-from controllers.cronjob.jobs import controller_names, end_of, has_succeeded, is_own
 from kcr.api.batch import JobStatus
 from kcr.api.meta import Condition, ObjectMeta
+from kcr.controllers.cronjob.jobs import controller_names, end_of, has_succeeded, is_own
 from tests.unit.controllers.cronjob.builders import cron, job
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from controllers.cronjob.local_zone import local_zone
-from tests.cron_harness import at
+from kcr.controllers.cronjob.local_zone import local_zone
+from tests.kit.cron_harness import at
 
 SUMMER = at("12:00:00")
 

@@ -1,10 +1,10 @@
 from msgspec.structs import replace
 
-from controllers.cronjob.doubts import Run
-from controllers.cronjob.memory import Memory
-from controllers.cronjob.plan import Outcome, Start
+from kcr.controllers.cronjob.doubts import Run
+from kcr.controllers.cronjob.memory import Memory
+from kcr.controllers.cronjob.plan import Outcome, Start
 from kcr.errors import TransportError
-from tests.cron_harness import at
+from tests.kit.cron_harness import at
 from tests.unit.controllers.cronjob.builders import cron, job, judged
 
 

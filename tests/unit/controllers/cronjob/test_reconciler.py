@@ -2,12 +2,12 @@ from datetime import UTC
 
 import pytest
 
-from controllers.cronjob.actions import Actions
-from controllers.cronjob.memory import Memory
-from controllers.cronjob.reconciler import CronJobReconciler, Services
 from kcr.api.batch import CronJob, Job
 from kcr.client import Client
 from kcr.controller import Parking, Result
+from kcr.controllers.cronjob.actions import Actions
+from kcr.controllers.cronjob.memory import Memory
+from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
 from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
 from tests.unit.controllers.cronjob.builders import cron
 

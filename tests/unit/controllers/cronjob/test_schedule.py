@@ -5,7 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from controllers.cronjob.schedule import (
+from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
+from kcr.api.crontab import CronError, UnknownZoneError
+from kcr.api.meta import ObjectMeta
+from kcr.controllers.cronjob.schedule import (
     Due,
     Missed,
     NeverDueError,
@@ -17,9 +20,6 @@ from controllers.cronjob.schedule import (
     timetable_of,
     zone_of,
 )
-from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
-from kcr.api.crontab import CronError, UnknownZoneError
-from kcr.api.meta import ObjectMeta
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NEW_YORK = "America/New_York"

@@ -1,10 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
-from controllers.job.adoption import selects
 from kcr.api.selectors import LabelSelector, Requirement
+from kcr.controllers.job.adoption import selects
 from kcr.errors import KcrError
-from tests.builders import job, pod
+from tests.kit.builders import job, pod
 
 APP = LabelSelector(match_labels={"app": "pi"})
 

@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from controllers.job.backoff import Backoff, advanced, limit_exceeded, restarts_exceeded, time_left
-from tests.builders import NOW, ago, job, pod
+from kcr.controllers.job.backoff import Backoff, advanced, limit_exceeded, restarts_exceeded, time_left
+from tests.kit.builders import NOW, ago, job, pod
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
-from controllers.job.completion import is_complete
-from tests.builders import job
+from kcr.controllers.job.completion import is_complete
+from tests.kit.builders import job
 
 
 @pytest.mark.parametrize(

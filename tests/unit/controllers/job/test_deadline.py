@@ -2,9 +2,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controllers.job.deadline import time_left
 from kcr.api.batch import JobStatus
-from tests.builders import NOW, ago, job
+from kcr.controllers.job.deadline import time_left
+from tests.kit.builders import NOW, ago, job
 
 
 @pytest.mark.parametrize(

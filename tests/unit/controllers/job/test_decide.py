@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from controllers.job.backoff import Backoff
-from controllers.job.decide import decide
-from controllers.job.plan import Hold, ScaleDown, ScaleUp, Terminate
-from controllers.job.pod_template import IndexedPod
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
-from tests.builders import NOW, ago, job, pod, snapshot, template
+from kcr.controllers.job.backoff import Backoff
+from kcr.controllers.job.decide import decide
+from kcr.controllers.job.plan import Hold, ScaleDown, ScaleUp, Terminate
+from kcr.controllers.job.pod_template import IndexedPod
+from tests.kit.builders import NOW, ago, job, pod, snapshot, template
 
 
 def test_new_job_starts_now_and_gets_its_pods() -> None:

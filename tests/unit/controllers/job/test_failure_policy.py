@@ -1,11 +1,11 @@
 import pytest
 from msgspec.structs import replace
 
-from controllers.job.failure_policy import match_rule
 from kcr.api.batch import PodConditionPattern, PodFailurePolicyRule
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from kcr.api.meta import Condition
-from tests.builders import exits, has, job, pod, policy
+from kcr.controllers.job.failure_policy import match_rule
+from tests.kit.builders import exits, has, job, pod, policy
 
 ENDED_5 = ContainerStatus(name="init", state=ContainerState(terminated=ContainerStateTerminated(exit_code=5)))
 

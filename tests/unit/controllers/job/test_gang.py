@@ -4,12 +4,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
-from controllers.job.pod_template import build_pod_template
 from kcr.api import codec
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Condition
-from tests.builders import NOW, indexed, job
+from kcr.controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
+from kcr.controllers.job.pod_template import build_pod_template
+from tests.kit.builders import NOW, indexed, job
 
 GROUPED = msgspec.Raw(b'{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGroup":{"podGroupName":"state"}}}')
 

@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from controllers.job.backoff import Backoff, time_left
-from controllers.job.indexed import Indexes, as_backoff, members, sort, surplus
-from controllers.job.pod_template import IndexedPod
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
-from tests.builders import NOW, ago, exits, has, indexed, job, pod, policy
+from kcr.controllers.job.backoff import Backoff, time_left
+from kcr.controllers.job.indexed import Indexes, as_backoff, members, sort, surplus
+from kcr.controllers.job.pod_template import IndexedPod
+from tests.kit.builders import NOW, ago, exits, has, indexed, job, pod, policy
 
 
 def at_once(_: Backoff) -> timedelta:

@@ -1,9 +1,9 @@
 from msgspec.structs import replace
 
-from controllers.job.memory import Bucket, Memory
-from controllers.job.plan import Identity, Outcome
 from kcr.api.batch import Job
-from tests.builders import job
+from kcr.controllers.job.memory import Bucket, Memory
+from kcr.controllers.job.plan import Identity, Outcome
+from tests.kit.builders import job
 
 
 def other(uid: str) -> Job:

@@ -6,8 +6,11 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from controllers.job.decide import decide
-from controllers.job.metrics import (
+from kcr.api.batch import Job, JobStatus
+from kcr.api.core import Pod
+from kcr.api.meta import Condition
+from kcr.controllers.job.decide import decide
+from kcr.controllers.job.metrics import (
     SYNC_BUCKETS,
     EndedPods,
     Ends,
@@ -18,12 +21,9 @@ from controllers.job.metrics import (
     ended_indexes,
     ended_pods,
 )
-from controllers.job.plan import Outcome
-from kcr.api.batch import Job, JobStatus
-from kcr.api.core import Pod
-from kcr.api.meta import Condition
+from kcr.controllers.job.plan import Outcome
 from kcr.testing import VirtualClock
-from tests.builders import ago, indexed, job, pod, snapshot
+from tests.kit.builders import ago, indexed, job, pod, snapshot
 
 
 class Counted:

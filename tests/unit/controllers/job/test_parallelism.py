@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from controllers.job.parallelism import surplus, wanted
-from tests.builders import ago, job, pod
+from kcr.controllers.job.parallelism import surplus, wanted
+from tests.kit.builders import ago, job, pod
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.job.pod_template import IndexedPod, build_pod_template, for_index, restart_policy, with_name
 from kcr.api import codec
 from kcr.api.batch import Job
-from tests.builders import indexed, job, template
+from kcr.controllers.job.pod_template import IndexedPod, build_pod_template, for_index, restart_policy, with_name
+from tests.kit.builders import indexed, job, template
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 VARIABLE = {

@@ -3,11 +3,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from controllers.job.pods import finish_time, has_failed, is_active, is_terminating
 from kcr.api.batch import JobStatus
 from kcr.api.core import PodStatus
 from kcr.api.meta import Condition
-from tests.builders import NOW, ago, job, pod
+from kcr.controllers.job.pods import finish_time, has_failed, is_active, is_terminating
+from tests.kit.builders import NOW, ago, job, pod
 
 
 @pytest.mark.parametrize(

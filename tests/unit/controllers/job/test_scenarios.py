@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from controllers.job.decide import decide
-from controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate
-from controllers.job.status_update import compute_status
 from kcr.api.batch import JobStatus
-from tests.builders import ago, indexed, job, pod, snapshot
+from kcr.controllers.job.decide import decide
+from kcr.controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate
+from kcr.controllers.job.status_update import compute_status
+from tests.kit.builders import ago, indexed, job, pod, snapshot
 
 
 class Pass(NamedTuple):

@@ -1,13 +1,13 @@
 import pytest
 from msgspec.structs import replace
 
-from controllers.job.decide import decide
-from controllers.job.plan import Limits, Outcome, Snapshot, StatusUpdate
-from controllers.job.pods import COMPLETION_INDEX
-from controllers.job.status_update import compute_status, finalize_status
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
-from tests.builders import NOW, ago, job, pod, snapshot
+from kcr.controllers.job.decide import decide
+from kcr.controllers.job.plan import Limits, Outcome, Snapshot, StatusUpdate
+from kcr.controllers.job.pods import COMPLETION_INDEX
+from kcr.controllers.job.status_update import compute_status, finalize_status
+from tests.kit.builders import NOW, ago, job, pod, snapshot
 
 
 def settled(seen: Snapshot, **outcome: object) -> StatusUpdate:

@@ -1,9 +1,9 @@
 import pytest
 
-from controllers.job.success_policy import met
 from kcr.api.batch import SuccessPolicy, SuccessPolicyRule
 from kcr.api.indexset import IndexSet
-from tests.builders import indexed
+from kcr.controllers.job.success_policy import met
+from tests.kit.builders import indexed
 
 
 def rule(indexes: str | None = None, count: int | None = None) -> SuccessPolicyRule:

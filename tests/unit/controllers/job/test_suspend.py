@@ -1,7 +1,7 @@
-from controllers.job.suspend import reported
 from kcr.api.batch import JobStatus
 from kcr.api.conditions import find, is_true
-from tests.builders import NOW, ago, job
+from kcr.controllers.job.suspend import reported
+from tests.kit.builders import NOW, ago, job
 
 
 def test_suspension_is_reported_and_stops_the_clock() -> None:

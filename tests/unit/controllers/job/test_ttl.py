@@ -6,7 +6,10 @@ import pytest
 from prometheus_client import CollectorRegistry, Histogram
 from structlog.testing import capture_logs
 
-from controllers.job.ttl import (
+from kcr.api.batch import Job, JobStatus
+from kcr.api.meta import Condition, Key
+from kcr.controller import Result
+from kcr.controllers.job.ttl import (
     LATENCY_BUCKETS,
     DeletionSummary,
     NoFinishTimeError,
@@ -16,12 +19,9 @@ from controllers.job.ttl import (
     setup,
     time_left,
 )
-from kcr.api.batch import Job, JobStatus
-from kcr.api.meta import Condition, Key
-from kcr.controller import Result
 from kcr.errors import ConfigError, NotFoundError
 from kcr.testing import FakeManager, VirtualClock
-from tests.builders import NOW, ago, job
+from tests.kit.builders import NOW, ago, job
 
 KEY = Key("default", "pi")
 

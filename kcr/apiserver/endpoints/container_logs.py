@@ -1,0 +1,199 @@
+"""The logs of containers: which container is meant, and which part of its log.
+
+Source: kubernetes/pkg/registry/core/pod/{rest/log,strategy}.go, LogLocation;
+kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from kcr.apiserver.durations import span
+from kcr.apiserver.endpoints.routes import Query
+from kcr.apiserver.kinds.field_errors import forbidden, invalid_whole
+from kcr.apiserver.kinds.field_errors import invalid as invalid_field
+from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.responses import Answer, bad_request, invalid
+from kcr.apiserver.storage.storage import Record
+
+_TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+_BROKEN = re.compile(rb"[^\n]*\n|[^\n]+")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class LogRun(Protocol):
+    """The output of one run of a container."""
+
+    def pieces(self) -> Sequence[tuple[datetime, bytes]]:
+        """Return everything there is, each piece with the moment it came."""
+        ...
+
+    def follow(self) -> AsyncIterator[bytes]:
+        """Yield the output from its beginning as it grows, until the run has ended."""
+        ...
+
+
+class LogSource(Protocol):
+    """Where logs come from: the node."""
+
+    def get(self, uid: str, container: str, *, previous: bool = False) -> LogRun | None:
+        """Return the present run of a pod's container, or the one before; None when there is none."""
+        ...
+
+
+class NoLogs:
+    """The source of a cluster without a node."""
+
+    def get(self, uid: str, container: str, *, previous: bool = False) -> LogRun | None:
+        """Return None: nothing ever ran."""
+        return None
+
+
+def answer(source: LogSource, record: Record, query: Query, now: datetime) -> Answer:
+    """Answer a GET on pods/log.
+
+    Raises:
+        RefusedError: 400 or 422, the container or the options make no sense; 400, nothing has run yet.
+    """
+    pod = record.manifest()
+    container = _container(pod, query.text("container"))
+    tail, limit = query.integer("tailLines"), query.integer("limitBytes")
+    _check_options(query, tail, limit)
+    if not pod["spec"].get("nodeName"):
+        return Answer(204, _TEXT, b"")
+    previous = query.flag("previous")
+    run = source.get(record.metadata.uid, container, previous=previous)
+    if run is None:
+        raise bad_request(_why_nothing(pod, container, previous))
+    lines = _lines(run.pieces())
+    since = _since(query, now)
+    shown = [line for line in lines if line[0] >= since]
+    if tail is not None:
+        shown = shown[len(shown) - min(tail, len(shown)) :]
+    stamped = query.flag("timestamps")
+    if query.flag("follow") and not previous:
+        # What is followed comes from the beginning.
+        skipped = sum(len(text) for _, text in lines[: len(lines) - len(shown)])
+        return Answer(200, _TEXT, _Following(run, skipped, limit, stamped=stamped))
+    body = b"".join(_stamp(moment) + text if stamped else text for moment, text in shown)
+    return Answer(200, _TEXT, body[:limit])
+
+
+def _lines(pieces: Iterable[tuple[datetime, bytes]]) -> list[tuple[datetime, bytes]]:
+    """Return whole lines with the moment each began; the last one may be unfinished."""
+    lines: list[tuple[datetime, bytes]] = []
+    for moment, piece in pieces:
+        for part in _BROKEN.findall(piece):
+            if lines and not lines[-1][1].endswith(b"\n"):
+                lines[-1] = (lines[-1][0], lines[-1][1] + part)
+            else:
+                lines.append((moment, part))
+    return lines
+
+
+def _since(query: Query, now: datetime) -> datetime:
+    if seconds := query.integer("sinceSeconds"):
+        return now - span(seconds)
+    if not (text := query.text("sinceTime")):
+        return _LONG_AGO
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise bad_request(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00"') from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _stamp(moment: datetime) -> bytes:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
+
+
+def _container(pod: Manifest, asked: str) -> str:
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    names = [one["name"] for member in ("initContainers", "containers") for one in spec.get(member) or ()]
+    if asked:
+        if asked not in names:
+            raise bad_request(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(names) == 1:
+        return str(names[0])
+    raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")
+
+
+def _check_options(query: Query, tail: int | None, limit: int | None) -> None:
+    faults: list[FieldError] = []
+    if tail is not None and tail < 0:
+        faults.append(invalid_field("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        faults.append(invalid_field("limitBytes", limit, "must be greater than 0"))
+    if query.text("sinceSeconds") and query.text("sinceTime"):
+        faults.append(forbidden("sinceTime", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    if query.text("sinceSeconds") and (query.integer("sinceSeconds") or 0) < 1:
+        faults.append(invalid_whole("sinceSeconds", "must be greater than 0"))
+    if faults:
+        raise invalid("PodLogOptions", "", "", faults)
+
+
+def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    if previous:
+        return f'previous terminated container "{container}" in pod "{name}" not found'
+    members = ("initContainerStatuses", "containerStatuses")
+    reports = [report for member in members for report in status.get(member) or () if report["name"] == container]
+    waiting = next((report.get("state", {}).get("waiting") for report in reports), None) or {}
+    reason = waiting.get("reason", "ContainerCreating")
+    return f'container "{container}" in pod "{name}" is waiting to start: {reason}'
+
+
+class _Following:
+    """A log as it grows, from the first byte that was asked for to the last."""
+
+    def __init__(self, run: LogRun, skip: int, limit: int | None, *, stamped: bool) -> None:
+        self._run = run
+        self._chunks = run.follow()
+        self._skip = skip
+        self._left = limit
+        self._stamped = stamped
+        # Whether what was read so far ends inside a line.
+        self._inside = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._left is None or self._left > 0:
+            chunk = await anext(self._chunks)
+            skipped = min(self._skip, len(chunk))
+            self._skip -= skipped
+            shown = self._with_stamps(len(chunk) - skipped) if self._stamped else chunk[skipped:]
+            if self._left is not None:
+                shown = shown[: self._left]
+                self._left -= len(shown)
+            if shown:
+                return shown
+        raise StopAsyncIteration
+
+    def _with_stamps(self, size: int) -> bytes:
+        """Return the last bytes of the log, each line with the moment it began."""
+        lines: list[bytes] = []
+        for moment, piece in _latest(self._run.pieces(), size):
+            for part in _BROKEN.findall(piece):
+                lines.append(part if self._inside else _stamp(moment) + part)
+                self._inside = not part.endswith(b"\n")
+        return b"".join(lines)
+
+    async def aclose(self) -> None:
+        close = getattr(self._chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _latest(pieces: Sequence[tuple[datetime, bytes]], size: int) -> list[tuple[datetime, bytes]]:
+    """Return the last pieces that make up `size` bytes; of the first of them its end."""
+    found: list[tuple[datetime, bytes]] = []
+    for moment, piece in reversed(pieces):
+        if size <= 0:
+            break
+        found.append((moment, piece[-size:]))
+        size -= len(piece)
+    return found[::-1]

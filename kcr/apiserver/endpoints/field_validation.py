@@ -1,0 +1,76 @@
+"""What a client wrote that nobody will read: members no type has, and members named twice.
+
+Unknown members are dropped whether or not the client hears of it, as the shapes of the kinds say.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go, fieldValidation;
+sigs.k8s.io/json, UnmarshalStrict.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kcr.apiserver.endpoints.request_body import media_type
+from kcr.apiserver.endpoints.routes import Query
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.kinds.core.shape import UndecodableError
+from kcr.apiserver.kinds.strategy import Manifest
+
+
+def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
+    """Return the texts that warn of stray members; none when the query says `fieldValidation=Ignore`.
+
+    Args:
+        kind: The kind of the object.
+        obj: What is about to be written: the body itself, or what a patch made.
+        body: What was sent, whose names may be there twice.
+        content_type: The form of the body; only in JSON are repeated names found.
+        query: It names the `fieldValidation`; without one it is `Warn`.
+
+    Raises:
+        UndecodableError: There are some, and the query says `fieldValidation=Strict`.
+    """
+    validation = query.text("fieldValidation")
+    if validation == "Ignore":
+        return []
+    found = [f'unknown field "{path}"' for path in kind.shape.unknown(obj)]
+    if media_type(content_type).endswith("json"):
+        found += [f'duplicate field "{path}"' for path in repeated(body)]
+    if found and validation == "Strict":
+        raise UndecodableError(kind.type.kind, kind.type.version, f"strict decoding error: {', '.join(found)}")
+    return found
+
+
+class _Repeating(dict[str, Any]):
+    """An object some of whose members are there more than once; the last of each counts."""
+
+    names: tuple[str, ...] = ()
+
+
+def repeated(body: bytes) -> list[str]:
+    """Return the paths of the members that a JSON text names more than once, such as `data.a`."""
+    found: list[_Repeating] = []
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) == len(pairs):
+            return members
+        repeating, names = _Repeating(members), [name for name, _ in pairs]
+        repeating.names = tuple(name for name in members if names.count(name) > 1)
+        found.append(repeating)
+        return repeating
+
+    # The body was decoded before; here only the names matter.
+    value = json.loads(body.decode("utf-8", "replace"), object_pairs_hook=read, parse_int=len)
+    return list(_paths(value, "")) if found else []
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for position, one in enumerate(value):
+            yield from _paths(one, f"{path}[{position}]")
+    elif isinstance(value, dict):
+        if isinstance(value, _Repeating):
+            yield from (f"{path}.{name}" if path else name for name in value.names)
+        for name, one in value.items():
+            yield from _paths(one, f"{path}.{name}" if path else name)

@@ -1,0 +1,175 @@
+"""Request bodies: JSON, YAML or protobuf to manifests, and what they must name.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,delete,patch}.go.
+"""
+
+import logging
+from typing import Any
+
+from kcr.api.yaml_json import load_yaml
+from kcr.apiserver.endpoints.routes import Query
+from kcr.apiserver.gojson import decode_json
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.kinds.core.shape import receive
+from kcr.apiserver.kinds.field_errors import forbidden, not_supported
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.patch.errors import kind_of
+from kcr.apiserver.protobuf import decoding as protobuf
+from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
+from kcr.apiserver.responses import RefusedError, bad_request, invalid_option
+from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.schema.shape import Shape
+
+LIMIT = 3 * 1024 * 1024
+_ACCEPTED = "application/json, application/yaml"
+
+_TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\""'
+
+_log = logging.getLogger(__name__)
+
+
+def media_type(header: str) -> str:
+    """Return the media type of a `Content-Type` header without its parameters; JSON when there is none."""
+    return header.partition(";")[0].strip().lower() or "application/json"
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a body above the limit.
+
+    Raises:
+        RefusedError: 413.
+    """
+    if len(body) > LIMIT:
+        raise RefusedError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
+
+
+def unsupported_media_type(accepted: str = _ACCEPTED) -> RefusedError:
+    """415: the body is in a form that the server does not read here."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return RefusedError(415, "UnsupportedMediaType", message)
+
+
+def decoded(body: bytes, content_type: str) -> Any:
+    """Decode a body.
+
+    Raises:
+        RefusedError: 415, the form is not known.
+        ValueError: It cannot be parsed.
+    """
+    match media_type(content_type):
+        case "application/json":
+            return decode_json(body)
+        case "application/yaml":
+            return load_yaml(body)
+        case "application/vnd.kubernetes.protobuf":
+            try:
+                return protobuf.decoded(body)
+            except protobuf.UnknownMessageError as error:
+                _log.info("a protobuf body is refused: %s cannot be read", error)
+                raise unsupported_media_type() from None
+        case _:
+            raise unsupported_media_type()
+
+
+def manifest(kind: Kind, body: bytes, content_type: str) -> Manifest:
+    """Decode the body of a create or update.
+
+    Raises:
+        RefusedError: 400, it is no object of the kind; 413 and 415.
+    """
+    value = mapping(kind.type.kind, body, content_type)
+    _check_type(kind, value)
+    return value
+
+
+def mapping(kind: str, body: bytes, content_type: str) -> Manifest:
+    """Decode a body that has to be an object, of whatever type; `kind` is for the message.
+
+    Raises:
+        RefusedError: 400, 413 or 415.
+    """
+    check_size(body)
+    try:
+        value = decoded(body, content_type)
+    except ValueError as error:
+        raise bad_request(f"{_unrecognized(kind)}: {error}") from None
+    if not isinstance(value, dict):
+        words = f"json: cannot unmarshal {kind_of(value)} into Go value of type struct {{ {_TYPE_META} }}"
+        raise bad_request(f"{_unrecognized(kind)}: {words}")
+    return value
+
+
+def _unrecognized(kind: str) -> str:
+    return f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
+
+
+def shaped(shape: Shape, body: bytes, content_type: str) -> Manifest:
+    """Decode a body of one of the types that are sent and never stored, such as a Binding.
+
+    Raises:
+        RefusedError: 400, 413 or 415.
+    """
+    value = mapping(shape.short_name, body, content_type)
+    receive(shape, value)
+    return value
+
+
+def _check_type(kind: Kind, value: Manifest) -> None:
+    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
+    for member in ("apiVersion", "kind"):
+        if not isinstance(value.get(member), str | None):
+            words = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
+            raise bad_request(f"{_unrecognized(kind.type.kind)}: {words}")
+    version, name = value.get("apiVersion") or kind.type.api_version, value.get("kind") or kind.type.kind
+    if version != kind.type.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({kind.type.api_version})"
+        )
+    if name != kind.type.kind:
+        wanted = kind.type.kind
+        why = f"converting ({name}) to ({wanted}): unknown conversion"
+        raise bad_request(f'{name} in version "{kind.type.version}" cannot be handled as a {wanted}: {why}')
+
+
+def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:
+    """Return what a DELETE asks for, from its body or, only when there is none, from the query.
+
+    Raises:
+        RefusedError: 400 or 422, the options make no sense.
+    """
+    if not body:
+        return options_of({
+            "gracePeriodSeconds": query.integer("gracePeriodSeconds"),
+            "propagationPolicy": query.text("propagationPolicy"),
+            "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
+            "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
+        })  # fmt: skip
+    return options_of(shaped(type_shape("meta.v1.DeleteOptions"), body, content_type))
+
+
+def options_of(given: Manifest) -> DeleteOptions:
+    """Return what delete options ask for.
+
+    Raises:
+        RefusedError: 400 or 422, they make no sense.
+    """
+    policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
+    dry_run = given.get("dryRun") or []
+    if policy and policy not in POLICIES:
+        raise invalid_option("DeleteOptions", not_supported("propagationPolicy", policy, [*POLICIES, "nil"]))
+    if policy and orphan is not None:
+        words = "orphanDependents and deletionPropagation cannot be both set"
+        raise invalid_option("DeleteOptions", forbidden("propagationPolicy", words))
+    if dry_run not in ([], ["All"]):
+        raise invalid_option("DeleteOptions", not_supported("dryRun", dry_run, ["All"]))
+    if orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    preconditions = given.get("preconditions") or {}
+    grace = given.get("gracePeriodSeconds")
+    return DeleteOptions(
+        grace_seconds=grace,
+        policy=policy,
+        uid=preconditions.get("uid") or "",
+        resource_version=preconditions.get("resourceVersion") or "",
+        dry_run=bool(dry_run),
+    )

@@ -1,0 +1,190 @@
+"""From the target of a request to what it is about: kind, namespace, name, subresource; and the query."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
+from kcr.apiserver.kinds.field_errors import forbidden, not_supported, too_long
+from kcr.apiserver.kinds.field_errors import invalid as invalid_field
+from kcr.apiserver.kinds.strategy import FieldError
+from kcr.apiserver.responses import bad_request, invalid, invalid_option, method_not_allowed, no_such_resource
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
+# Durations are counted in billionths, in 64 bits.
+_LONGEST_SECONDS = 2**63 / 1e9
+_UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
+_LONGEST_INTEGER = 1_000
+_LONGEST_MANAGER = 128
+_FALSE = ("", "0", "false")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+def parse_integer(text: str, function: str) -> int:
+    """Return a number of 64 bits.
+
+    Args:
+        text: The number.
+        function: `ParseInt`, or `ParseUint` for one that is not negative; it is named in the message.
+
+    Raises:
+        RefusedError: 400, it is none.
+    """
+    low, high = (-(1 << 63), 1 << 63) if function == "ParseInt" else (0, 1 << 64)
+    if not (_INTEGER if low else _UNSIGNED).fullmatch(text):
+        raise bad_request(f'strconv.{function}: parsing "{text}": invalid syntax')
+    if len(text) > _LONGEST_INTEGER or not low <= int(text) < high:
+        raise bad_request(f'strconv.{function}: parsing "{text}": value out of range')
+    return int(text)
+
+
+def field_manager_faults(name: str) -> list[FieldError]:
+    """Return the faults of a `fieldManager`.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateFieldManager.
+    """
+    faults = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
+    if not name.isprintable():
+        faults.append(invalid_field("fieldManager", name, "should only contain printable characters"))
+    return faults
+
+
+class Query:
+    """The query of a request. Unknown parameters are ignored."""
+
+    def __init__(self, text: str) -> None:
+        self._values = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
+
+    def text(self, name: str) -> str:
+        """Return a parameter, `""` when it is absent."""
+        return self._values.get(name, "")
+
+    def has(self, name: str) -> bool:
+        """Return whether a parameter is there at all."""
+        return name in self._values
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean: anything but empty, `0` and `false` is true."""
+        return self._values.get(name, "").lower() not in _FALSE
+
+    def integer(self, name: str) -> int | None:
+        """Return a number, None when it is absent.
+
+        Raises:
+            RefusedError: 400, it is no number.
+        """
+        text = self._values.get(name, "")
+        if not text:
+            return None
+        return parse_integer(text, "ParseInt")
+
+    def timeout_seconds(self) -> float | None:
+        """Return how long the client waits for an answer, None when it does not say.
+
+        Raises:
+            RefusedError: 400, it is no duration.
+        """
+        if not (text := self.text("timeout")):
+            return None
+        parts = _DURATION.findall(text)
+        if "".join(number + unit for number, unit in parts) != text:
+            why = "missing unit in duration" if text.isdecimal() else "invalid duration"
+            raise bad_request(f'invalid timeout specified in the request URL - time: {why} "{text}"')
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        if seconds > _LONGEST_SECONDS:
+            raise bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')
+        return seconds or None
+
+    def dry_run(self, options: str) -> bool:
+        """Return whether the write is only tried.
+
+        Raises:
+            RefusedError: 422, an option of writes has an unknown value; `options` names them in the message.
+        """
+        if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
+            raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
+        faults = field_manager_faults(self.text("fieldManager"))
+        if options == "PatchOptions" and self.has("force"):
+            faults.append(forbidden("force", "may not be specified for non-apply patch"))
+        if faults:
+            raise invalid(options, "meta.k8s.io", "", faults)
+        if not (text := self.text("dryRun")):
+            return False
+        if text != "All":
+            raise invalid_option(options, not_supported("dryRun", [text], ["All"]))
+        return True
+
+
+class Route(NamedTuple):
+    """What a path names. `namespace` is `""` for all namespaces, `name` is `""` for the collection."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+
+    @property
+    def is_writable_collection(self) -> bool:
+        """Whether objects can be created and collections deleted here."""
+        return not self.name and (bool(self.namespace) or not self.kind.type.namespaced)
+
+
+class Routes:
+    """Finds the kinds by their paths."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self.kinds = tuple(kinds)
+        self._by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
+        current = {k.type.group for k in self.kinds if k.view is None}
+        # Groups that hold nothing but views come last.
+        self.groups: Mapping[str, tuple[str, ...]] = {
+            group: tuple(dict.fromkeys(k.type.version for k in self.kinds if k.type.group == group))
+            for group in sorted({k.type.group for k in self.kinds}, key=lambda name: (name not in current, name))
+        }
+
+    def find(self, group: str, version: str, steps: list[str]) -> Route:
+        """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
+
+        Raises:
+            RefusedError: 404, there is no such resource.
+        """
+        steps = [unquote(step) for step in steps]
+        namespace = ""
+        if len(steps) > 2 and steps[0] == "namespaces" and not self._is_own_subresource(group, steps):
+            namespace, steps = steps[1], steps[2:]
+        plural, name, subresource, *more = [*steps, "", "", ""][: max(3, len(steps))]
+        kind = self._by_place.get((group, version, plural))
+        if kind is None or more or "" in steps:
+            raise no_such_resource()
+        if kind.type.namespaced != bool(namespace) and (namespace or name):
+            raise no_such_resource()
+        if subresource and subresource not in kind.subresources:
+            raise no_such_resource()
+        return Route(kind, namespace, name, subresource)
+
+    def _is_own_subresource(self, group: str, steps: list[str]) -> bool:
+        return not group and len(steps) == 3 and steps[2] in ("status", "finalize")
+
+
+def check_method(route: Route, method: str) -> None:
+    """Refuse a method that the path does not support.
+
+    Raises:
+        RefusedError: 405.
+    """
+    verbs = {
+        "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
+        "DELETE": ("delete", "deletecollection"),
+    }.get(method, ())  # fmt: skip
+    if route.subresource:
+        allowed = any(verb in SUBRESOURCE_VERBS[route.subresource] for verb in verbs)
+    elif route.name:
+        allowed = method != "POST" and bool(verbs)
+    elif method == "DELETE":
+        allowed = route.is_writable_collection and "deletecollection" in route.kind.verbs
+    else:
+        allowed = method == "GET" or (method == "POST" and route.is_writable_collection)
+    if not allowed:
+        raise method_not_allowed()

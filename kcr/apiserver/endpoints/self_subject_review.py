@@ -1,0 +1,60 @@
+"""What `kubectl auth` asks: who am I, may I, what may I. Whoever is let in is the admin, and may do everything.
+
+Source: kubernetes/pkg/registry/authorization/{selfsubjectaccessreview,selfsubjectrulesreview}/rest.go,
+pkg/registry/authentication/selfsubjectreview/rest.go.
+"""
+
+from collections.abc import Callable, Mapping
+
+from kcr.apiserver.endpoints import request_body as bodies
+from kcr.apiserver.kinds.field_errors import invalid as invalid_field
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.responses import Answer, encoded, invalid, json_answer
+from kcr.apiserver.schema.builtin import type_shape
+
+_USER: Manifest = {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}
+_ALL_RULES: Manifest = {
+    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "incomplete": False,
+}
+_AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
+
+
+def _access(review: Manifest) -> Manifest:
+    spec = review.get("spec") or {}
+    if bool(spec.get("resourceAttributes")) == bool(spec.get("nonResourceAttributes")):
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        fault = invalid_field("spec.resourceAttributes", spec.get("nonResourceAttributes"), why)
+        raise invalid("SelfSubjectAccessReview", _AUTHORIZATION, "", [fault])
+    return {"allowed": True}
+
+
+_REVIEWS: Mapping[tuple[str, ...], tuple[str, Callable[[Manifest], Manifest]]] = {
+    (_AUTHORIZATION, "v1", "selfsubjectaccessreviews"): ("authorization.v1.SelfSubjectAccessReview", _access),
+    (_AUTHORIZATION, "v1", "selfsubjectrulesreviews"): (
+        "authorization.v1.SelfSubjectRulesReview", lambda review: _ALL_RULES
+    ),
+    (_AUTHENTICATION, "v1", "selfsubjectreviews"): (
+        "authentication.v1.SelfSubjectReview", lambda review: {"userInfo": _USER}
+    ),
+}  # fmt: skip
+
+
+def is_review(method: str, steps: list[str]) -> bool:
+    """Return whether a request asks for a review."""
+    return method == "POST" and steps[0] == "apis" and tuple(steps[1:]) in _REVIEWS
+
+
+def answer(steps: list[str], body: bytes, content_type: str) -> Answer:
+    """Answer a POST of a review: the review with its status.
+
+    Raises:
+        RefusedError: 400, 415 or 422, it makes no sense.
+    """
+    name, judge = _REVIEWS[tuple(steps[1:])]
+    shape = type_shape(name)
+    review = bodies.shaped(shape, body, content_type)
+    named = {"kind": shape.short_name, "apiVersion": f"{steps[1]}/{steps[2]}", "metadata": review.get("metadata") or {}}
+    spec = {"spec": review["spec"]} if "spec" in review else {}
+    return json_answer(encoded({**named, **spec, "status": judge(review)}), 201)

@@ -1,0 +1,1 @@
+"""The kinds that the server stores: catalogue, defaults and validation."""

@@ -1,0 +1,93 @@
+"""What a change of a Job may change.
+
+Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJobSpecUpdate;
+pkg/registry/batch/job/strategy.go, validationOptionsForJob.
+"""
+
+from copy import deepcopy
+
+from kcr.apiserver.kinds.batch.job_spec import check_job_spec, check_selector_of
+from kcr.apiserver.kinds.core.equality import same
+from kcr.apiserver.kinds.field_errors import IMMUTABLE, invalid
+from kcr.apiserver.kinds.strategy import FieldError, Manifest
+
+_LATE_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
+
+
+def check_job_update(new: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the faults of a change, those of the new spec among them."""
+    spec, stored = new["spec"], old["spec"]
+    # Upstream validates the spec once as a Job and once as a change: every fault of it is reported twice.
+    faults = [*check_job_spec(spec, "spec"), *check_selector_of(spec, "spec")]
+    faults += _check_completions(spec, stored)
+    faults += _check_fixed("selector", spec, stored)
+    faults += _check_template(spec["template"], old)
+    for name in _LATE_FIXED:
+        faults += _check_fixed(name, spec, stored)
+    return faults
+
+
+def _check_fixed(name: str, spec: Manifest, stored: Manifest) -> list[FieldError]:
+    value = spec.get(name)
+    return [] if same(value, stored.get(name)) else [invalid(f"spec.{name}", value, IMMUTABLE)]
+
+
+def _check_completions(spec: Manifest, stored: Manifest) -> list[FieldError]:
+    value = spec.get("completions")
+    if spec.get("completionMode") != "Indexed":
+        return _check_fixed("completions", spec, stored)
+    if value is None or value == stored.get("completions") or value == spec["parallelism"]:
+        return []
+    return [invalid("spec.completions", value, "can only be modified in tandem with spec.parallelism")]
+
+
+def _check_template(template: Manifest, old: Manifest) -> list[FieldError]:
+    stored = old["spec"]["template"]
+    if same(template, stored):
+        return []
+    if not _template_may_change(old):
+        return [invalid("spec.template", template, IMMUTABLE)]
+    allowed = _with_directives(stored["spec"], template["spec"])
+    return [] if same(template["spec"], allowed) else [invalid("spec.template.spec", template["spec"], IMMUTABLE)]
+
+
+def _template_may_change(old: Manifest) -> bool:
+    status = old.get("status") or {}
+    if old["spec"].get("suspend") is not True or status.get("active"):
+        return False
+    return status.get("startTime") is None or any(
+        condition.get("type") == "Suspended" and condition.get("status") == "True"
+        for condition in status.get("conditions") or ()
+    )
+
+
+def _with_directives(stored: Manifest, wanted: Manifest) -> Manifest:
+    """Return the stored pod spec with those parts of the wanted one that a suspended Job may change."""
+    allowed = deepcopy(stored)
+    for name in _SCHEDULING:
+        _take(allowed, wanted, name)
+    _take_node_affinity(allowed, wanted)
+    for kind in ("initContainers", "containers"):
+        before, after = allowed.get(kind) or [], wanted.get(kind) or []
+        if [one.get("name") for one in before] == [one.get("name") for one in after]:
+            for mine, theirs in zip(before, after, strict=True):
+                _take(mine, theirs, "resources")
+    return allowed
+
+
+def _take(target: Manifest, source: Manifest, name: str) -> None:
+    if source.get(name) is None:
+        target.pop(name, None)
+    else:
+        target[name] = source[name]
+
+
+def _take_node_affinity(allowed: Manifest, wanted: Manifest) -> None:
+    before, after = allowed.get("affinity"), wanted.get("affinity")
+    if after is None:
+        # Gone altogether: fine as long as nothing but the node's part goes with it.
+        if before is not None and not before.get("podAffinity") and not before.get("podAntiAffinity"):
+            del allowed["affinity"]
+        return
+    _take(allowed.setdefault("affinity", {}), after, "nodeAffinity")

@@ -1,0 +1,142 @@
+"""What may stand in the containers of a pod.
+
+Source: kubernetes/pkg/apis/core/validation/validation.go, validateContainers and validateInitContainers.
+"""
+
+from collections.abc import Mapping
+
+from kcr.apiserver.kinds.core.names import dns_label, port_name
+from kcr.apiserver.kinds.core.resources import check_resources
+from kcr.apiserver.kinds.field_errors import duplicate, forbidden, invalid, not_found, not_supported, one_of, required
+from kcr.apiserver.kinds.strategy import FieldError, Manifest
+
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_RESTARTS = ("Always", "Never", "OnFailure")
+_HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+
+
+def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    """Return the faults of containers and init containers.
+
+    Args:
+        spec: The pod's spec.
+        volumes: Its volumes by name.
+        field: The path of the spec.
+    """
+    containers = spec.get("containers") or ()
+    if not containers:
+        return [required(f"{field}.containers"), *_check_init_containers(spec, volumes, field)]
+    faults: list[FieldError] = []
+    names: set[str] = set()
+    for position, container in enumerate(containers):
+        path = f"{field}.containers[{position}]"
+        faults += _check_container(container, volumes, path)
+        name = container.get("name", "")
+        if name in names:
+            faults.append(duplicate(f"{path}.name", name))
+        names.add(name)
+    return faults + _check_init_containers(spec, volumes, field)
+
+
+def _check_init_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    names = {container.get("name", "") for container in spec.get("containers") or ()}
+    for position, container in enumerate(spec.get("initContainers") or ()):
+        path = f"{field}.initContainers[{position}]"
+        faults += _check_container(container, volumes, path)
+        name = container.get("name", "")
+        if name in names:
+            faults.append(duplicate(f"{path}.name", name))
+        names.add(name)
+        if container.get("restartPolicy") != "Always":
+            words = "may not be set for init containers without restartPolicy=Always"
+            faults += [forbidden(f"{path}.{hook}", words) for hook in _HOOKS if container.get(hook) is not None]
+    return faults
+
+
+def _check_container(container: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    name = container.get("name", "")
+    faults = [invalid(f"{field}.name", name, reason) for reason in dns_label(name)] if name else []
+    if not name:
+        faults.append(required(f"{field}.name"))
+    if not container.get("image"):
+        faults.append(required(f"{field}.image"))
+    policy = container.get("terminationMessagePolicy", "")
+    faults += one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    faults += _check_ports(container.get("ports") or (), f"{field}.ports")
+    faults += _check_env(container.get("env") or (), f"{field}.env")
+    faults += _check_mounts(container.get("volumeMounts") or (), volumes, f"{field}.volumeMounts")
+    faults += one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
+    faults += check_resources(container.get("resources") or {}, f"{field}.resources")
+    restart = container.get("restartPolicy")
+    if restart is not None and restart not in _RESTARTS:
+        faults.append(not_supported(f"{field}.restartPolicy", restart, _RESTARTS))
+    return faults
+
+
+def _check_ports(ports: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    names: set[str] = set()
+    for position, port in enumerate(ports):
+        path, name = f"{field}[{position}]", port.get("name", "")
+        if name:
+            reasons = port_name(name)
+            faults += [invalid(f"{path}.name", name, reason) for reason in reasons]
+            if name in names:
+                faults.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        number = port.get("containerPort", 0)
+        faults += [required(f"{path}.containerPort")] if not number else _check_port(f"{path}.containerPort", number)
+        if port.get("hostPort"):
+            faults += _check_port(f"{path}.hostPort", port["hostPort"])
+        faults += one_of(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS)
+    return faults
+
+
+def _check_port(field: str, number: int) -> list[FieldError]:
+    return [] if 1 <= number <= 65535 else [invalid(field, number, "must be between 1 and 65535, inclusive")]
+
+
+def _check_env(env: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for position, variable in enumerate(env):
+        path, name = f"{field}[{position}]", variable.get("name", "")
+        if not name:
+            faults.append(required(f"{path}.name"))
+        elif "=" in name or not name.isprintable() or not name.isascii():
+            words = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+            faults.append(invalid(f"{path}.name", name, words))
+        source = variable.get("valueFrom")
+        if source is not None:
+            faults += _check_env_source(variable, source, f"{path}.valueFrom")
+    return faults
+
+
+def _check_env_source(variable: Manifest, source: Manifest, field: str) -> list[FieldError]:
+    number = sum(source.get(name) is not None for name in _SOURCES)
+    if number == 0:
+        words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        return [invalid(field, "", words)]
+    if variable.get("value"):
+        return [invalid(field, "", "may not be specified when `value` is not empty")]
+    return [] if number == 1 else [invalid(field, "", "may not have more than one field specified at a time")]
+
+
+def _check_mounts(mounts: list[Manifest] | tuple[()], volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    paths: set[str] = set()
+    for position, mount in enumerate(mounts):
+        name, where = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            faults.append(required(f"{field}[{position}].name"))
+        elif name not in volumes:
+            faults.append(not_found(f"{field}[{position}].name", name))
+        if not where:
+            faults.append(required(f"{field}[{position}].mountPath"))
+        elif where in paths:
+            faults.append(invalid(f"{field}[{position}].mountPath", where, "must be unique"))
+        paths.add(where)
+    return faults

@@ -1,0 +1,147 @@
+"""What names, labels and qualified names may look like, and the words that refuse them.
+
+Each rule returns the reasons against a text, an empty tuple when there are none.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from kcr.apiserver.kinds.field_errors import invalid, too_long
+from kcr.apiserver.kinds.strategy import FieldError
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = rf"({_QUALIFIED})?"
+_PORT_NAME = re.compile(r"[-a-z0-9]+")
+_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+
+LABEL_MESSAGE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+    f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+SUBDOMAIN_MESSAGE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+_QUALIFIED_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
+)
+QUALIFIED_MESSAGE = f"name part {_QUALIFIED_RULE}"
+VALUE_MESSAGE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_VALUE}')"
+)
+
+_label, _subdomain = re.compile(_LABEL), re.compile(_SUBDOMAIN)
+_qualified, _value, _path = re.compile(_QUALIFIED), re.compile(_VALUE), re.compile(_PATH)
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+
+
+@lru_cache(4096)
+def dns_label(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a DNS label, the form of host names and container names."""
+    reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
+    if not _label.fullmatch(text):
+        reasons.append("must not contain dots" if _subdomain.fullmatch(text) else LABEL_MESSAGE)
+    return tuple(reasons)
+
+
+def path_segment(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a part of a path, the form of the names of roles."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
+
+
+@lru_cache(4096)
+def dns_subdomain(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a DNS subdomain, the form of most names."""
+    reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
+    if not _subdomain.fullmatch(text):
+        reasons.append(SUBDOMAIN_MESSAGE)
+    return tuple(reasons)
+
+
+@lru_cache(4096)
+def qualified_name(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a qualified name, `[prefix/]name`: label keys, condition types."""
+    parts = text.split("/")
+    if len(parts) > 2:
+        return (
+            f"a qualified name {_QUALIFIED_RULE} with an optional DNS subdomain prefix and '/' "
+            "(e.g. 'example.com/MyName')",
+        )
+    reasons: list[str] = []
+    if len(parts) == 2:
+        prefix = parts[0]
+        found = dns_subdomain(prefix) if prefix else ("must be non-empty",)
+        reasons += [f"prefix part {reason}" for reason in found]
+    name = parts[-1]
+    if not name:
+        reasons.append("name part must be non-empty")
+    elif len(name.encode()) > 63:
+        reasons.append("name part must be no more than 63 bytes")
+    if not _qualified.fullmatch(name):
+        reasons.append(QUALIFIED_MESSAGE)
+    return tuple(reasons)
+
+
+@lru_cache(4096)
+def label_value(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being the value of a label."""
+    reasons = ["must be no more than 63 bytes"] if len(text.encode()) > 63 else []
+    if not _value.fullmatch(text):
+        reasons.append(VALUE_MESSAGE)
+    return tuple(reasons)
+
+
+@lru_cache(1024)
+def port_name(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from naming a port."""
+    reasons: list[str] = []
+    if len(text) > 15:
+        reasons.append("must be no more than 15 characters")
+    if not _PORT_NAME.fullmatch(text):
+        reasons.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", text):
+        reasons.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        reasons.append("must not contain consecutive hyphens")
+    if text[:1] == "-" or text[-1:] == "-":
+        reasons.append("must not begin or end with a hyphen")
+    return tuple(reasons)
+
+
+def check_labels(labels: Mapping[str, str], field: str) -> list[FieldError]:
+    """Return the faults of a map of labels."""
+    faults: list[FieldError] = []
+    for key in sorted(labels):
+        faults += [invalid(field, key, reason) for reason in qualified_name(key)]
+        faults += [invalid(field, labels[key], reason) for reason in label_value(labels[key])]
+    return faults
+
+
+def check_annotations(annotations: Mapping[str, str], field: str) -> list[FieldError]:
+    """Return the faults of a map of annotations; keys count in lower case."""
+    faults = [invalid(field, key, reason) for key in sorted(annotations) for reason in qualified_name(key.lower())]
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+        faults.append(too_long(field, _ANNOTATIONS_LIMIT))
+    return faults
+
+
+def domain_prefixed_path(text: str) -> list[tuple[str, str]]:
+    """Return the offending part and the reason for each fault of a path such as `acme.io/foo`."""
+    host, slash, path = text.partition("/")
+    if not slash or not host or not path:
+        return [(text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    faults = [(host, reason) for reason in dns_subdomain(host)]
+    if not _path.fullmatch(path):
+        faults.append((path, f"Invalid path (regex used for validation is '{_PATH}')"))
+    return faults

@@ -1,0 +1,101 @@
+"""The behaviour of pods.
+
+Source: kubernetes/pkg/registry/core/pod/strategy.go.
+"""
+
+from kcr.apiserver.kinds.core.names import dns_label
+from kcr.apiserver.kinds.core.pod_defaults import admit, default_pod
+from kcr.apiserver.kinds.core.pod_spec import check_pod_spec
+from kcr.apiserver.kinds.core.pod_status import check_pod_status, default_pod_status
+from kcr.apiserver.kinds.core.pod_update import check_pod_update
+from kcr.apiserver.kinds.core.pod_warnings import template_warnings
+from kcr.apiserver.kinds.core.resources import qos_class
+from kcr.apiserver.kinds.core.shape import receive
+from kcr.apiserver.kinds.field_errors import forbidden
+from kcr.apiserver.kinds.strategy import FieldError, Manifest, Strategy
+from kcr.apiserver.schema.builtin import kind_shape
+
+_GATED: Manifest = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+
+
+class PodStrategy(Strategy):
+    """Pods: deletion waits for the node, and the spec hardly changes."""
+
+    has_generation = True
+    graceful_deletion = True
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a pod into shape, and fill in the defaults of spec and status.
+
+        Raises:
+            UndecodableError: It is no pod.
+        """
+        receive(kind_shape("v1", "Pod"), obj)
+        default_pod(obj)
+        default_pod_status(obj)
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Start the status anew, and do what the stock admission plugins do."""
+        admit(obj)
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+        if obj["spec"].get("schedulingGates"):
+            obj["status"]["conditions"] = [dict(_GATED)]
+            default_pod_status(obj)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status; a pod put back without the marks of admission gets them again."""
+        super().prepare_update(new, old)
+        admit(new)
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep the spec, the owners, and what a status writer left out."""
+        super().prepare_status(new, old)
+        owners = old["metadata"].get("ownerReferences")
+        if owners:
+            new["metadata"]["ownerReferences"] = owners
+        else:
+            new["metadata"].pop("ownerReferences", None)
+        status, stored = new.setdefault("status", {}), old.get("status") or {}
+        for name in ("qosClass", "observedGeneration"):
+            if not status.get(name) and stored.get(name):
+                status[name] = stored[name]
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a new pod."""
+        spec = obj["spec"]
+        faults = check_pod_spec(spec, "spec")
+        if spec.get("ephemeralContainers"):
+            faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        if spec.get("nodeName") and spec.get("schedulingGates"):
+            words = "cannot be set until all schedulingGates have been cleared"
+            faults.append(forbidden("spec.nodeName", words))
+        return faults
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change; what is stored was found good already."""
+        if new["spec"] == old["spec"]:
+            return []
+        return check_pod_spec(new["spec"], "spec") + check_pod_update(new["spec"], old["spec"])
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change of the status."""
+        return check_pod_status(new["status"], old.get("status") or {}, old["spec"])
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return what the user should know about a pod that is accepted."""
+        if old is not None:
+            return [] if new["spec"] == old["spec"] else template_warnings(new["spec"], "spec")
+        warnings = template_warnings(new["spec"], "spec")
+        reasons = dns_label(new["metadata"].get("name", ""))
+        if reasons:
+            warnings.insert(
+                0,
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+                f"a DNS label is recommended: [{' '.join(reasons)}]",
+            )
+        return warnings

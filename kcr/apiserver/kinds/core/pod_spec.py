@@ -1,0 +1,111 @@
+"""What may stand in the spec of a pod, and in a template of pods.
+
+Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodSpec and ValidatePodTemplateSpec.
+"""
+
+from kcr.apiserver.kinds.core.containers import check_containers
+from kcr.apiserver.kinds.core.names import (
+    check_annotations,
+    check_labels,
+    dns_label,
+    dns_subdomain,
+    label_value,
+    qualified_name,
+)
+from kcr.apiserver.kinds.core.volumes import check_volumes
+from kcr.apiserver.kinds.field_errors import duplicate, forbidden, invalid, not_supported, one_of, required
+from kcr.apiserver.kinds.strategy import FieldError, Manifest
+
+_RESTARTS = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_LONGEST = 2**31 - 1
+
+
+def check_template(template: Manifest, field: str) -> list[FieldError]:
+    """Return the faults of a pod template; labels and annotations are reported without `metadata`."""
+    metadata, spec = template.get("metadata") or {}, template["spec"]
+    faults = check_labels(metadata.get("labels") or {}, f"{field}.labels")
+    faults += check_annotations(metadata.get("annotations") or {}, f"{field}.annotations")
+    faults += check_pod_spec(spec, f"{field}.spec")
+    if spec.get("ephemeralContainers"):
+        words = "ephemeral containers not allowed in pod template"
+        faults.append(forbidden(f"{field}.spec.ephemeralContainers", words))
+    return faults
+
+
+def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
+    """Return the faults of what pods and pod templates share."""
+    volumes, faults = check_volumes(spec.get("volumes") or (), f"{field}.volumes")
+    faults += check_containers(spec, volumes, field)
+    faults += one_of(f"{field}.restartPolicy", spec.get("restartPolicy", ""), _RESTARTS)
+    faults += one_of(f"{field}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
+    if spec.get("terminationGracePeriodSeconds") is None:
+        faults.append(required(f"{field}.terminationGracePeriodSeconds"))
+    faults += check_labels(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
+    faults += _check_gates(spec.get("schedulingGates") or (), f"{field}.schedulingGates")
+    faults += _check_names(spec, field)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _LONGEST:
+        words = f"must be between 1 and {_LONGEST}, inclusive"
+        faults.append(invalid(f"{field}.activeDeadlineSeconds", deadline, words))
+    return faults + _check_tolerations(spec.get("tolerations") or (), f"{field}.tolerations")
+
+
+def _check_names(spec: Manifest, field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for name, rule in (
+        ("serviceAccountName", dns_subdomain),
+        ("nodeName", dns_subdomain),
+        ("hostname", dns_label),
+        ("subdomain", dns_label),
+        ("priorityClassName", dns_subdomain),
+        ("runtimeClassName", dns_subdomain),
+    ):
+        value = spec.get(name)
+        if value:
+            faults += [invalid(f"{field}.{name}", value, reason) for reason in rule(value)]
+    return faults
+
+
+def _check_gates(gates: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    seen: set[str] = set()
+    for position, gate in enumerate(gates):
+        path, name = f"{field}[{position}]", gate.get("name", "")
+        if not name:
+            faults.append(required(path, "must not be empty"))
+            continue
+        faults += [invalid(path, name, reason) for reason in qualified_name(name)]
+        if name in seen:
+            faults.append(duplicate(path, name))
+        seen.add(name)
+    return faults
+
+
+def _check_tolerations(tolerations: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for position, toleration in enumerate(tolerations):
+        path, key, effect = f"{field}[{position}]", toleration.get("key", ""), toleration.get("effect", "")
+        faults += _check_operator(toleration, key, path)
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            words = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            faults.append(invalid(f"{path}.effect", effect, words))
+        if effect and effect not in _EFFECTS:
+            faults.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return faults
+
+
+def _check_operator(toleration: Manifest, key: str, field: str) -> list[FieldError]:
+    operator, value = toleration.get("operator", ""), toleration.get("value", "")
+    faults = [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)] if key else []
+    if not key and operator != "Exists":
+        words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        faults.append(invalid(f"{field}.operator", operator, words))
+    if operator in ("", "Equal"):
+        faults += [invalid(f"{field}.operator", value, reason) for reason in label_value(value)]
+    elif operator != "Exists":
+        faults.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
+    elif value:
+        faults.append(invalid(f"{field}.operator", toleration, "value must be empty when `operator` is 'Exists'"))
+    return faults

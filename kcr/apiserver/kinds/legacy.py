@@ -1,0 +1,103 @@
+"""Old versions of the batch kinds, for old manifests only: views of the objects that batch/v1 serves.
+
+`extensions/v1beta1` Jobs had `autoSelector` where batch/v1 has `manualSelector`. The flags say opposite things and
+are both false when they are missing, and both are left out rather than written as false: so those who never named
+theirs never see it. `batch/v1beta1` CronJobs differ in nothing.
+
+Source: kubernetes/pkg/apis/extensions/v1beta1/conversion.go and defaults.go, as of v1.5; batch-api §11.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind, View
+from kcr.apiserver.kinds.core.shape import receive
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.schema.shape import Field, Shape
+
+_GROUP, _VERSION = "extensions", "v1beta1"
+
+
+def opposite(flag: bool | None) -> bool | None:
+    """Return `autoSelector` for a `manualSelector`, and the other way round.
+
+    Args:
+        flag: None means that it is missing, which is the same as false.
+
+    Returns:
+        True, or None: the flag is to be left out.
+    """
+    return None if flag else True
+
+
+def take_job(job: Manifest) -> None:
+    """Turn a Job of extensions/v1beta1 into one of batch/v1.
+
+    Where the user brings the selector and names none, it is made of all labels of the template.
+
+    Raises:
+        UndecodableError: It is no Job.
+    """
+    receive(_OLD_JOB, job)
+    job["apiVersion"] = JOBS.type.api_version
+    spec: Manifest = job.setdefault("spec", {})
+    if opposite(spec.pop("autoSelector", None)) is None:
+        return
+    spec["manualSelector"] = True
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if labels and "selector" not in spec:
+        spec["selector"] = {"matchLabels": dict(labels)}
+
+
+def show_job(job: Manifest) -> None:
+    """Turn a Job of batch/v1 into one of extensions/v1beta1."""
+    job["apiVersion"] = f"{_GROUP}/{_VERSION}"
+    spec: Manifest = job["spec"]
+    if opposite(spec.pop("manualSelector", None)):
+        spec["autoSelector"] = True
+
+
+def take_cron_job(cron_job: Manifest) -> None:
+    """Turn a CronJob of batch/v1beta1 into one of batch/v1: nothing else differs.
+
+    Raises:
+        UndecodableError: It is no CronJob.
+    """
+    receive(_OLD_CRON_JOB, cron_job)
+    cron_job["apiVersion"] = CRON_JOBS.type.api_version
+
+
+def show_cron_job(cron_job: Manifest) -> None:
+    """Turn a CronJob of batch/v1 into one of batch/v1beta1."""
+    cron_job["apiVersion"] = f"{CRON_JOBS.type.group}/{_VERSION}"
+
+
+def _old_job() -> Mapping[str, Field]:
+    new = JOBS.shape.fields
+    return {**new, "spec": new["spec"]._replace(type=Shape("v1.JobSpec", _old_spec).type)}
+
+
+def _old_spec() -> Mapping[str, Field]:
+    fields = dict(type_shape("batch.v1.JobSpec").fields)
+    fields["autoSelector"] = fields.pop("manualSelector")
+    return fields
+
+
+_OLD_JOB = Shape(f"{_VERSION}.Job", _old_job)
+_OLD_CRON_JOB = Shape(f"{_VERSION}.CronJob", lambda: CRON_JOBS.shape.fields)
+
+
+def _older(group: str, view: View) -> Kind:
+    # Without short names and categories, `kubectl get jobs` and `all` mean the current version.
+    old = view.of.type._replace(group=group, version=_VERSION)
+    return replace(view.of, type=old, short_names=(), categories=(), view=view)
+
+
+_JOB_WARNING = "extensions/v1beta1 Job is served for old manifests only; use batch/v1 Job"
+_CRON_JOB_WARNING = "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob"
+
+LEGACY_KINDS: tuple[Kind, ...] = (
+    _older(_GROUP, View(JOBS, _OLD_JOB, take_job, show_job, _JOB_WARNING)),
+    _older("batch", View(CRON_JOBS, _OLD_CRON_JOB, take_cron_job, show_cron_job, _CRON_JOB_WARNING)),
+)

@@ -1,0 +1,203 @@
+"""Strategic merge patch: a merge patch that knows which lists are maps in disguise.
+
+Directives: `$patch: replace|delete` in a map or an item, `$retainKeys`, `$deleteFromPrimitiveList/<list>`,
+`$setElementOrder/<list>`. Items keep the relative order of the patch and of the live list; where both
+allow it they are interleaved as they were, and items new to the list come first.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
+"""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any
+
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.patch.errors import PatchError, kind_of
+from kcr.apiserver.patch.ordering import interleave
+from kcr.apiserver.schema.scalars import ANY
+from kcr.apiserver.schema.shape import Field, Shape, Type
+
+_PATCH, _RETAIN = "$patch", "$retainKeys"
+_DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
+# What no schema names: maps merge, lists are replaced.
+_REPLACED = Field(ANY)
+
+
+def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest:
+    """Return the target with the patch applied; neither is changed.
+
+    Args:
+        shape: The fields of the target, which say what merges and by which key.
+        target: The object as it is.
+        patch: What to change.
+
+    Raises:
+        PatchError: The patch is no object, or its directives make no sense.
+    """
+    if not isinstance(patch, dict):
+        words = f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}"
+        raise PatchError.malformed(words)
+    return _merge_map(target, deepcopy(patch), shape.type)
+
+
+def _merge_map(target: Manifest, patch: Manifest, of: Type) -> Manifest:
+    if _PATCH in patch:
+        return _replaced(patch)
+    result = dict(target)
+    _retain(result, patch)
+    _apply_orders(result, patch, of)
+    for name, value in patch.items():
+        if name.startswith(_DELETE_FROM):
+            _delete_plain(result, name.removeprefix(_DELETE_FROM), value)
+        elif value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merge_member(result.get(name), value, of.field(name) or _REPLACED)
+    return result
+
+
+def _replaced(patch: Manifest) -> Manifest:
+    directive = patch.pop(_PATCH)
+    if directive == "replace":
+        return patch
+    if directive == "delete":
+        return {}
+    raise _unknown(directive, patch)
+
+
+def _unknown(directive: object, patch: Manifest) -> PatchError:
+    return PatchError.internal(f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
+
+
+def _merge_member(target: Any, value: Any, field: Field) -> Any:
+    if isinstance(value, dict):
+        return _merge_map(target, value, field.type) if isinstance(target, dict) else _plain(value)
+    if isinstance(value, list):
+        if isinstance(target, list) and field.merge_key is not None:
+            return _merge_list(target, value, field.merge_key, field.type.items or ANY)
+        return _plain(value)
+    return value
+
+
+def _merge_list(target: list[Any], patch: list[Any], key: str, of: Type) -> list[Any]:
+    items = [*target, *patch]
+    if not items:
+        return []
+    if not all(isinstance(item, dict) for item in items):
+        if any(isinstance(item, dict | list) for item in items):
+            raise PatchError.internal("lists of lists and lists of mixed types are not supported")
+        merged = list(dict.fromkeys(items))
+        return interleave(merged, patch, target, key)
+    if not key:
+        raise PatchError.internal("cannot merge lists without merge key")
+    if any(item.get(_PATCH) == "replace" for item in patch):
+        return [_plain(item) for item in patch if _PATCH not in item]
+    target, patch = _obey(target, patch, key)
+    merged = list(target)
+    places = {_hashable(item.get(key)): position for position, item in reversed(list(enumerate(target)))}
+    for item in patch:
+        name = _hashable(_key_of(item, key))
+        if name in places:
+            merged[places[name]] = _merge_map(merged[places[name]], item, of)
+        else:
+            places[name] = len(merged)
+            merged.append(_plain(item))
+    return interleave(merged, patch, target, key)
+
+
+def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Obey the items that are directives, and return what is left of the target and of the patch."""
+    rest: list[Any] = []
+    for item in patch:
+        match item.get(_PATCH):
+            case None:
+                rest.append(item)
+            case "delete":
+                name = _key_of(item, key)
+                target = [one for one in target if one.get(key) != name]
+            case "merge":
+                raise PatchError.internal("merging lists cannot yet be specified in the patch")
+            case directive:
+                raise _unknown(directive, item)
+    return target, rest
+
+
+def _key_of(item: Manifest, key: str) -> Any:
+    if key not in item:
+        raise PatchError.internal(f"map: {_as_go_prints(item)} does not contain declared merge key: {key}")
+    return item[key]
+
+
+def _retain(result: Manifest, patch: Manifest) -> None:
+    if _RETAIN not in patch:
+        return
+    kept = patch.pop(_RETAIN)
+    named = [name for name, value in patch.items() if value is not None and not name.startswith((_DELETE_FROM, _ORDER))]
+    if not isinstance(kept, list) or not all(name in kept for name in named):
+        raise PatchError(400, "BadRequest", "invalid patch format of retainKeys")
+    for name in [name for name in result if name not in kept]:
+        del result[name]
+
+
+def _delete_plain(result: Manifest, name: str, values: Any) -> None:
+    if not isinstance(values, list):
+        raise PatchError(400, "BadRequest", "invalid patch format of primitive list")
+    if isinstance(result.get(name), list):
+        result[name] = [value for value in result[name] if value not in values]
+
+
+def _apply_orders(result: Manifest, patch: Manifest, of: Type) -> None:
+    """Merge the lists whose order the patch gives, and take them out of the patch."""
+    for directive in [name for name in patch if name.startswith(_ORDER)]:
+        order, name = patch.pop(directive), directive.removeprefix(_ORDER)
+        if not isinstance(order, list):
+            raise PatchError(400, "BadRequest", "invalid patch format of setElementOrder list")
+        field, live, wanted = of.field(name) or _REPLACED, result.get(name), patch.pop(name, None)
+        key = field.merge_key or ""
+        _check_order(order, wanted or [], key)
+        plain = patch.pop(_DELETE_FROM + name, None)
+        if plain is not None:
+            _delete_plain(result, name, plain)
+            live = result.get(name)
+        if live is None and wanted is None:
+            continue
+        merged = (live if wanted is None else _merge_member(live, wanted, field)) or []
+        result[name] = interleave(merged, order, live or [], key)
+
+
+def _check_order(order: list[Any], items: list[Any], key: str) -> None:
+    """Refuse items of the patch that the order does not name in the same sequence."""
+    named = iter([item.get(key) if isinstance(item, dict) else item for item in order])
+    for item in items:
+        if isinstance(item, dict) and _PATCH in item:
+            continue
+        name = item.get(key) if isinstance(item, dict) else item
+        if name not in named:
+            words = f"The order in patch list:\n{_as_go_prints(items)}\n doesn't match $setElementOrder list:\n"
+            raise PatchError.internal(f"{words}{_as_go_prints(order)}\n")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the patch as it is stored: without nulls and directives."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items() if one is not None and not _is_directive(name)}
+    if isinstance(value, list):
+        return [_plain(one) for one in value if not (isinstance(one, dict) and one.get(_PATCH) is not None)]
+    return value
+
+
+def _is_directive(name: str) -> bool:
+    return name in (_PATCH, _RETAIN) or name.startswith((_DELETE_FROM, _ORDER))
+
+
+def _hashable(value: Any) -> Any:
+    return str(value) if isinstance(value, dict | list) else value
+
+
+def _as_go_prints(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_as_go_prints(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_as_go_prints, value))}]"
+    words: Iterable[tuple[object, str]] = ((None, "<nil>"), (True, "true"), (False, "false"))
+    return next((word for one, word in words if value is one), str(value))

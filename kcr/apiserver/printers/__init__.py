@@ -1,0 +1,1 @@
+"""The tables that `kubectl get` shows: columns and cells of each kind."""

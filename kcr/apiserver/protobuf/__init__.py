@@ -1,0 +1,1 @@
+"""Protobuf bodies, as kubectl and Go's typed clients send them."""

@@ -1,0 +1,136 @@
+"""What one object takes of a quota.
+
+Source: kubernetes/pkg/quota/v1/evaluator/core/{pods,registry}.go;
+kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests, PodLimits.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from kcr.apiserver.durations import span
+from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Kind
+from kcr.apiserver.kinds.core.pod_defaults import containers_of
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.schema.quantities import amount
+
+# Amounts by the names that quotas use, in billionths.
+Amounts = Mapping[str, int]
+
+ONE = 10**9
+_LIMITED = ("cpu", "memory", "ephemeral-storage")
+# Kinds that quotas may count without `count/`.
+_SHORT = (CONFIG_MAPS, RESOURCE_QUOTAS, SECRETS, SERVICES)
+# What every container must state once a quota limits it.
+_STATED = frozenset(f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+
+
+class Share(NamedTuple):
+    """What an object takes.
+
+    Attributes:
+        amounts: What it takes.
+        until: When it takes less, without a change of its own; None for not before it changes.
+        rest: What it takes from then on.
+    """
+
+    amounts: Amounts
+    until: datetime | None = None
+    rest: Amounts = {}
+
+
+NOTHING = Share({})
+
+
+def share_of(kind: Kind, obj: Manifest) -> Share:
+    """Return what an object of any kind takes.
+
+    Pods that have ended are still objects, and take nothing else. So do those that should be gone by now: nobody
+    is there to say that they are.
+    """
+    counted = {f"count/{kind.type.display}": ONE}
+    if kind in _SHORT:
+        counted[kind.type.plural] = ONE
+    if kind is not PODS:
+        return Share(counted)
+    if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return Share(counted)
+    metadata, amounts = obj["metadata"], {**counted, "pods": ONE, **_resources(obj["spec"])}
+    if "deletionTimestamp" not in metadata:
+        return Share(amounts)
+    # The moment includes the grace period already; upstream adds it once more.
+    grace = span(metadata.get("deletionGracePeriodSeconds") or 0)
+    return Share(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
+
+
+def _resources(spec: Manifest) -> dict[str, int]:
+    """Return the requests and limits of a pod by the names that quotas use."""
+    requests, limits = _total(spec, "requests"), _total(spec, "limits")
+    asked = {name: value for name, value in requests.items() if "/" not in name}
+    asked |= {f"requests.{name}": value for name, value in requests.items()}
+    return asked | {f"limits.{name}": limits[name] for name in _LIMITED if name in limits}
+
+
+def _total(spec: Manifest, which: str) -> dict[str, int]:
+    """Return what a pod needs at its hungriest: while it is prepared, or while its containers run.
+
+    Args:
+        spec: The pod's spec.
+        which: `requests` or `limits`.
+    """
+    running = dict[str, int]()
+    for container in spec.get("containers") or ():
+        _add(running, _stated(container, which))
+    sidecars, preparing = dict[str, int](), dict[str, int]()
+    for container in spec.get("initContainers") or ():
+        now = dict(sidecars)
+        _add(now, _stated(container, which))
+        if container.get("restartPolicy") == "Always":
+            sidecars = now
+            _add(running, _stated(container, which))
+        preparing |= {name: max(value, preparing.get(name, 0)) for name, value in now.items()}
+    total = running | {name: max(value, running.get(name, 0)) for name, value in preparing.items()}
+    total |= _stated(spec, which)
+    overhead = {name: amount(value) for name, value in (spec.get("overhead") or {}).items()}
+    if which == "limits":
+        overhead = {name: value for name, value in overhead.items() if name in total}
+    _add(total, overhead)
+    return total
+
+
+def _stated(part: Manifest, which: str) -> dict[str, int]:
+    """Return what a container, or a pod as a whole, states for itself."""
+    stated = (part.get("resources") or {}).get(which) or {}
+    return {name: amount(value) for name, value in stated.items()}
+
+
+def _add(total: dict[str, int], more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = total.get(name, 0) + value
+
+
+def unstated(spec: Manifest, limited: Amounts) -> str:
+    """Return what a pod fails to state though a quota limits it, such as `requests.cpu for: main`; `""` for nothing.
+
+    Args:
+        spec: The pod's spec.
+        limited: The limits of the quota.
+    """
+    if spec.get("resources"):
+        return ""
+    missing: dict[str, set[str]] = {}
+    for container in containers_of(spec):
+        stated = _resources({"containers": [container]})
+        for name in _STATED & limited.keys() - stated.keys():
+            missing.setdefault(name, set()).add(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
+
+
+# Which pods a quota is about, by the names of scopes.
+SCOPES: Mapping[str, Callable[[Manifest], bool]] = {
+    "Terminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is not None,
+    "NotTerminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is None,
+    "BestEffort": lambda pod: pod["status"].get("qosClass") == "BestEffort",
+    "NotBestEffort": lambda pod: pod["status"].get("qosClass") != "BestEffort",
+    "PriorityClass": lambda pod: bool(pod["spec"].get("priorityClassName")),
+}

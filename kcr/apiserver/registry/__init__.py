@@ -1,0 +1,1 @@
+"""Writes of whole objects: metadata, creation, update and deletion, the same for all kinds."""

@@ -1,0 +1,175 @@
+"""Deletes: grace periods, finalizers, and what the garbage collector is asked to do.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go and
+pkg/registry/generic/registry/store.go, kubernetes/pkg/registry/core/{pod/strategy,namespace/storage/storage}.go.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from kcr.api.resources import ResourceType
+from kcr.apiserver.durations import span
+from kcr.apiserver.kinds.catalogue import NAMESPACES, Kind
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.registry.metadata import timestamp
+from kcr.apiserver.registry.registry import Registry
+from kcr.apiserver.responses import conflict, forbidden
+from kcr.apiserver.storage.storage import Record
+
+POLICIES = ("Foreground", "Background", "Orphan")
+_COLLECTOR_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
+_KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
+_DEFAULT_GRACE_SECONDS = 30
+
+
+class DeleteOptions(NamedTuple):
+    """What a DELETE asks for; `""` and None mean that it does not say."""
+
+    grace_seconds: int | None = None
+    policy: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+
+class Deleted(NamedTuple):
+    """What a DELETE led to: the object, and whether it is gone."""
+
+    record: Record
+    gone: bool
+
+
+def delete(registry: Registry, record: Record, options: DeleteOptions) -> Deleted:
+    """Remove an object, or mark it for removal where a finalizer or a grace period holds it.
+
+    Raises:
+        RefusedError: 409, the preconditions do not hold; 403, the namespace may not go.
+    """
+    kind = record.kind
+    check_preconditions(record, options)
+    if kind is NAMESPACES and record.metadata.name in _KEPT_NAMESPACES:
+        raise forbidden(kind.type, record.metadata.name, "this namespace may not be deleted")
+    before = record.manifest()
+    new: Manifest = {**before, "metadata": dict(before["metadata"])}
+    _ask_collector(kind, new["metadata"], options.policy)
+    now = registry.clock.now()
+    if kind.strategy.graceful_deletion:
+        held = _mark_graceful(new, options.grace_seconds, now)
+    else:
+        held = bool(new["metadata"].get("finalizers")) or (kind is NAMESPACES and _has_spec_finalizers(new))
+        if held:
+            _mark(kind, new, now)
+    if held:
+        return Deleted(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
+    if options.dry_run:
+        return Deleted(registry.storage.draft(kind, new, record.revision), gone=True)
+    if kind.strategy.graceful_deletion and new != before:
+        # Watchers see the mark before the end.
+        record = registry.storage.put(kind, new, record)
+    return Deleted(registry.storage.remove(record), gone=True)
+
+
+def check_preconditions(record: Record, options: DeleteOptions) -> None:
+    """Refuse an object that is not the one meant.
+
+    Raises:
+        RefusedError: 409.
+    """
+    stored = record.metadata
+    # Here, and only here, upstream names the Kind where the resource would stand.
+    named = ResourceType(record.kind.type.group, "", "", record.kind.type.kind)
+    if options.uid and options.uid != stored.uid:
+        raise conflict(
+            named,
+            stored.name,
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({stored.uid}). "
+            "The object might have been deleted and then recreated",
+        )
+    if options.resource_version and options.resource_version != stored.resource_version:
+        raise conflict(
+            named,
+            stored.name,
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
+            f"in record ({stored.resource_version}). The object might have been modified",
+        )
+
+
+def _ask_collector(kind: Kind, metadata: Manifest, policy: str) -> None:
+    """Set the finalizers that tell the garbage collector what becomes of the dependents.
+
+    Source: deletionFinalizersForGarbageCollection in store.go.
+    """
+    if not kind.collectable:
+        return
+    present = metadata.get("finalizers", [])
+    kept = [name for name in present if name not in _COLLECTOR_FINALIZERS.values()]
+    if not policy:
+        if len(kept) != len(present):
+            return
+        policy = kind.strategy.default_propagation
+    if policy in _COLLECTOR_FINALIZERS:
+        kept.append(_COLLECTOR_FINALIZERS[policy])
+    if kept:
+        metadata["finalizers"] = kept
+    else:
+        metadata.pop("finalizers", None)
+
+
+def _mark(kind: Kind, obj: Manifest, now: datetime) -> None:
+    """Mark an object that has to wait for its finalizers."""
+    metadata = obj["metadata"]
+    if kind is NAMESPACES:
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    if "deletionTimestamp" in metadata:
+        return
+    metadata["deletionTimestamp"] = timestamp(now)
+    if kind is not NAMESPACES:
+        metadata["deletionGracePeriodSeconds"] = 0
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+
+
+def _has_spec_finalizers(obj: Manifest) -> bool:
+    return bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _mark_graceful(obj: Manifest, asked_seconds: int | None, now: datetime) -> bool:
+    """Mark a pod; return whether it stays for now.
+
+    A pod that never ran or has ended needs no grace. A second DELETE can shorten the period, nothing else.
+    """
+    metadata = obj["metadata"]
+    if asked_seconds is not None and asked_seconds < 0:
+        asked_seconds = 1
+    if "deletionTimestamp" in metadata:
+        _shorten(metadata, asked_seconds, now)
+    else:
+        period = _grace_seconds(obj, asked_seconds)
+        metadata["deletionTimestamp"] = timestamp(now + span(period))
+        metadata["deletionGracePeriodSeconds"] = period
+        if metadata.get("generation"):
+            metadata["generation"] += 1
+    return bool(metadata["deletionGracePeriodSeconds"] or metadata.get("finalizers"))
+
+
+def _grace_seconds(obj: Manifest, asked: int | None) -> int:
+    spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    if asked is not None:
+        return asked
+    period: int = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
+    return period if period >= 0 else 1
+
+
+def _shorten(metadata: Manifest, period: int | None, now: datetime) -> None:
+    pending = metadata.get("deletionGracePeriodSeconds", 0)
+    if period is None or period >= pending:
+        return
+    marked = datetime.fromisoformat(metadata["deletionTimestamp"]) - span(pending)
+    due = marked + span(period)
+    if due < now:
+        # Late already: whoever stops the containers gets a second.
+        due, period = now, min(period, 1)
+    metadata["deletionTimestamp"] = timestamp(due)
+    metadata["deletionGracePeriodSeconds"] = period

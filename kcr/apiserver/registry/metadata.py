@@ -1,0 +1,192 @@
+"""The metadata that all kinds share: what the server sets, what a write may change, what is refused.
+
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
+kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.go.
+"""
+
+import random
+import uuid
+from datetime import UTC, datetime
+
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.kinds.core.names import check_annotations, check_labels, qualified_name
+from kcr.apiserver.kinds.core.shape import UndecodableError
+from kcr.apiserver.kinds.field_errors import forbidden, invalid, rendered, required
+from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.schema.shape import MisfitError
+
+# The order on the wire, and all that is kept. `Record.at` relies on resourceVersion coming before the labels.
+_ORDER = (
+    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+)  # fmt: skip
+_SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_BASE = 58
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
+def timestamp(now: datetime) -> str:
+    """Return a moment as metadata carry it: UTC, whole seconds."""
+    return now.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def new_uid(randomness: random.Random) -> str:
+    """Return a random UUID of version 4."""
+    return str(uuid.UUID(int=randomness.getrandbits(128), version=4))
+
+
+def generated_name(base: str, randomness: random.Random) -> str:
+    """Return a name for a `generateName`: the base, cut, and five characters that spell no words."""
+    return base[:_LONGEST_BASE] + "".join(randomness.choices(_ALPHABET, k=5))
+
+
+def cleaned(kind: Kind, given: object) -> Manifest:
+    """Return metadata without what is empty or unknown, `resourceVersion` excepted.
+
+    Raises:
+        RefusedError: 400, a member has the wrong type.
+    """
+    members = dict(given) if isinstance(given, dict) else {} if given is None else given
+    try:
+        members = type_shape("meta.v1.ObjectMeta").conform(members)
+    except ValueError as error:
+        if isinstance(error, MisfitError):
+            error.inside(kind.type.kind, "metadata")
+        raise undecodable(kind, str(error)) from None
+    return {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
+
+
+def in_order(metadata: Manifest) -> Manifest:
+    """Return metadata in the order of the wire."""
+    return {name: metadata[name] for name in _ORDER if name in metadata}
+
+
+def undecodable(kind: Kind, why: str) -> UndecodableError:
+    """400: the body is JSON but no object of the kind."""
+    return UndecodableError(kind.type.kind, kind.type.version, why)
+
+
+def without_duplicate_owners(metadata: Manifest) -> list[str]:
+    """Keep the first reference to each owner, and return the texts that warn of more."""
+    kept: dict[str, Manifest] = {}
+    repeated: dict[str, None] = {}
+    for reference in metadata.get("ownerReferences", []):
+        uid = reference.get("uid", "")
+        if uid in kept:
+            repeated[uid] = None
+        else:
+            kept[uid] = reference
+    if not repeated:
+        return []
+    metadata["ownerReferences"] = list(kept.values())
+    return [
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
+        "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        + ", ".join(repeated)
+    ]
+
+
+def start_life(metadata: Manifest, uid: str, now: datetime) -> None:
+    """Set what only the server may set on a new object."""
+    for name in _SET_BY_SERVER:
+        metadata.pop(name, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = timestamp(now)
+
+
+def carry_on(metadata: Manifest, old: Manifest) -> None:
+    """Keep what no update may change."""
+    for name in (*_SET_BY_SERVER, "generation"):
+        if name in old:
+            metadata[name] = old[name]
+        else:
+            metadata.pop(name, None)
+
+
+def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
+    """Return the faults of the metadata of a new object."""
+    return [*_name_faults(kind, metadata), *validate_free(metadata)]
+
+
+def validate_free(metadata: Manifest) -> list[FieldError]:
+    """Return the faults of what clients write at any time."""
+    faults: list[FieldError] = []
+    if labels := metadata.get("labels"):
+        faults += check_labels(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        faults += check_annotations(annotations, "metadata.annotations")
+    if references := metadata.get("ownerReferences"):
+        faults += _owner_faults(references)
+    if finalizers := metadata.get("finalizers"):
+        faults += _finalizer_faults(finalizers)
+    return faults
+
+
+def validate_update(metadata: Manifest, old: Manifest) -> list[FieldError]:
+    """Return the faults of changed metadata; a terminating object takes no new finalizers."""
+    faults = validate_free(metadata)
+    if "deletionTimestamp" in old:
+        added = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))
+        if added:
+            shown = ", ".join(rendered(name) for name in added)
+            faults.append(
+                forbidden(
+                    "metadata.finalizers",
+                    "no new finalizers can be added if the object is being deleted, "
+                    f"found new finalizers []string{{{shown}}}",
+                )
+            )
+    return faults
+
+
+def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
+    rule = kind.name_rule
+    name, base = metadata.get("name", ""), metadata.get("generateName", "")
+    faults: list[FieldError] = []
+    if base:
+        # A base usually ends with a dash, which the random part makes good.
+        masked = base[:-2] + "a" if len(base) > 1 and base.endswith("-") else base
+        faults += [invalid("metadata.generateName", base, reason) for reason in rule(masked)]
+    if name:
+        faults += [invalid("metadata.name", name, reason) for reason in rule(name)]
+    else:
+        faults.append(required("metadata.name", "name or generateName is required"))
+    if not kind.type.namespaced and metadata.get("namespace"):
+        faults.append(forbidden("metadata.namespace", "not allowed on this type"))
+    return faults
+
+
+def _owner_faults(references: list[Manifest]) -> list[FieldError]:
+    place, faults, controller = "metadata.ownerReferences", list[FieldError](), ""
+    for reference in references:
+        if not reference.get("apiVersion", "").rpartition("/")[2]:
+            faults.append(invalid(f"{place}.apiVersion", "", "version must not be empty"))
+        faults += [
+            invalid(f"{place}.{member}", "", "must not be empty")
+            for member in ("kind", "name", "uid")
+            if not reference.get(member)
+        ]
+        if not reference.get("controller"):
+            continue
+        named = f"{reference.get('kind')}/{reference.get('name')}"
+        if controller:
+            words = "Only one reference can have Controller set to true. "
+            faults.append(invalid(place, references, f'{words}Found "true" in references for {controller} and {named}'))
+        controller = controller or named
+    return faults
+
+
+def _finalizer_faults(finalizers: list[str]) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for place, name in enumerate(finalizers):
+        field = f"metadata.finalizers[{place}]"
+        faults += [invalid(field, name, reason) for reason in qualified_name(name)]
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            words = "name is neither a standard finalizer name nor is it fully qualified"
+            faults.append(invalid(field, name, words))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        words = "finalizer orphan and foregroundDeletion cannot be both set"
+        faults.append(invalid("metadata.finalizers", finalizers, words))
+    return faults

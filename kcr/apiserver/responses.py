@@ -1,0 +1,233 @@
+"""What the server says: answers, and the refusals that become a Status."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from kcr.api.resources import ResourceType
+from kcr.apiserver.kinds.strategy import FieldError
+from kcr.errors import ApiError, KcrError
+
+JSON = "application/json"
+
+
+class Stream(Protocol):
+    """A body that comes in parts. It must be closed, whether or not it was read."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Return the iterator over the parts."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give up the rest."""
+        ...
+
+
+class Answer(NamedTuple):
+    """An answer of the server; `body` is a stream for watches and logs that follow."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | Stream
+
+
+class RefusedError(KcrError):
+    """The server says no; `answer()` tells the client why.
+
+    Attributes:
+        code: The HTTP status code.
+        reason: The Status reason, `""` for none.
+        message: The server's words.
+        details: The Status details.
+        retry_after_seconds: Sent as header and in the details when above zero.
+        metadata: The Status metadata; an expired list puts its replacement token there.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        retry_after_seconds: int = 0,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.retry_after_seconds = retry_after_seconds
+        self.metadata = metadata or {}
+
+    def status(self) -> dict[str, Any]:
+        """Return the Status, as it also stands in a watch event of type ERROR."""
+        status: dict[str, Any] = {
+            "kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": "Failure",
+            "message": self.message,
+        }  # fmt: skip
+        if self.reason:
+            status["reason"] = self.reason
+        details = dict(self.details or {})
+        if self.retry_after_seconds:
+            details["retryAfterSeconds"] = self.retry_after_seconds
+        if details or self.details is not None:
+            status["details"] = details
+        status["code"] = self.code
+        return status
+
+    def answer(self) -> Answer:
+        """Return the answer that carries the Status."""
+        headers = {"Content-Type": JSON, "Cache-Control": "no-cache, private"}
+        if self.retry_after_seconds:
+            headers["Retry-After"] = str(self.retry_after_seconds)
+        return Answer(self.code, headers, encoded(self.status()))
+
+
+def encoded(value: object) -> bytes:
+    """Return compact JSON and the newline that ends every answer."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+def json_answer(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """Return an answer whose body is JSON already."""
+    return Answer(status, {"Content-Type": JSON, "Cache-Control": "no-cache, private", **(headers or {})}, body)
+
+
+def text_answer(status: int, text: str) -> Answer:
+    """Return an answer in plain text."""
+    headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+    return Answer(status, headers, text.encode())
+
+
+def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
+    """Return the `Warning` header for some texts, or nothing; what no header can carry is left out."""
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in warnings if text.isprintable()]
+    if not quoted:
+        return {}
+    return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)}
+
+
+def warned(answer: Answer, text: str) -> Answer:
+    """Return an answer that carries one more warning, before those it has."""
+    found = (warning_headers([text]).get("Warning"), answer.headers.get("Warning"))
+    return answer._replace(headers={**answer.headers, "Warning": ", ".join(filter(None, found))})
+
+
+def _details(resource: ResourceType, name: str) -> dict[str, Any]:
+    """Return the details of most refusals: name, group and the plural as kind, the empty ones left out."""
+    members = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in members.items() if value}
+
+
+def bad_request(message: str) -> RefusedError:
+    """400: the request makes no sense."""
+    return RefusedError(400, "BadRequest", message)
+
+
+def not_found(resource: ResourceType, name: str) -> RefusedError:
+    """404: there is no such object."""
+    return RefusedError(404, "NotFound", f'{resource.display} "{name}" not found', details=_details(resource, name))
+
+
+def no_such_resource() -> RefusedError:
+    """404: the group is served, the version or the resource is not."""
+    return RefusedError(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def method_not_allowed() -> RefusedError:
+    """405: the path exists and does not support this method."""
+    message = "the server does not allow this method on the requested resource"
+    return RefusedError(405, "MethodNotAllowed", message, details={})
+
+
+def already_exists(resource: ResourceType, name: str, *, terminating: bool = False) -> RefusedError:
+    """409 on create: the name is taken."""
+    prefix = "object is being deleted: " if terminating else ""
+    message = f'{prefix}{resource.display} "{name}" already exists'
+    return RefusedError(409, "AlreadyExists", message, details=_details(resource, name))
+
+
+def name_not_found_in_time(resource: ResourceType, name: str) -> RefusedError:
+    """409 on create: no free name was drawn for a `generateName`."""
+    message = (
+        f'{resource.display} "{name}" already exists, the server was not able to generate a unique name for the object'
+    )
+    return RefusedError(409, "AlreadyExists", message, details=_details(resource, name), retry_after_seconds=1)
+
+
+def conflict(resource: ResourceType, name: str, why: str) -> RefusedError:
+    """409 on a write: the object is not as the request takes it to be."""
+    message = f'Operation cannot be fulfilled on {resource.display} "{name}": {why}'
+    return RefusedError(409, "Conflict", message, details=_details(resource, name))
+
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def forbidden(resource: ResourceType, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> RefusedError:
+    """403: understood, and not allowed."""
+    details = _details(resource, name)
+    if causes:
+        details["causes"] = causes
+    return RefusedError(403, "Forbidden", f'{resource.display} "{name}" is forbidden: {why}', details=details)
+
+
+def expired(message: str, metadata: Mapping[str, Any] | None = None) -> RefusedError:
+    """410: the version asked for is no longer known."""
+    return RefusedError(410, "Expired", message, metadata=metadata)
+
+
+def too_large_version(asked: int, current: int) -> RefusedError:
+    """504: the version asked for is not there yet, and did not come in time."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return RefusedError(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
+
+
+def too_late() -> RefusedError:
+    """504: there is no answer within the time the client gave."""
+    return RefusedError(504, "Timeout", "Timeout: request did not complete within the allotted timeout", details={})
+
+
+def internal(message: str) -> RefusedError:
+    """500: a fault of the server."""
+    details = {"causes": [{"message": message}]}
+    return RefusedError(500, "InternalError", f"Internal error occurred: {message}", details=details)
+
+
+def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> RefusedError:
+    """422: the object was understood and refused, field by field.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, NewInvalid.
+    """
+    found = tuple(errors)
+    # What is found twice is said once, and is two causes all the same.
+    words = tuple(dict.fromkeys(f"{error.field}: {error.message}" for error in found))
+    said = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+    shown = f"{kind}.{group}" if group else kind
+    members = {"name": name, "group": group, "kind": kind}
+    details: dict[str, Any] = {key: value for key, value in members.items() if value}
+    details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in found]
+    return RefusedError(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
+
+
+def refusal_of(error: ApiError) -> RefusedError:
+    """Return the refusal that a kind's own rules raised as a plain error; patches do so, and malformed times."""
+    causes = [cause._asdict() for cause in error.causes]
+    # A patch that does not apply is refused without a word about why, yet with details.
+    details = {"causes": causes} if causes else {} if error.code == 422 else None
+    return RefusedError(error.code, error.reason, error.message, details=details)
+
+
+def invalid_option(options: str, error: FieldError) -> RefusedError:
+    """422: a query parameter or delete option is refused, such as `ListOptions`."""
+    return invalid(options, "meta.k8s.io", "", [error])
+
+
+def success(resource: ResourceType, name: str, uid: str) -> bytes:
+    """Return the Status that answers a DELETE which removed the object."""
+    details = {**_details(resource, name), "uid": uid}
+    return encoded({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})

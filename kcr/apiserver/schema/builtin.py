@@ -1,0 +1,111 @@
+"""The shapes of Kubernetes' built-in types, from the table that `python -m tools.schema` makes.
+
+Source: the OpenAPI document of Kubernetes; the table's first line says of which version.
+"""
+
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kcr.apiserver.schema.scalars import ANY, SCALARS
+from kcr.apiserver.schema.shape import Field, Shape, Type, list_of, map_of
+
+_LIST, _MAP = "[]", "map[string]"
+_METADATA = "meta.v1.ObjectMeta"
+
+
+class _Facts(msgspec.Struct, frozen=True, rename="camel"):
+    """What the table says of a field: its type, or this where there is more to say."""
+
+    type: str
+    required: bool = False
+    patch_merge_key: str | None = None
+    zero: Literal["", "absent", "null"] = ""
+
+
+class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
+    """What a kind is called, and how it differs from others.
+
+    Attributes:
+        type: The name of its type in the table.
+        plural: Its name in paths.
+        namespaced: Whether its objects live in namespaces.
+        short_names: What kubectl also calls it.
+        categories: `all` for what `kubectl get all` lists.
+        traits: `status` where there is a subresource of that name, `generation` where that is kept, `any-name` where
+            names need only be fit for a path.
+    """
+
+    type: str
+    plural: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    traits: tuple[str, ...] = ()
+
+
+class _Table(msgspec.Struct, frozen=True):
+    """The table. Types stay as they are written until they are asked for."""
+
+    kinds: Mapping[str, str | BuiltinKind]
+    types: Mapping[str, msgspec.Raw]
+
+
+_FIELDS = msgspec.json.Decoder(dict[str, str | _Facts])
+
+
+@cache
+def _table() -> _Table:
+    return msgspec.json.decode(Path(__file__).with_name("kubernetes.json").read_bytes(), type=_Table)
+
+
+def builtin_kinds() -> dict[tuple[str, str], BuiltinKind]:
+    """Return the kinds whose names are known, by apiVersion and kind."""
+    named = ((name.split(" "), kind) for name, kind in _table().kinds.items())
+    return {(parts[0], parts[1]): kind for parts, kind in named if isinstance(kind, BuiltinKind)}
+
+
+@cache
+def type_shape(name: str) -> Shape:
+    """Return the shape of a type, such as `meta.v1.ObjectMeta`."""
+    return Shape(name.partition(".")[2], partial(_fields, name))
+
+
+@cache
+def kind_shape(api_version: str, kind: str) -> Shape:
+    """Return the shape of the objects of a kind. Their metadata, which all kinds share, are left as they are.
+
+    Args:
+        api_version: Group and version, such as `v1` or `batch/v1`.
+        kind: Such as `Pod`.
+    """
+
+    def read() -> Mapping[str, Field]:
+        known = _table().kinds[f"{api_version} {kind}"]
+        metadata = Field(ANY._replace(shape=type_shape(_METADATA), has_fields=True))
+        return {**_fields(known if isinstance(known, str) else known.type), "metadata": metadata}
+
+    return Shape(f"{api_version.rpartition('/')[2]}.{kind}", read)
+
+
+def _fields(name: str) -> Mapping[str, Field]:
+    return {field: _field(facts) for field, facts in _FIELDS.decode(_table().types[name]).items()}
+
+
+def _field(said: str | _Facts) -> Field:
+    facts = _Facts(said) if isinstance(said, str) else said
+    # Optional lists and maps are left out when they are empty; an object is there or not there, and never zero.
+    dropped = not facts.required if facts.type.startswith((_LIST, _MAP)) else facts.zero == "absent"
+    return Field(_type(facts.type), not dropped, facts.zero == "null", facts.patch_merge_key)
+
+
+@cache
+def _type(written: str) -> Type:
+    if written.startswith(_LIST):
+        return list_of(_type(written.removeprefix(_LIST)))
+    if written.startswith(_MAP):
+        return map_of(_type(written.removeprefix(_MAP)))
+    return SCALARS.get(written) or type_shape(written).type

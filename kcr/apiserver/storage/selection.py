@@ -1,0 +1,61 @@
+"""Which objects a list or watch is about."""
+
+from typing import NamedTuple
+
+from kcr.apiserver.endpoints.routes import Query, Route
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.responses import bad_request
+from kcr.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
+from kcr.apiserver.storage.storage import Change, Record
+
+
+class Selection(NamedTuple):
+    """A namespace (`""`: all) and the terms of both selectors; all must hold."""
+
+    namespace: str
+    labels: tuple[LabelTerm, ...]
+    fields: tuple[FieldTerm, ...]
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether selectors leave anything out."""
+        return bool(self.labels or self.fields)
+
+    def has(self, record: Record) -> bool:
+        """Return whether an object belongs to the selection."""
+        if self.namespace and record.metadata.namespace != self.namespace:
+            return False
+        if not self.is_filter:
+            return True
+        if not all(term.holds(record.metadata.labels) for term in self.labels):
+            return False
+        return all(term.holds(record.field) for term in self.fields)
+
+    def event(self, change: Change) -> tuple[str, Record] | None:
+        """Return what a watcher is told of a change: type and object, or None for nothing.
+
+        Entering the selection is ADDED; leaving it is DELETED, with the old content and the new version.
+        """
+        was = change.old is not None and self.has(change.old)
+        if change.new is not None and self.has(change.new):
+            return ("MODIFIED" if was else "ADDED"), change.new
+        return ("DELETED", change.departed()) if was else None
+
+
+def selection_of(route: Route, query: Query) -> Selection:
+    """Return what a request selects.
+
+    Raises:
+        RefusedError: 400, a selector cannot be parsed or names a field that the kind does not offer.
+    """
+    fields = parse_fields(query.text("fieldSelector"))
+    if route.name:
+        fields = (*fields, FieldTerm("metadata.name", route.name, negated=False))
+    _check_fields(route.kind, fields)
+    return Selection(route.namespace, parse_labels(query.text("labelSelector")), fields)
+
+
+def _check_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> None:
+    for term in fields:
+        if not kind.has_field(term.path):
+            raise bad_request(kind.unknown_field.format(term.path))

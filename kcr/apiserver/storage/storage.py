@@ -1,0 +1,288 @@
+"""Versioned objects: one counter for all kinds, a history per kind, and subscribers told of every change.
+
+Objects are kept as encoded bytes beside their typed metadata. Every transition is synchronous, therefore
+atomic: whoever reads, decides and commits without an await in between has done a compare-and-swap.
+"""
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from kcr.api.meta import ObjectMeta
+from kcr.apiserver.kinds.catalogue import ZEROS, Kind
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.registry.metadata import in_order
+from kcr.apiserver.responses import expired, too_large_version
+
+HISTORY = 10_000
+_PATIENCE_SECONDS = 3.0
+_NOT_IN_BODY = ("metadata", "kind", "apiVersion")
+_encode = msgspec.json.Encoder().encode
+_decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
+
+
+class Record:
+    """One version of one object. Records are never changed."""
+
+    __slots__ = ("_fields", "_head", "body", "kind", "metadata", "revision")
+
+    def __init__(self, kind: Kind, body: bytes, metadata: ObjectMeta, revision: int) -> None:
+        self.kind = kind
+        # The object as JSON, metadata first, without apiVersion and kind.
+        self.body = body
+        self.metadata = metadata
+        self.revision = revision
+        # What field selectors ask for, beside the names; read out of the body when the first one does.
+        self._fields: dict[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        """The place in the kind's table; its byte order is the order of lists."""
+        return key_of(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def data(self) -> bytes:
+        """The object as JSON, with apiVersion and kind."""
+        return self.kind.head + self.body[1:]
+
+    def manifest(self) -> Manifest:
+        """Return the object decoded anew, the caller's to change."""
+        return {"kind": self.kind.type.kind, "apiVersion": self.kind.type.api_version, **_decode(self.body)}
+
+    def field(self, path: str) -> str:
+        """Return the text of a field as field selectors see it; `""` or a zero where it is missing."""
+        if path == "metadata.name":
+            return self.metadata.name
+        if path == "metadata.namespace":
+            return self.metadata.namespace
+        if self._fields is None:
+            content = _decode(self.body)
+            self._fields = {path: _text_at(content, path, place) for path, place in self.kind.fields.items()}
+        return self._fields[path]
+
+    def at(self, revision: int) -> "Record":
+        """Return the same content under another resourceVersion, as DELETED events carry it."""
+        old, new = f'"resourceVersion":"{self.revision}"', f'"resourceVersion":"{revision}"'
+        # The metadata come first and the version before anything a client writes freely: `metadata.in_order`.
+        body = self.body.replace(old.encode(), new.encode(), 1)
+        metadata = msgspec.structs.replace(self.metadata, resource_version=str(revision))
+        return Record(self.kind, body, metadata, revision)
+
+
+class Change:
+    """One transition: `old` is None on create, `new` is None on delete.
+
+    `lines` keeps the watch lines made of it, so that each is encoded once for all watchers.
+    """
+
+    __slots__ = ("gone", "lines", "new", "old", "revision")
+
+    def __init__(self, revision: int, old: Record | None, new: Record | None) -> None:
+        self.revision = revision
+        self.old = old
+        self.new = new
+        self.gone: Record | None = None
+        self.lines: dict[str, bytes] = {}
+
+    @property
+    def record(self) -> Record:
+        """The content after the change, or the last one."""
+        record = self.new or self.old
+        assert record is not None  # a change has at least one side
+        return record
+
+    def departed(self) -> Record:
+        """Return what a watcher is told that no longer sees the object: the old content, the new version."""
+        if self.gone is None:
+            assert self.old is not None  # only what was there departs
+            self.gone = self.old.at(self.revision)
+        return self.gone
+
+
+Subscriber = Callable[[Change], None]
+
+
+class Table:
+    """All objects of one kind, with their recent past."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.records: dict[str, Record] = {}
+        # The keys in order; always exactly those of `records`.
+        self.keys: list[str] = []
+        # Changes in order of their revision, at most HISTORY of them.
+        self.history: deque[Change] = deque()
+        # Everything after this revision is in the history.
+        self.known_since = 0
+        # A dict for its order: subscribers are told in the order they came.
+        self.subscribers: dict[Subscriber, None] = {}
+
+    def select(self, namespace: str = "", after: str = "") -> Iterable[Record]:
+        """Yield the records of a namespace (empty: of all) in order, those behind the key `after` only."""
+        return ordered(self.records, self.keys, namespace, after)
+
+    def since(self, revision: int) -> list[Change]:
+        """Return the changes after a revision.
+
+        Raises:
+            RefusedError: 410, the history does not reach back so far.
+        """
+        if revision < self.known_since:
+            raise expired(f"too old resource version: {revision} ({self.known_since})")
+        found = []
+        for change in reversed(self.history):
+            if change.revision <= revision:
+                break
+            found.append(change)
+        return found[::-1]
+
+    def at(self, revision: int) -> tuple[dict[str, Record], list[str]]:
+        """Return records and ordered keys as they were at a revision.
+
+        Raises:
+            RefusedError: 410, the history does not reach back so far.
+        """
+        changes = self.since(revision)
+        if not changes:
+            return self.records, self.keys
+        records = dict(self.records)
+        for change in reversed(changes):
+            key = change.record.key
+            if change.old is None:
+                records.pop(key, None)
+            else:
+                records[key] = change.old
+        return records, sorted(records)
+
+    def forget(self, revision: int) -> None:
+        """Drop the history up to a revision; older watches and lists get 410 from then on."""
+        while self.history and self.history[0].revision <= revision:
+            self.history.popleft()
+        self.known_since = max(self.known_since, revision)
+
+    def apply(self, change: Change) -> None:
+        """Take over one change, and tell the subscribers."""
+        key = change.record.key
+        if change.new is None:
+            del self.records[key]
+            del self.keys[bisect_left(self.keys, key)]
+        else:
+            if change.old is None:
+                insort(self.keys, key)
+            self.records[key] = change.new
+        self.history.append(change)
+        if len(self.history) > HISTORY:
+            self.known_since = self.history.popleft().revision
+        for subscriber in tuple(self.subscribers):
+            subscriber(change)
+        # Whoever follows has its line by now; the history keeps no second copy of every object.
+        change.lines.clear()
+
+
+class Storage:
+    """The tables of all kinds and the counter they share."""
+
+    def __init__(self) -> None:
+        # The resourceVersion of the newest change of any kind; never reused.
+        self.revision = 1
+        self._tables: dict[str, Table] = {}
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def table(self, kind: Kind) -> Table:
+        """Return the table of a kind."""
+        kind = kind.stored
+        name = kind.type.display
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = Table(kind)
+        return table
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
+        """Return the newest version of an object, or None."""
+        return self.table(kind).records.get(key_of(namespace, name))
+
+    def draft(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
+        """Return the record that a manifest would be at a revision; 0 writes no resourceVersion."""
+        metadata = in_order({**manifest["metadata"], "resourceVersion": str(revision)})
+        if not revision:
+            del metadata["resourceVersion"]
+        rest = {name: value for name, value in manifest.items() if name not in _NOT_IN_BODY}
+        body = _encode({"metadata": metadata, **rest})
+        return Record(kind, body, msgspec.convert(metadata, ObjectMeta), revision)
+
+    def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:
+        """Store a new object, or a new version of `old`."""
+        record = self.draft(kind, manifest, self.revision + 1)
+        self._commit(Change(record.revision, old, record))
+        return record
+
+    def remove(self, old: Record) -> Record:
+        """Remove an object, and return its last content under the revision of its removal."""
+        change = Change(self.revision + 1, old, None)
+        self._commit(change)
+        return change.departed()
+
+    def _commit(self, change: Change) -> None:
+        self.revision = change.revision
+        self.table(change.record.kind).apply(change)
+        if self._waiting:
+            self._wake()
+
+    def _wake(self) -> None:
+        for revision, future in self._waiting:
+            if revision <= self.revision and not future.done():
+                future.set_result(None)
+
+    def compact(self) -> None:
+        """Forget the history of all kinds; older watches, pages and versions get 410 from then on."""
+        for table in self._tables.values():
+            table.forget(self.revision)
+
+    async def reach(self, revision: int) -> None:
+        """Wait until a revision has been reached.
+
+        Raises:
+            RefusedError: 504, it was not within three seconds.
+        """
+        if revision <= self.revision:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiter = (revision, future)
+        self._waiting.append(waiter)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await future
+        except TimeoutError:
+            raise too_large_version(revision, self.revision) from None
+        finally:
+            self._waiting.remove(waiter)
+
+
+def _text_at(content: Manifest, path: str, place: tuple[str, ...]) -> str:
+    value: Any = content
+    for step in place:
+        value = value.get(step) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ZEROS.get(path, "") if value is None else str(value)
+
+
+def key_of(namespace: str, name: str) -> str:
+    """Return the key of an object in its table."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def ordered(records: dict[str, Record], keys: list[str], namespace: str, after: str) -> Iterable[Record]:
+    """Yield records in the order of their keys: those of one namespace, and behind one key."""
+    prefix = f"{namespace}/" if namespace else ""
+    start = bisect_left(keys, max(prefix, after))
+    for place in range(start, len(keys)):
+        key = keys[place]
+        if not key.startswith(prefix):
+            return
+        if key != after:
+            yield records[key]

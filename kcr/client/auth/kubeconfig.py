@@ -1,0 +1,256 @@
+"""From a merged kubeconfig to one cluster, one user and their credentials."""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import quote, urlsplit
+
+from kcr.client.auth.credentials import (
+    Credential,
+    Credentials,
+    FixedCredentials,
+    PluginCredentials,
+    PluginSpec,
+    TokenFile,
+    redacted,
+)
+from kcr.client.auth.oidc import OidcCredentials, OidcSpec
+from kcr.client.cluster import NO_PEM, ClusterConfig, PemSource
+from kcr.client.wire.proxies import proxy_for, without_password
+from kcr.errors import ConfigError
+
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+class Entry(NamedTuple):
+    """One entry of a kubeconfig, and the file it stands in: relative paths start there."""
+
+    path: str
+    value: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """Show the file alone."""
+        return redacted(self, "path")
+
+
+class Merged(NamedTuple):
+    """What one or several kubeconfigs say together."""
+
+    source: str
+    current_context: str
+    contexts: Mapping[str, Entry]
+    clusters: Mapping[str, Entry]
+    users: Mapping[str, Entry]
+
+
+class _Section(NamedTuple):
+    """An entry, and how to speak of it."""
+
+    origin: str
+    entry: Entry
+
+    def text(self, name: str) -> str:
+        value = self.entry.value.get(name)
+        if value is None or isinstance(value, str):
+            return value or ""
+        if isinstance(value, dict | list):
+            self.fail(name, "must be text")
+        return str(value)
+
+    def file(self, name: str) -> str:
+        """Return a path, relative ones taken from the kubeconfig's folder."""
+        path = self.text(name)
+        return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(self.entry.path)), path)) if path else ""
+
+    def pem(self, name: str) -> PemSource:
+        """Return a certificate or key, which is there and looks like one; data goes before a path."""
+        field = f"{self.origin}: {name}"
+        data = self.text(f"{name}-data")
+        if not data:
+            path = self.file(name)
+            found = PemSource(path, field=field) if path else NO_PEM
+        else:
+            try:
+                found = PemSource(
+                    text=base64.b64decode("".join(data.split()), validate=True).decode("ascii"), field=f"{field}-data"
+                )
+            except (binascii.Error, UnicodeDecodeError):
+                self.fail(f"{name}-data", "is no base64 of a PEM block")
+        if found:
+            found.read()
+        return found
+
+    def fail(self, name: str, why: str) -> NoReturn:
+        raise ConfigError(f"{self.origin}: {name} {why}")
+
+
+def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> ClusterConfig:
+    """Return the cluster that a context stands for.
+
+    Args:
+        merged: The kubeconfig.
+        context: The context's name; None for the current one.
+        environ: Where proxies are looked up.
+
+    Raises:
+        ConfigError: Something is missing or unusable; the message names file, context and field.
+    """
+    name = context or merged.current_context
+    if not name:
+        raise ConfigError(f"kubeconfig {merged.source} has no current-context; {_choice(merged.contexts)}")
+    if name not in merged.contexts:
+        raise ConfigError(f"kubeconfig {merged.source} has no context {name!r}; {_choice(merged.contexts)}")
+    origin = f"kubeconfig {merged.source}, context {name}"
+    chosen = _Section(origin, merged.contexts[name])
+    cluster = _referred(chosen, "cluster", merged.clusters)
+    user = _referred(chosen, "user", merged.users) if chosen.text("user") else _Section(origin, Entry("", {}))
+    server, authority = _server(cluster), cluster.pem("certificate-authority")
+    certificate, key = user.pem("client-certificate"), user.pem("client-key")
+    if certificate and not key and "PRIVATE KEY" not in certificate.read():
+        user.fail("client-key", "is missing beside client-certificate")
+    return ClusterConfig(
+        server=server,
+        origin=origin,
+        credentials=_credentials(user, cluster, server, environ),
+        ca=authority,
+        certificate=certificate,
+        key=key,
+        verify=not cluster.entry.value.get("insecure-skip-tls-verify"),
+        server_name=cluster.text("tls-server-name"),
+        proxy=_proxy(cluster, server, environ),
+        headers=_impersonation(user),
+        compression=not cluster.entry.value.get("disable-compression"),
+        namespace=chosen.text("namespace") or "default",
+    )
+
+
+def _choice(known: Mapping[str, Entry]) -> str:
+    return f"name one of its contexts: {', '.join(known)}" if known else "it has no contexts at all"
+
+
+def _referred(chosen: _Section, kind: str, known: Mapping[str, Entry]) -> _Section:
+    name = chosen.text(kind)
+    if not name:
+        chosen.fail(kind, "is missing; a context names one")
+    if name not in known:
+        chosen.fail(kind, f"{name!r} is not defined; known are: {', '.join(known) or 'none'}")
+    return _Section(f"{chosen.origin}, {kind} {name}", known[name])
+
+
+def _server(cluster: _Section) -> str:
+    server = cluster.text("server").rstrip("/")
+    if not server:
+        cluster.fail("server", "is missing; it is the URL of the API server")
+    if "://" not in server:
+        server = f"https://{server}" if "certificate-authority" in "".join(cluster.entry.value) else f"http://{server}"
+    url = urlsplit(server)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        cluster.fail("server", f"{server!r} is no URL of an API server")
+    return server
+
+
+def _proxy(cluster: _Section, server: str, environ: Mapping[str, str]) -> str:
+    said = cluster.text("proxy-url")
+    proxy = said or proxy_for(server, environ)
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        where = "proxy-url" if said else "the environment's proxy"
+        cluster.fail(where, f"{without_password(proxy)!r} is not supported; use an HTTP proxy")
+    return proxy
+
+
+def _credentials(user: _Section, cluster: _Section, server: str, environ: Mapping[str, str]) -> Credentials:
+    if user.text("tokenFile"):
+        return TokenFile(user.file("tokenFile"))
+    if user.text("token"):
+        return FixedCredentials(Credential.bearer(user.text("token")))
+    if user.entry.value.get("exec"):
+        return PluginCredentials(_plugin(user, cluster, server))
+    if user.entry.value.get("auth-provider"):
+        return _provider(user, environ)
+    if user.text("username"):
+        return FixedCredentials(Credential.basic(user.text("username"), user.text("password")))
+    return FixedCredentials()
+
+
+def _provider(user: _Section, environ: Mapping[str, str]) -> Credentials:
+    provider = user.entry.value["auth-provider"]
+    config = provider.get("config") if isinstance(provider, dict) else None
+    section = _Section(f"{user.origin}, auth-provider", Entry(user.entry.path, config or {}))
+    token, refresh_token = section.text("id-token"), section.text("refresh-token")
+    if not token and not refresh_token:
+        user.fail("auth-provider", "is outdated and not supported; use a credential plugin (exec) or a token")
+    issuer, client_id = section.text("idp-issuer-url"), section.text("client-id")
+    if not refresh_token:
+        return FixedCredentials(Credential.bearer(token))
+    if urlsplit(issuer).scheme != "https":
+        section.fail("idp-issuer-url", f"{issuer!r} is no https URL; tokens are renewed there")
+    if not client_id:
+        section.fail("client-id", "is missing; tokens are renewed in its name")
+    return OidcCredentials(
+        OidcSpec(
+            issuer=issuer,
+            client_id=client_id,
+            client_secret=section.text("client-secret"),
+            id_token=token,
+            refresh_token=refresh_token,
+            ca=section.pem("idp-certificate-authority"),
+            proxy=proxy_for(issuer, environ),
+        )
+    )
+
+
+def _plugin(user: _Section, cluster: _Section, server: str) -> PluginSpec:
+    value = user.entry.value["exec"]
+    if not isinstance(value, dict) or not value.get("command"):
+        user.fail("exec.command", "is missing; it names the credential plugin")
+    section = _Section(f"{user.origin}, exec", Entry(user.entry.path, value))
+    if section.text("interactiveMode") == "Always":
+        user.fail("exec.interactiveMode", "is Always, and nobody is there to answer; use another plugin or a token")
+    command = section.text("command")
+    variables = value.get("env") or []
+    if not isinstance(variables, list) or not all(isinstance(v, dict) and "name" in v for v in variables):
+        user.fail("exec.env", "must be a list of name and value")
+    return PluginSpec(
+        command=section.file("command") if "/" in command else command,
+        args=tuple(str(argument) for argument in value.get("args") or ()),
+        env={str(v["name"]): str(v.get("value", "")) for v in variables},
+        api_version=section.text("apiVersion") or "client.authentication.k8s.io/v1",
+        cluster=_told_of(cluster, server) if value.get("provideClusterInfo") else None,
+        hint=section.text("installHint"),
+    )
+
+
+def _told_of(cluster: _Section, server: str) -> Mapping[str, object]:
+    """Return what a plugin hears of the cluster.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/pkg/apis/clientauthentication/v1/types.go, Cluster.
+    """
+    told: dict[str, object] = {"server": server}
+    authority = cluster.pem("certificate-authority")
+    if authority:
+        told["certificate-authority-data"] = base64.b64encode(authority.read().encode()).decode()
+    for name in ("tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression"):
+        if cluster.entry.value.get(name):
+            told[name] = cluster.entry.value[name]
+    for extension in cluster.entry.value.get("extensions") or ():
+        if isinstance(extension, dict) and extension.get("name") == _EXEC_EXTENSION:
+            told["config"] = extension.get("extension")
+    return told
+
+
+def _impersonation(user: _Section) -> tuple[tuple[str, str], ...]:
+    """Return the headers that make a request another's.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/transport/round_trippers.go, impersonatingRoundTripper.
+    """
+    groups = user.entry.value.get("as-groups") or ()
+    extra = user.entry.value.get("as-user-extra") or {}
+    if not isinstance(groups, list | tuple) or not isinstance(extra, dict):
+        user.fail("as-groups and as-user-extra", "must be a list and a map of lists")
+    headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
+    headers += [("Impersonate-Group", str(group)) for group in groups]
+    for key, values in extra.items():
+        headers += [(f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)) for value in values]
+    return tuple(header for header in headers if header[1])

@@ -1,0 +1,1 @@
+"""HTTP to the API server: transport, retries, client-side throttling, decoding."""

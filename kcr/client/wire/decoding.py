@@ -1,0 +1,336 @@
+"""Answers to values: pages, watch lines and errors, and what to do with an object that cannot be decoded.
+
+One bad object must not hide the others (ST-6), whatever is wrong with it: a field of another type, a byte that is
+no UTF-8, nesting beyond what Python's C stack takes. So pages and events that are refused as a whole are looked at
+again object by object. Of the bad one, what names it is kept.
+
+What an answer proves depends on its body, for a proxy between us and the API server may have written it:
+
+- A success code whose body is not the object that was asked for proves nothing. It raises `TransportError`, as a
+  lost reply does: a write may have happened.
+- A refusal whose body is a Status is the API server's, and raises the class of its reason.
+- Any other refusal raises `ServerError`, whatever its code, with the cause `UnexpectedServerResponse`: no caller may
+  conclude from it that an object is gone, exists or has changed, nor that a write did not happen. Three exceptions:
+  401 and 429, which the API server's own filters may answer in plain text, keep their classes, and so does the plain
+  "404 page not found" to a list or watch, which is how it says that it does not have the group.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from kcr.api import codec
+from kcr.api.codec import WatchEvent
+from kcr.api.meta import Key, ListMeta, Object, ObjectMeta, Resource, Status
+from kcr.client.wire.salvage import elements, members
+from kcr.errors import ApiError, Cause, ForbiddenError, ServerError, TransportError, error_for
+
+R = TypeVar("R", bound=Resource)
+
+# The cause of an error that is not the API server's own.
+# Source: apimachinery/pkg/apis/meta/v1/types.go, CauseTypeUnexpectedServerResponse.
+UNEXPECTED_RESPONSE = "UnexpectedServerResponse"
+# What any server written in Go answers for a path that it does not know.
+_PAGE_NOT_FOUND = b"404 page not found"
+# The class of these is chosen by the code, whatever the body is.
+_PLAIN_TEXT_CODES = (401, 429)
+
+_MISSING_RIGHT = re.compile(r'User ".*?" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"')
+# Code, agent, and the text between quotes, in which a backslash takes the next character as it is.
+_WARNING = re.compile(r'(?:^|,)\s*299 \S+ "((?:[^"\\]|\\.)*)"')
+
+
+# What names an object: the field here, the field on the wire and its type.
+_IDENTITY: Mapping[str, tuple[bytes, Any]] = {
+    "name": (b"name", str),
+    "namespace": (b"namespace", str),
+    "uid": (b"uid", str),
+    "resource_version": (b"resourceVersion", str),
+    "annotations": (b"annotations", dict[str, str]),
+}
+
+
+class Refused(NamedTuple):
+    """An undecodable object, as far as it could be read.
+
+    Attributes:
+        type: The type of the watch event it came in, `""` when it came in a list.
+        metadata: Name, namespace, uid, resourceVersion and annotations; nothing else.
+        why: The path in the object, and what is wrong there.
+    """
+
+    type: str
+    metadata: ObjectMeta
+    why: str
+
+    @property
+    def key(self) -> Key:
+        """The namespace and name of the object."""
+        return Key(self.metadata.namespace, self.metadata.name)
+
+
+class Page(NamedTuple, Generic[R]):
+    """One page of a list: the objects that fit their type, and those that do not."""
+
+    metadata: ListMeta
+    objects: tuple[R, ...]
+    refused: tuple[Refused, ...] = ()
+
+
+class _RawItems(Object):
+    metadata: ListMeta = ListMeta()
+    items: tuple[msgspec.Raw, ...] | None
+
+
+class _Name(Object):
+    name: str = ""
+
+
+class _Named(Object):
+    metadata: _Name = _Name()
+
+
+class _Answer(Object):
+    kind: str
+
+
+class _Status(Status):
+    kind: str = ""
+
+
+def read_object(kind: type[R], body: bytes, name: str = "") -> R:
+    """Decode the object in the answer to a call.
+
+    Args:
+        kind: The type of the object.
+        body: The body of an answer with a success code.
+        name: The object's name; empty when the server chooses it, or when the kind has none.
+
+    Raises:
+        TransportError: This is not the object; a write may have happened. The message has the path.
+    """
+    try:
+        obj = codec.decode(kind, body)
+    except msgspec.DecodeError as error:
+        raise unreadable(kind, error) from error
+    if name and obj.metadata.name != name:
+        raise unreadable(kind, f"it is about {obj.metadata.name or 'nothing'!r}, not about {name!r}")
+    return obj
+
+
+def check_answer(kind: type[Resource], body: bytes) -> None:
+    """Check the answer to a write that is answered with an object or a Status, and needs neither.
+
+    Raises:
+        TransportError: It is neither; the write may have happened.
+    """
+    try:
+        codec.decode(_Answer, body)
+    except msgspec.DecodeError as error:
+        raise unreadable(kind, error) from error
+
+
+def name_in(manifest: bytes) -> str:
+    """Return the name that a manifest states; empty when it states none, or cannot be read."""
+    try:
+        return codec.decode(_Named, manifest).metadata.name
+    except msgspec.DecodeError:
+        return ""
+
+
+def unreadable(kind: type[Resource], why: object) -> TransportError:
+    """Return the error that says that an answer with a success code is not what was asked for."""
+    return TransportError(f"{kind.resource.display}: the server's answer does not fit {kind.__name__}: {why}")
+
+
+def read_page(kind: type[R], body: bytes) -> Page[R]:
+    """Decode one page of a list; objects that cannot be decoded are set apart.
+
+    Raises:
+        TransportError: This is no list: a proxy's page, perhaps. It must not be taken for an empty one.
+    """
+    try:
+        return Page(*codec.decode_items(kind, body))
+    except msgspec.ValidationError:
+        pass
+    except msgspec.DecodeError as error:
+        raise unreadable(kind, error) from error
+    metadata, items = _raw_items(kind, body)
+    objects: list[R] = []
+    refused: list[Refused] = []
+    for raw in items:
+        try:
+            objects.append(codec.decode(kind, raw))
+        except msgspec.DecodeError as error:
+            refused.append(_refused("", raw, error))
+    return Page(metadata, tuple(objects), tuple(refused))
+
+
+def _raw_items(kind: type[Resource], body: bytes) -> tuple[ListMeta, Sequence[bytes]]:
+    try:
+        page = codec.decode(_RawItems, body)
+        return page.metadata, tuple(bytes(item) for item in page.items or ())
+    except msgspec.DecodeError as error:
+        try:
+            found = members(body)
+            metadata = codec.decode(ListMeta, found.get(b"metadata", b"{}"))
+            return metadata, () if found.get(b"items") == b"null" else elements(found.get(b"items", b""))
+        except (ValueError, msgspec.DecodeError):
+            raise unreadable(kind, error) from error
+
+
+def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Refused:
+    """Decode one line of a watch.
+
+    A BOOKMARK of a kind with required fields comes as an event whose object has only metadata, and so does
+    the DELETED of an object that does not fit: of both, nothing else counts.
+
+    Raises:
+        ApiError: The line is an ERROR event; this is what its Status says.
+        TransportError: The line is no JSON: the stream broke off inside it.
+    """
+    try:
+        event = codec.decode_event(kind, line)
+    except msgspec.ValidationError as error:
+        return _second_look(kind, line, error)
+    except msgspec.DecodeError as error:
+        raise TransportError(f"{kind.resource.display}: the watch broke off inside a line: {error}") from error
+    if event.type == "ERROR":
+        raise _event_error(line)
+    return event
+
+
+def _second_look(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Refused:
+    try:
+        type_, raw = _raw_event(line)
+    except (ValueError, msgspec.DecodeError):
+        raise TransportError(f"{kind.resource.display}: the watch sent no event: {line[:256]!r}") from error
+    if type_ == "ERROR":
+        raise _event_error(line) from None
+    refused = _refused(type_, raw, error)
+    if type_ in ("BOOKMARK", "DELETED"):
+        # Not of the kind, but a Resource: nothing but its metadata is looked at.
+        return WatchEvent(type=type_, object=cast("R", Resource(metadata=refused.metadata)))
+    return refused
+
+
+def _raw_event(line: bytes) -> tuple[str, bytes]:
+    found = members(line)
+    return msgspec.json.decode(found.get(b"type", b""), type=str), found.get(b"object", b"{}")
+
+
+def _refused(type_: str, raw: bytes, error: msgspec.DecodeError) -> Refused:
+    return Refused(type_, _identity(raw), str(error))
+
+
+def _identity(raw: bytes) -> ObjectMeta:
+    """Return what names an object, field by field: one that cannot be read hides no other."""
+    try:
+        metadata = members(members(raw).get(b"metadata", b"{}"))
+    except ValueError:
+        return ObjectMeta()
+    found: dict[str, Any] = {}
+    for name, (wire_name, wanted) in _IDENTITY.items():
+        text = metadata.get(wire_name, b"").decode(errors="replace")
+        # A name that is no text, or annotations nested too deep, are as good as absent.
+        with suppress(msgspec.DecodeError, RecursionError):
+            found[name] = msgspec.json.decode(text, type=wanted)
+    return ObjectMeta(**found)
+
+
+def _event_error(line: bytes) -> ApiError:
+    try:
+        status = codec.decode_error_event(line)
+    except msgspec.DecodeError:
+        return error_for(500, "", f"the watch reported an error: {line[:256].decode(errors='replace')}")
+    return error_of(status)
+
+
+def error_of(status: Status, code: int = 0, headers: Mapping[str, str] = {}) -> ApiError:
+    """Return the error that a Status stands for.
+
+    Args:
+        status: The server's words.
+        code: The HTTP status code, for a Status that has none of its own.
+        headers: The answer's headers; `retry-after` goes before what the Status says.
+    """
+    details = status.details
+    causes = tuple(Cause(c.field, c.reason, c.message) for c in (details.causes if details else None) or ())
+    after = retry_after(headers) or float(details.retry_after_seconds if details else 0)
+    message = status.message or status.reason or f"HTTP {code}"
+    return error_for(status.code or code, status.reason, message, causes=causes, retry_after_seconds=after)
+
+
+def error_from(code: int, headers: Mapping[str, str], body: bytes, method: str = "GET", target: str = "") -> ApiError:
+    """Return the error that an answer of 300 and above stands for, whatever its body is; the module has the rule.
+
+    Args:
+        code: The HTTP status code.
+        headers: The answer's headers.
+        body: A Status, mostly; or the page of some proxy.
+        method: The request's method.
+        target: What was asked for, to name a kind that the server does not have.
+    """
+    status = _status_in(body)
+    is_page = not status.kind and body.strip() == _PAGE_NOT_FOUND
+    names_nothing = bool(status.kind) and not (status.details and status.details.name)
+    if code == 404 and target.startswith("/api") and (is_page or names_nothing):
+        # For an unknown group the server sends a page, for an unknown resource a Status that names nothing.
+        path = target.partition("?")[0]
+        status = _Status(
+            kind=status.kind,
+            reason=status.reason,
+            message=f"HTTP 404: the server does not know {path}; is the kind installed there, and are its "
+            "api_version, plural and namespace right?",
+        )
+    elif not (status.message or status.reason):
+        said = body[:256].decode(errors="replace").strip()
+        status = _Status(kind=status.kind, message=f"HTTP {code}: {said}" if said else f"HTTP {code}")
+    if status.kind or code in _PLAIN_TEXT_CODES or (is_page and method == "GET" and _is_collection(target)):
+        return error_of(status, code, headers)
+    cause = Cause("", UNEXPECTED_RESPONSE, status.message)
+    return ServerError(code, "", status.message, causes=(cause,), retry_after_seconds=retry_after(headers))
+
+
+def _status_in(body: bytes) -> _Status:
+    """Return the Status that a body is; its kind is empty when it is none, and then only its words may count."""
+    try:
+        status = codec.decode(_Status, body)
+    except msgspec.DecodeError:
+        return _Status()
+    return status if status.kind == "Status" else _Status(message=status.message, details=status.details)
+
+
+def _is_collection(target: str) -> bool:
+    """Return whether a path is that of all objects of a kind, and not of one."""
+    steps = target.partition("?")[0].removeprefix("/").split("/")
+    rest = steps[2:] if steps[0] == "api" else steps[3:]
+    return len(rest) == 1 or (len(rest) == 3 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"))
+
+
+def missing_right(error: ApiError) -> tuple[str, str, str] | None:
+    """Return verb, resource (with its subresource) and group of the right that a refusal asks for.
+
+    None when it has another reason: quotas and admission refuse with the same code.
+
+    Source: apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
+    """
+    found = _MISSING_RIGHT.search(error.message) if isinstance(error, ForbiddenError) else None
+    return (found[1], found[2], found[3]) if found is not None else None
+
+
+def warnings_in(header: str) -> list[str]:
+    """Return the texts of a Warning header, without those that are not the server's own (code 299).
+
+    Source: apimachinery/pkg/util/net/http.go, ParseWarningHeaders.
+    """
+    return [re.sub(r"\\(.)", r"\1", text) for text in _WARNING.findall(header)]
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds of a Retry-After header, 0 when it is absent or a date."""
+    text: Any = headers.get("retry-after", "")
+    return float(text) if text.isdigit() else 0.0

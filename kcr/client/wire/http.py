@@ -1,0 +1,347 @@
+"""HTTP and TLS: the one module that uses aiohttp's client, and the only place where its exceptions are seen."""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from importlib.metadata import version
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import structlog
+from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from kcr.client.auth import tls
+from kcr.client.auth.credentials import Credential
+from kcr.client.cluster import ClusterConfig
+from kcr.client.wire.transport import Request
+from kcr.errors import ConfigError, TransportError
+
+_log = structlog.get_logger("kcr.client")
+
+_CONNECT_SECONDS = 10.0
+_KEEP_ALIVE_SECONDS = 60.0
+_CALLS_AT_ONCE = 100
+# One line is one watch event, and an object may have 3 MiB as the server counts.
+_LINE_BYTES = 32 * 1024 * 1024
+# Certificates are looked at again this often, to see whether their files have changed.
+_CERTIFICATE_SECONDS = 60.0
+# Finds dead connections below HTTP: probes after 30 s of silence, and no acknowledgement awaited beyond 30 s.
+# By name, because not every system has all of them.
+_SOCKET_OPTIONS: tuple[tuple[int, str, int], ...] = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 30_000),
+)
+_FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
+
+
+class HttpTransport:
+    """Sends requests over HTTP/1.1, with one pool of connections for everything.
+
+    Calls share a hundred places; watches, which have no total timeout, take none of them. A refused
+    credential is renewed once and the request sent again. Use it as a context, or call `aclose`.
+    """
+
+    def __init__(self, config: ClusterConfig, *, user_agent: str = "") -> None:
+        """Make a transport; nothing is sent yet.
+
+        Args:
+            config: The cluster.
+            user_agent: Names the program to the server, such as `website/1.2`; kcr's own name comes after it.
+
+        Raises:
+            ConfigError: A certificate or key is unusable.
+        """
+        self._config = config
+        self._user_agent = f"{user_agent} kcr/{version('kcr')}".lstrip()
+        self._headers = (
+            ("User-Agent", self._user_agent),
+            ("Accept-Encoding", _encoding(config)),
+            *config.headers,
+        )
+        self._calls = asyncio.Semaphore(_CALLS_AT_ONCE)
+        # What the TLS context was made from, and when its files were last looked at.
+        self._made_from = (tls.modified(config), "")
+        self._looked_at = float("-inf")
+        self._tls = tls.context(config)
+        # The pool that new requests use; None before the first. Pools with outdated certificates stay
+        # open for what still runs on them.
+        self._pool: _Pool | None = None
+        self._outdated: set[_Pool] = set()
+
+    async def __aenter__(self) -> Self:
+        """Return the transport itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections; what still runs on them fails."""
+        pools = [*self._outdated, *([self._pool] if self._pool else [])]
+        self._outdated, self._pool = set(), None
+        for pool in pools:
+            await pool.session.close()
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator["HttpResponse"]:
+        """Send one request.
+
+        Raises:
+            TransportError: No answer came.
+        """
+        is_call = request.timeout_seconds is not None
+        if is_call:
+            await self._calls.acquire()
+        try:
+            answer, pool = await self._send(request)
+            try:
+                yield HttpResponse(answer, request)
+            finally:
+                await self._leave(pool, answer)
+        finally:
+            if is_call:
+                self._calls.release()
+
+    async def _send(self, request: Request) -> tuple[aiohttp.ClientResponse, "_Pool"]:
+        credential = await self._config.credentials.current()
+        answer, pool = await self._attempt(request, credential)
+        if answer.status != 401 or not self._config.credentials.invalidate(credential):
+            return answer, pool
+        await self._leave(pool, answer)
+        return await self._attempt(request, await self._config.credentials.current())
+
+    async def _attempt(self, request: Request, credential: Credential) -> tuple[aiohttp.ClientResponse, "_Pool"]:
+        try:
+            pool = self._pool_for(credential)
+            try:
+                return await self._request(pool, request, credential), pool
+            except aiohttp.ClientSSLError:
+                # Nothing was sent. Perhaps the authority was replaced: what its file holds now gets one try.
+                self._refresh(credential)
+                if self._pool is pool:
+                    raise
+            pool = self._pool_for(credential)
+            return await self._request(pool, request, credential), pool
+        except _FAILURES as error:
+            raise _failure(request, error, self._config.server) from error
+
+    async def _request(self, pool: "_Pool", request: Request, credential: Credential) -> aiohttp.ClientResponse:
+        headers = {**request.headers}
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        if request.component:
+            headers["User-Agent"] = f"{self._user_agent} ({request.component})"
+        pool.users += 1
+        try:
+            return await pool.session.request(
+                request.method,
+                URL(self._config.server + request.target, encoded=True),
+                headers=headers,
+                data=request.body or None,
+                timeout=_timeout(request.timeout_seconds, request.idle_seconds),
+                allow_redirects=False,
+                proxy=self._config.proxy or None,
+                server_hostname=self._config.server_name or None,
+            )
+        except BaseException:
+            await self._leave(pool)
+            raise
+
+    async def _leave(self, pool: "_Pool", answer: aiohttp.ClientResponse | None = None) -> None:
+        if answer is not None:
+            answer.release()
+        pool.users -= 1
+        for unused in [outdated for outdated in self._outdated if not outdated.users]:
+            self._outdated.discard(unused)
+            await unused.session.close()
+
+    def _pool_for(self, credential: Credential) -> "_Pool":
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at >= _CERTIFICATE_SECONDS or credential.certificate != self._made_from[1]:
+            self._looked_at = now
+            self._refresh(credential)
+        if self._pool is None:
+            connector = aiohttp.TCPConnector(
+                limit=0, ssl=self._tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=_socket
+            )
+            session = aiohttp.ClientSession(
+                connector=connector,
+                headers=self._headers,
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=True,
+            )
+            self._pool = _Pool(session)
+        return self._pool
+
+    def _refresh(self, credential: Credential) -> None:
+        made_from = (tls.modified(self._config), credential.certificate)
+        if made_from == self._made_from:
+            return
+        try:
+            self._tls = tls.context(self._config, credential)
+        except ConfigError as error:
+            # Perhaps the files are being written just now. What we have is tried as long as it works.
+            _log.warning("certificates not reloaded", server=self._config.server, error=str(error))
+            return
+        self._made_from = made_from
+        if self._pool is not None:
+            self._outdated.add(self._pool)
+            self._pool = None
+
+
+class _Pool:
+    """Connections made with one set of certificates, and how many requests run on them."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.session = session
+        self.users = 0
+
+
+class HttpResponse:
+    """An answer that has begun to arrive."""
+
+    def __init__(self, answer: aiohttp.ClientResponse, request: Request) -> None:
+        self._answer = answer
+        self._request = request
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, names in lower case; what was sent repeatedly is joined by commas."""
+        return _Headers(self._answer.headers)
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        try:
+            return await self._answer.read()
+        except _FAILURES as error:
+            raise _failure(self._request, error) from error
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line, as it arrives."""
+        next_chunk = self._answer.content.readany
+        begun, size = list[bytes](), 0
+        while True:
+            try:
+                chunk = await next_chunk()
+            except _FAILURES as error:
+                raise _failure(self._request, error) from error
+            if not chunk:
+                break
+            first, *others = chunk.split(b"\n")
+            begun.append(first)
+            size += len(first)
+            if size > _LINE_BYTES:
+                raise _failure(self._request, ValueError(f"a line of more than {_LINE_BYTES >> 20} MiB"))
+            if others:
+                # Most of what comes is many lines at once: each that is whole costs no more than a slice.
+                yield b"".join(begun)
+                *whole, last = others
+                for line in whole:
+                    yield line
+                begun, size = [last], len(last)
+        if size:
+            yield b"".join(begun)
+
+
+class _Headers(Mapping[str, str]):
+    """Headers as `Response` has them, put together when they are asked for: of most answers, nobody does."""
+
+    def __init__(self, sent: CIMultiDictProxy[str]) -> None:
+        self._sent = sent
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self._sent.getall(name))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sent
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({name.lower(): None for name in self._sent})
+
+    def __len__(self) -> int:
+        return len([*self])
+
+
+# Calls share one or two; a watch has one of its own.
+@lru_cache(16)
+def _timeout(total: float | None, idle: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_SECONDS, sock_read=idle)
+
+
+def _encoding(config: ClusterConfig) -> str:
+    """On the same machine compressing costs more than it saves; elsewhere the client does not mind (ST-22)."""
+    host = URL(config.server).host or ""
+    try:
+        near = ip_address(host).is_loopback
+    except ValueError:
+        near = host == "localhost"
+    return "gzip" if config.compression and not near else "identity"
+
+
+def _socket(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)
+    for level, name, value in _SOCKET_OPTIONS:
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(level, option, value)
+    return made
+
+
+def _failure(request: Request, error: Exception, server: str = "") -> TransportError:
+    path = request.target.partition("?")[0]
+    match error:
+        case aiohttp.SocketTimeoutError():
+            why = f"nothing came for {request.idle_seconds or 0:.0f} s"
+        case aiohttp.ConnectionTimeoutError():
+            why = f"no connection within {_CONNECT_SECONDS:.0f} s"
+        case TimeoutError():
+            why = f"no answer within {request.timeout_seconds or 0:.0f} s"
+        case aiohttp.ClientProxyConnectionError():
+            # Its own words would show the password that may stand in the proxy's URL.
+            why = f"no connection to the proxy {error.host}:{error.port}: {_reason(error.os_error)}"
+        case aiohttp.ClientHttpProxyError():
+            why = f"the proxy refused: {error.status} {error.message}"
+        case aiohttp.ClientConnectorCertificateError():
+            why = f"the server's certificate is not trusted: {_reason(error.certificate_error)}"
+        case aiohttp.ClientConnectorError():
+            why = f"cannot connect: {_reason(error.os_error)}"
+        case _:
+            why = str(error) or type(error).__name__
+    return TransportError(f"{request.method} {server}{path}: {why}")
+
+
+def _reason(error: Exception) -> str:
+    """Return the system's words for an error; asyncio puts its own in their place."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if (
+        isinstance(error, OSError)
+        and error.errno is not None
+        and error.errno > 0
+        and not isinstance(error, ssl.SSLError)
+    ):
+        return os.strerror(error.errno)
+    return getattr(error, "strerror", None) or str(error)

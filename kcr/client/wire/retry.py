@@ -1,0 +1,88 @@
+"""Which failed calls are sent again, and when.
+
+The first attempt costs nothing extra: the policy is entered only after a failure that may be retried (ST-40).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
+from kcr.client.wire.transport import Request
+from kcr.errors import ApiError, KcrError, TransportError
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
+# How long one call may take, its retries included; what must wait longer is the caller's to decide.
+CALL_SECONDS = 30.0
+_TRIES = 10
+# A read whose connection failed is sent again this often; the pauses double from the first on.
+_CONNECTION_TRIES = 3
+_FIRST_PAUSE_SECONDS = 0.1
+
+
+async def with_retries(request: Request, send: Callable[[Request], Awaitable[bytes]]) -> bytes:
+    """Send a request, and again where that is safe.
+
+    429 and 5xx are tried up to ten times when the answer names a time to wait, for the server promises then
+    that it did nothing. A proxy's promise counts for GET only, and so does a failed connection: any other method may
+    have done its work.
+    """
+    deadline = asyncio.get_running_loop().time() + CALL_SECONDS
+    try:
+        return await send(request)
+    except (ApiError, TransportError) as error:
+        first = error
+    if pause(request, first, 1) is None:
+        raise first
+    return await _again(request, send, first, deadline)
+
+
+def pause(request: Request, error: BaseException | None, tries: int) -> float | None:
+    """Return how many seconds to wait before the next try, or None when there is none.
+
+    Args:
+        request: What was sent.
+        error: How the last try failed.
+        tries: How often it has been sent.
+    """
+    match error:
+        case ApiError() if error.has_cause(UNEXPECTED_RESPONSE) and request.method != "GET":
+            return None
+        case ApiError() if error.retry_after_seconds > 0 and (error.code == 429 or error.code >= 500):
+            return error.retry_after_seconds if tries < _TRIES else None
+        case TransportError() if request.method == "GET":
+            return _FIRST_PAUSE_SECONDS * 2 ** (tries - 1) if tries < _CONNECTION_TRIES else None
+    return None
+
+
+async def _again(
+    request: Request, send: Callable[[Request], Awaitable[bytes]], first: KcrError, deadline: float
+) -> bytes:
+    # Imported when something fails: most processes never need it.
+    import tenacity  # noqa: PLC0415  # see above
+
+    now = asyncio.get_running_loop().time
+
+    def error_of(state: "RetryCallState") -> BaseException:
+        return (state.outcome.exception() if state.outcome else None) or first
+
+    def wait(state: "RetryCallState") -> float:
+        return pause(request, error_of(state), state.attempt_number) or 0.0
+
+    def is_over(state: "RetryCallState") -> bool:
+        seconds = pause(request, error_of(state), state.attempt_number)
+        return seconds is None or now() + seconds >= deadline
+
+    # The plain call before this policy was its first attempt.
+    past = [first]
+
+    async def attempt() -> bytes:
+        if past:
+            raise past.pop()
+        return await send(request)
+
+    policy = tenacity.AsyncRetrying(sleep=asyncio.sleep, wait=wait, stop=is_over, reraise=True)
+    answer: bytes = await policy(attempt)
+    return answer

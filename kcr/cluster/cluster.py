@@ -1,0 +1,149 @@
+"""The whole cluster in one context: server, garbage collector, namespace controller, node."""
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from kcr.apiserver.kinds.catalogue import KINDS
+from kcr.apiserver.kinds.gangs import with_gangs
+from kcr.apiserver.kinds.legacy import LEGACY_KINDS
+from kcr.apiserver.server import Server
+from kcr.apiserver.storage.storage import Storage
+from kcr.client import Client
+from kcr.clock import Clock, SystemClock
+from kcr.cluster.controllers.census import Census
+from kcr.cluster.controllers.garbage_collector import GarbageCollector
+from kcr.cluster.controllers.namespaces import NamespaceController
+from kcr.cluster.controllers.pod_gc import TERMINATED_POD_GC_THRESHOLD, FinishedPodCollector, PodCollector
+from kcr.cluster.controllers.quota_status import QuotaStatusWriter
+from kcr.cluster.node import Node
+from kcr.cluster.node.outcome import OnRun
+from kcr.cluster.transport import InProcessTransport
+
+if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
+    from kcr.cluster.listener import Address
+
+Runtime = Literal["simulated", "process"]
+
+
+class EmbeddedCluster:
+    """A cluster that lives as long as its context.
+
+    Attributes:
+        transport: The way to the server without a socket.
+        client: An admin's client on that transport.
+        server: The API server.
+        node: The one node; None when there is no runtime.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is one independent choice, by name
+        self,
+        *,
+        clock: Clock | None = None,
+        random: random.Random | None = None,
+        runtime: Runtime | None = "simulated",
+        gc: bool = True,
+        legacy_apis: bool = False,
+        gangs: bool = False,
+        on_run: OnRun | None = None,
+        terminated_pod_gc_threshold: int = TERMINATED_POD_GC_THRESHOLD,
+    ) -> None:
+        """Make a cluster; it runs inside `async with`.
+
+        Args:
+            clock: What time it is; the machine's clock by default.
+            random: Where names and uids come from; a seed makes a whole run repeatable.
+            runtime: How the node runs pods; None for no node at all.
+            gc: Whether dependents of deleted objects are collected, terminating namespaces emptied, pods of
+                deleted nodes failed, finished pods beyond the threshold deleted, and what is used of quotas is
+                written down.
+            legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
+                of those of `batch/v1`.
+            gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
+                here treats each pod for itself all the same.
+            on_run: What the simulated runtime asks for the outcome of a container.
+            terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
+        """
+        self._clock = clock or SystemClock()
+        self._random = random or _unseeded()
+        self.storage = Storage()
+        self._kinds = with_gangs(KINDS) if gangs else KINDS
+        served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
+        self.server = Server(self.storage, clock=self._clock, random=self._random, kinds=served)
+        self.transport = InProcessTransport(self.server)
+        self.client = Client(self.transport)
+        self.node = self._node(runtime, on_run)
+        self._gc = gc
+        self._threshold = terminated_pod_gc_threshold
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _node(self, runtime: Runtime | None, on_run: OnRun | None) -> Node | None:
+        if runtime is None:
+            return None
+        node = Node(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
+        self.server.logs = node.logs
+        return node
+
+    async def __aenter__(self) -> Self:
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.callback(self._stop)
+        if self._gc:
+            census = Census(self.client, [kind.type for kind in self._kinds])
+            collector = GarbageCollector(self.client, census)
+            namespaces = NamespaceController(self.client, census, self._clock)
+            pods = PodCollector(self.client, census, self._clock)
+            quotas = QuotaStatusWriter(self.client, self.server.registry.quotas)
+            self._tasks += [
+                group.create_task(census.run(), name="census"),
+                group.create_task(collector.run(), name="gc"),
+                group.create_task(namespaces.run(), name="namespaces"),
+                group.create_task(pods.run(), name="podgc"),
+                group.create_task(quotas.run(), name="quotas"),
+            ]
+            if self._threshold:
+                finished = FinishedPodCollector(self.client, census, self._threshold)
+                self._tasks.append(group.create_task(finished.run(), name="podgc of finished pods"))
+        if self.node is not None:
+            self._tasks.append(group.create_task(self.node.run(), name="node"))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if error is not None and not isinstance(error, asyncio.CancelledError):
+            # The caller's own error stays what it is, instead of a member of the task group's.
+            await self._stack.__aexit__(None, None, None)
+            return None
+        return await self._stack.__aexit__(kind, error, trace)
+
+    def _stop(self) -> None:
+        # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.
+        for task in self._tasks:
+            task.cancel()
+        self.server.close()
+
+    async def serve(self, port: int = 0) -> "Address":
+        """Open the TLS listener on 127.0.0.1, for as long as the context lives.
+
+        Args:
+            port: 0 for any free one.
+
+        Raises:
+            OSError: The port is taken.
+            ImportError: The extra `embedded` is not installed.
+        """
+        from kcr.cluster.listener import Listener  # noqa: PLC0415  # loads aiohttp's server and cryptography
+
+        listener = Listener(self.server)
+        self._stack.push_async_callback(listener.close)
+        address = await listener.open(port)
+        if self.node is not None:
+            self.node.place.api_url, self.node.place.kubeconfig = address.url, address.kubeconfig
+        return address
+
+
+def _unseeded() -> random.Random:
+    return random.Random()

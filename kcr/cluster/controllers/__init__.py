@@ -1,0 +1,1 @@
+"""The controllers that a cluster has beside its workload controllers: garbage collection, namespaces, quota status."""

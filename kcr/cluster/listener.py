@@ -1,0 +1,136 @@
+"""The listener: HTTP over TLS on this machine's own address, for whoever holds the token."""
+
+import asyncio
+import base64
+import hmac
+import logging
+import secrets
+from typing import NamedTuple
+
+import yaml
+from aiohttp import web
+
+from kcr import httpserver
+from kcr.apiserver.endpoints.request_body import LIMIT
+from kcr.apiserver.responses import Answer, RefusedError, Stream
+from kcr.apiserver.server import HTTPRequest, Server
+from kcr.client import RateLimit
+from kcr.clock import SystemClock
+from kcr.cluster.certificates import make_certificates
+
+_HOST = "127.0.0.1"
+# What anybody may ask; the same first steps with anything below.
+_OPEN = ("version", "healthz", "livez", "readyz")
+# A client that takes nothing for so long is cut.
+_STUCK_SECONDS = 30.0
+_SHUTDOWN_SECONDS = 0.5
+_KEEPALIVE_SECONDS = 3630.0
+# How many parts of a stream are sent in a second, and at once after a pause. What comes faster goes together: every
+# part costs a record of TLS and wakes the reader up, which at a thousand changes a second takes more than they do.
+_PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
+
+_log = logging.getLogger(__name__)
+
+
+class Address(NamedTuple):
+    """Where the server is, and what it takes to be let in.
+
+    Attributes:
+        url: Such as `https://127.0.0.1:46331`.
+        token: The admin's bearer token.
+        ca_pem: The certificate authority to trust.
+        kubeconfig: All of it as the text of a kubeconfig; it is a secret.
+    """
+
+    url: str
+    token: str
+    ca_pem: str
+    kubeconfig: str
+
+
+class Listener:
+    """Serves HTTP until it is closed."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._token = secrets.token_urlsafe(24)
+        self._runner: web.ServerRunner | None = None
+
+    async def open(self, port: int) -> Address:
+        """Listen, and return the address.
+
+        Args:
+            port: 0 for any free one.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        # What checks the certificate's dates is the machine's clock, whatever time the cluster lives in.
+        certificates = make_certificates(SystemClock().now())
+        server = httpserver.Server(self._handle, max_body=LIMIT + 1, keepalive_seconds=_KEEPALIVE_SECONDS)
+        self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, _HOST, port, ssl_context=certificates.context()).start()
+        url = f"https://{_HOST}:{self._runner.addresses[0][1]}"
+        authority = certificates.authority.decode()
+        return Address(url, self._token, authority, _kubeconfig(url, self._token, certificates.authority))
+
+    async def close(self) -> None:
+        """End all watches, then stop listening."""
+        self._server.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        answer = await self._answer(request)
+        if isinstance(answer.body, bytes):
+            return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        try:
+            await response.prepare(request)
+            await self._send(request, response, answer.body)
+        finally:
+            await answer.body.aclose()
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> Answer:
+        first_step = request.raw_path.removeprefix("/").partition("?")[0].partition("/")[0]
+        if not self._may_enter(request) and first_step not in _OPEN:
+            return RefusedError(401, "Unauthorized", "Unauthorized").answer()
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            message = f"Request entity too large: limit is {LIMIT}"
+            return RefusedError(413, "RequestEntityTooLarge", message).answer()
+        return await self._server.handle(HTTPRequest(request.method, request.raw_path, request.headers, body))
+
+    def _may_enter(self, request: web.BaseRequest) -> bool:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode())
+
+    async def _send(self, request: web.BaseRequest, response: web.StreamResponse, body: Stream) -> None:
+        pace = RateLimit(_PARTS_PER_SECOND, _PARTS_AT_ONCE)
+        try:
+            async for chunk in body:
+                async with asyncio.timeout(_STUCK_SECONDS):
+                    await response.write(chunk)
+                await pace.wait()
+            await response.write_eof()
+        except ConnectionResetError:
+            _log.debug("%s: the client has gone", request.raw_path)
+        except TimeoutError:
+            _log.warning("%s: cut, the client reads too slowly", request.raw_path)
+            if request.transport is not None:
+                request.transport.abort()
+
+
+def _kubeconfig(url: str, token: str, authority: bytes) -> str:
+    encoded = base64.b64encode(authority).decode()
+    return yaml.safe_dump({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kcr", "cluster": {"server": url, "certificate-authority-data": encoded}}],
+        "users": [{"name": "admin", "user": {"token": token}}],
+        "contexts": [{"name": "kcr", "context": {"cluster": "kcr", "user": "admin", "namespace": "default"}}],
+        "current-context": "kcr",
+    }, sort_keys=False)  # fmt: skip

@@ -1,0 +1,66 @@
+"""The way to the embedded server without a socket."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from kcr.apiserver.responses import Answer
+from kcr.apiserver.server import HTTPRequest, Server
+from kcr.client.wire.transport import Request, Response
+
+
+class InProcessTransport:
+    """Hands requests to a server in the same process, as the admin."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        """Send one request."""
+        return self._exchange(request)
+
+    @asynccontextmanager
+    async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:
+        # On a network others get their turn here, and a request may be cancelled before it is sent.
+        await asyncio.sleep(0)
+        answer = await self._server.handle(HTTPRequest(request.method, request.target, request.headers, request.body))
+        try:
+            yield _InProcessResponse(answer)
+        finally:
+            if not isinstance(answer.body, bytes):
+                await answer.body.aclose()
+
+
+class _InProcessResponse:
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._headers = {name.lower(): value for name, value in answer.headers.items()}
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, names in lower case."""
+        return self._headers
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        body = self._answer.body
+        return body if isinstance(body, bytes) else b"".join([chunk async for chunk in body])
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield the body line by line as it arrives."""
+        if isinstance(self._answer.body, bytes):
+            for line in self._answer.body.splitlines():
+                yield line
+            return
+        rest = b""
+        async for chunk in self._answer.body:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line
+        if rest:
+            yield rest

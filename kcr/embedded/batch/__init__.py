@@ -1,6 +1,0 @@
-"""Jobs and CronJobs on the embedded server: defaults, preparation, validation, and what a status write may do."""
-
-from kcr.embedded.batch.cronjob import CronJobStrategy
-from kcr.embedded.batch.job import JobStrategy
-
-__all__ = ["CronJobStrategy", "JobStrategy"]

@@ -1,0 +1,160 @@
+"""Kinds that are stored and served, and that nothing acts on here.
+
+Source: kubernetes/pkg/registry/{apps/deployment,rbac/role,core/persistentvolume}/strategy.go;
+staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.conftest import TABLE, Api
+
+pytestmark = pytest.mark.virtual
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template, **spec},
+    }
+
+
+async def test_kind_without_controller_is_stored_with_a_warning(api: Api) -> None:
+    reply = await api.call("POST", DEPLOYMENTS, deployment(replicas=0))
+    words = "deployments.apps are stored by this server, and nothing here acts on them"
+    assert (reply.status, reply.headers["Warning"]) == (201, f'299 - "{words}"')
+    assert (reply.body["spec"]["replicas"], reply.body["metadata"]["generation"]) == (0, 1)
+    reply = await api.call("PUT", f"{DEPLOYMENTS}/web", deployment(replicas=2))
+    assert (reply.body["metadata"]["generation"], "Warning" in reply.headers) == (2, False)
+    (found,) = (await api.get("/apis/apps/v1/deployments"))["items"]
+    assert found["spec"]["replicas"] == 2
+
+
+async def test_status_of_a_kind_without_controller_has_its_own_path(api: Api) -> None:
+    await api.post(DEPLOYMENTS, deployment())
+    reply = await api.call("PUT", f"{DEPLOYMENTS}/web/status", {**deployment(replicas=9), "status": {"replicas": 1}})
+    assert (reply.status, reply.body["status"], "replicas" in reply.body["spec"]) == (200, {"replicas": 1}, False)
+    reply = await api.call("PUT", f"{DEPLOYMENTS}/web", {**deployment(), "status": {"replicas": 3}})
+    assert (reply.body["status"], reply.body["metadata"]["generation"]) == ({"replicas": 1}, 1)
+
+
+async def test_fields_of_a_kind_without_controller_are_checked(api: Api) -> None:
+    reply = await api.call("POST", f"{DEPLOYMENTS}?fieldValidation=Strict", deployment(replica=2))
+    assert (reply.status, reply.body["message"].rpartition(": ")[2]) == (400, 'unknown field "spec.replica"')
+    reply = await api.call("POST", DEPLOYMENTS, deployment(replicas="2"))
+    words = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
+    assert (reply.status, reply.body["message"].partition(": ")[2]) == (400, words)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        pytest.param("system:Node", "", id="fit"),
+        pytest.param("a/b", "may not contain '/'", id="slash"),
+        pytest.param("..", "may not be '..'", id="dots"),
+    ],
+)
+async def test_names_of_roles_need_only_fit_into_a_path(api: Api, name: str, reason: str) -> None:
+    reply = await api.call("POST", ROLES, {"metadata": {"name": name}, "rules": [{"verbs": ["get"]}]})
+    if not reason:
+        assert (await api.get(f"{ROLES}/{name.replace(':', '%3A')}"))["metadata"]["name"] == name
+    else:
+        cause = reply.body["details"]["causes"][0]
+        assert (cause["field"], cause["message"]) == ("metadata.name", f'Invalid value: "{name}": {reason}')
+
+
+async def test_kinds_are_told_of_with_their_names(api: Api) -> None:
+    resources = {one["name"]: one for one in (await api.get("/apis/apps/v1"))["resources"]}
+    assert (resources["deployments"]["shortNames"], resources["deployments"]["categories"]) == (["deploy"], ["all"])
+    assert resources["deployments/status"]["verbs"] == ["get", "patch", "update"]
+    volumes = {one["name"]: one for one in (await api.get("/api/v1"))["resources"]}["persistentvolumes"]
+    assert (volumes["namespaced"], volumes["shortNames"]) == (False, ["pv"])
+
+
+async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, clock: Any) -> None:
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+    await api.post("/apis/apps/v1/namespaces/team/deployments", deployment())
+    await api.call("DELETE", "/api/v1/namespaces/team")
+    await clock.advance(5)
+    assert (await api.call("GET", "/api/v1/namespaces/team")).status == 404
+    assert (await api.get("/apis/apps/v1/deployments"))["items"] == []
+
+
+TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"disk": "ssd"}}}
+SELECTOR = {"matchLabels": {"a": "b"}}
+SUBJECTS = [{"kind": "User", "name": "ann"}, {"kind": "ServiceAccount", "namespace": "x", "name": "bot"}]
+CLAIM = {"accessModes": ["ReadWriteOnce"], "volumeName": "v", "storageClassName": "fast"}
+BUDGET = {"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1}}
+
+
+@pytest.mark.parametrize(
+    ("place", "obj", "cells"),
+    [
+        pytest.param(
+            "apps/v1/namespaces/default/deployments",
+            {"spec": {"replicas": 2, "template": TEMPLATE, "selector": SELECTOR}},
+            ["0/2", 0, 0, "0s", "c", "i", "a=b"], id="deployment",
+        ),
+        pytest.param(
+            "apps/v1/namespaces/default/daemonsets", {"spec": {"template": TEMPLATE, "selector": SELECTOR}},
+            [0, 0, 0, 0, 0, "disk=ssd", "0s", "c", "i", "a=b"], id="daemon-set",
+        ),
+        pytest.param(
+            "apps/v1/namespaces/default/statefulsets", {"spec": {"template": TEMPLATE}}, ["0/1", "0s", "c", "i"],
+            id="stateful-set",
+        ),
+        pytest.param(
+            "apps/v1/namespaces/default/replicasets", {"spec": {"template": TEMPLATE}},
+            [1, 0, 0, "0s", "c", "i", "<none>"], id="replica-set",
+        ),
+        pytest.param(
+            "networking.k8s.io/v1/namespaces/default/ingresses",
+            {"spec": {"rules": [{"host": one} for one in "abcd"], "tls": [{"hosts": ["a"]}]}},
+            ["<none>", "a,b,c + 1 more...", "", "80, 443", "0s"], id="ingress",
+        ),
+        pytest.param(
+            "networking.k8s.io/v1/namespaces/default/networkpolicies",
+            {"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}}, ["<error>", "0s"],
+            id="policy-with-a-senseless-selector",
+        ),
+        pytest.param(
+            "policy/v1/namespaces/default/poddisruptionbudgets", BUDGET, ["50%", "N/A", 0, "0s"], id="budget"
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+            {"roleRef": {"apiGroup": "", "kind": "Role", "name": "r"}, "subjects": SUBJECTS},
+            ["Role/r", "0s", "ann", "", "x/bot"], id="role-binding",
+        ),
+        pytest.param(
+            "storage.k8s.io/v1/storageclasses", {"provisioner": "p"}, ["p", "Delete", "Immediate", False, "0s"],
+            id="storage-class",
+        ),
+        pytest.param(
+            "scheduling.k8s.io/v1/priorityclasses", {"value": 7}, [7, False, "0s", "PreemptLowerPriority"],
+            id="priority-class",
+        ),
+    ],
+)  # fmt: skip
+async def test_tables_have_the_columns_of_the_kind(api: Api, place: str, obj: dict[str, Any], cells: list[Any]) -> None:
+    await api.post(f"/apis/{place}", {"metadata": {"name": "one"}, **obj})
+    table = await api.get(f"/apis/{place}", accept=TABLE)
+    assert [row["cells"] for row in table["rows"]] == [["one", *cells]]
+    assert len(table["columnDefinitions"]) == len(cells) + 1
+
+
+async def test_tables_of_volumes_and_claims_say_what_is_bound(api: Api) -> None:
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    await api.post(claims, {"metadata": {"name": "data"}, "spec": CLAIM})
+    status = {"phase": "Bound", "capacity": {"storage": "1024Mi"}, "accessModes": ["ReadWriteOnce"]}
+    await api.call("PUT", f"{claims}/data/status", {"metadata": {"name": "data"}, "status": status})
+    (row,) = (await api.get(claims, accept=TABLE))["rows"]
+    assert row["cells"] == ["data", "Bound", "v", "1Gi", "RWO", "fast", "<unset>", "0s", "<unset>"]
+    claimed = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany", "ReadOnlyMany"]}
+    claimed["claimRef"] = {"namespace": "default", "name": "data"}
+    await api.post("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": claimed})
+    (row,) = (await api.get("/api/v1/persistentvolumes", accept=TABLE))["rows"]
+    assert row["cells"] == ["v", "1Gi", "RWX,ROX", "", "", "default/data", "", "<unset>", "", "0s", "<unset>"]

@@ -1,0 +1,115 @@
+"""The listener: TLS, the token, and streams over real connections."""
+
+import io
+import random
+import ssl
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+import pytest_asyncio
+import yaml
+
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.listener import Address
+from kcr.testing.waiting import eventually
+from tests.apiserver.conftest import config_map
+
+pytestmark = pytest.mark.asyncio
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest_asyncio.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def address(cluster: EmbeddedCluster) -> Address:
+    return await cluster.serve()
+
+
+def strict(address: Address) -> ssl.SSLContext:
+    """Return a context as strict as Python's default from 3.13."""
+    context = ssl.create_default_context(cadata=address.ca_pem)
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    return context
+
+
+@pytest_asyncio.fixture
+async def http(address: Address) -> AsyncIterator[aiohttp.ClientSession]:
+    headers = {"Authorization": f"Bearer {address.token}"}
+    connector = aiohttp.TCPConnector(ssl=strict(address))
+    async with aiohttp.ClientSession(address.url, headers=headers, connector=connector) as session:
+        yield session
+
+
+async def test_strict_verification_accepts_the_certificates(http: aiohttp.ClientSession) -> None:
+    async with http.get("/api/v1/namespaces") as response:
+        assert (response.status, response.content_type) == (200, "application/json")
+        assert (await response.json())["kind"] == "NamespaceList"
+
+
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic abc"])
+async def test_without_the_token_only_health_answers(http: aiohttp.ClientSession, header: str | None) -> None:
+    headers = {"Authorization": header or ""}
+    async with http.get("/api/v1/namespaces", headers=headers) as response:
+        status = await response.json()
+        assert (response.status, status["reason"], "details" in status) == (401, "Unauthorized", False)
+    for path in ("/version", "/healthz", "/livez", "/readyz"):
+        async with http.get(path, headers=headers) as response:
+            assert response.status == 200
+    async with http.get("/versions-of-something", headers=headers) as response:
+        assert response.status == 401
+
+
+async def test_kubeconfig_holds_all_that_is_needed(address: Address) -> None:
+    config = yaml.safe_load(address.kubeconfig)
+    assert config["clusters"][0]["cluster"]["server"] == address.url
+    assert "certificate-authority-data" in config["clusters"][0]["cluster"]
+    assert config["users"][0]["user"] == {"token": address.token}
+    assert config["current-context"] == config["contexts"][0]["name"]
+
+
+async def test_watch_streams_and_ends_with_the_server(http: aiohttp.ClientSession, cluster: EmbeddedCluster) -> None:
+    async with http.get(f"{CONFIG_MAPS}?watch=true") as response:
+        assert response.status == 200
+        async with http.post(CONFIG_MAPS, json=config_map("a")) as created:
+            assert created.status == 201
+        assert b'"ADDED"' in await response.content.readline()
+        cluster.server.close()
+        assert await response.content.read() == b""
+
+
+async def test_watch_is_given_up_when_its_client_goes(http: aiohttp.ClientSession, cluster: EmbeddedCluster) -> None:
+    async with http.get(f"{CONFIG_MAPS}?watch=true") as response:
+        assert cluster.server.open_watches == 1
+        response.close()
+    await eventually(lambda: cluster.server.open_watches == 0)
+
+
+async def test_body_above_the_limit_is_a_status(http: aiohttp.ClientSession) -> None:
+    async with http.post(CONFIG_MAPS, data=io.BytesIO(b" " * (3 * 1024 * 1024 + 5))) as response:
+        assert (response.status, (await response.json())["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def test_escaped_queries_arrive_whole(http: aiohttp.ClientSession) -> None:
+    async with http.post(CONFIG_MAPS, json=config_map("a", app="x")) as response:
+        assert response.status == 201
+    async with http.get(CONFIG_MAPS, params={"labelSelector": "app in (x, y)"}) as response:
+        assert len((await response.json())["items"]) == 1
+
+
+async def test_taken_port_is_an_os_error(cluster: EmbeddedCluster, address: Address) -> None:
+    with pytest.raises(OSError, match="address already in use"):
+        await cluster.serve(int(address.url.rpartition(":")[2]))
+
+
+async def test_two_clusters_do_not_meet(cluster: EmbeddedCluster, address: Address) -> None:
+    async with EmbeddedCluster(runtime=None) as other:
+        assert (await other.serve()).url != address.url
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {address.token}"}) as session:
+            url = (await other.serve()).url + "/api/v1/pods"
+            async with session.get(url, ssl=False) as response:
+                assert response.status == 401

@@ -1,0 +1,87 @@
+"""Tables: what kubectl get prints. Source: kubernetes/pkg/printers/internalversion/printers.go."""
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.conftest import TABLE, Api, config_map, job, pod
+
+pytestmark = pytest.mark.virtual
+PODS = "/api/v1/namespaces/default/pods"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+def columns(table: Any) -> str:
+    return ",".join(one["name"] + "*" * one["priority"] for one in table["columnDefinitions"])
+
+
+async def test_jobs_show_progress_and_age(api: Api, clock: Any) -> None:
+    created = await api.post(JOBS, job("pi"))
+    await clock.advance(150)
+    table = await api.get(JOBS, accept=TABLE)
+    assert columns(table) == "Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"
+    selector = f"batch.kubernetes.io/controller-uid={created['metadata']['uid']}"
+    assert table["rows"][0]["cells"] == ["pi", "Running", "0/1", "", "2m30s", "c", "busybox", selector]
+    assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+    assert table["metadata"]["resourceVersion"]
+
+
+async def test_one_pod_is_a_table_of_one_row(api: Api) -> None:
+    await api.post(PODS, pod("a"))
+    table = await api.get(f"{PODS}/a", accept=TABLE)
+    assert columns(table) == "Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"
+    assert table["rows"][0]["cells"] == ["a", "0/1", "Pending", "0", "0s", "<none>", "<none>", "<none>", "<none>"]
+
+
+@pytest.mark.parametrize(("include", "kind"), [("Object", "Pod"), ("Metadata", "PartialObjectMetadata")])
+async def test_row_carries_what_is_asked_for(api: Api, include: str, kind: str) -> None:
+    await api.post(PODS, pod("a"))
+    table = await api.get(f"{PODS}?includeObject={include}", accept=TABLE)
+    assert table["rows"][0]["object"]["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("target", "obj", "expected_columns", "cells"),
+    [
+        pytest.param(
+            "/api/v1/namespaces/default/configmaps", config_map("a"), "Name,Data,Age", ["a", 1, "0s"], id="config-map"
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/limitranges", {"metadata": {"name": "a"}}, "Name,Created At",
+            ["a", "2026-01-01T00:00:00Z"], id="no-printer",
+        ),
+        pytest.param(
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}},
+            "Name,Holder,Age", ["a", "me", "0s"], id="lease",
+        ),
+        pytest.param(
+            "/api/v1/nodes",
+            {
+                "metadata": {"name": "n", "labels": {"node-role.kubernetes.io/worker": ""}},
+                "spec": {"unschedulable": True},
+            },
+            "Name,Status,Roles,Age,Version,Internal-IP*,External-IP*,OS-Image*,Kernel-Version*,Container-Runtime*",
+            ["n", "Unknown,SchedulingDisabled", "worker", "0s", "", *["<none>"] * 2, *["<unknown>"] * 3],
+            id="node",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/events",
+            {
+                "metadata": {"name": "e"}, "involvedObject": {"kind": "Job", "name": "pi", "namespace": "default"},
+                "reason": "Made", "message": "made it\n", "type": "Normal", "count": 3,
+                "source": {"component": "me", "host": "here"}, "firstTimestamp": "2025-12-31T23:58:00Z",
+                "lastTimestamp": "2025-12-31T23:59:55Z",
+            },
+            "Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*,Count*,Name*",
+            ["5s", "Normal", "Made", "job/pi", "", "me, here", "made it", "2m", 3, "e"], id="event",
+        ),
+    ],
+)  # fmt: skip
+async def test_kinds_have_their_columns(
+    api: Api, target: str, obj: Any, expected_columns: str, cells: list[Any]
+) -> None:
+    await api.post(target, obj)
+    table = await api.get(target, accept=TABLE)
+    assert columns(table) == expected_columns
+    assert table["rows"][0]["cells"] == cells

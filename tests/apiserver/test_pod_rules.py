@@ -1,0 +1,283 @@
+"""Which pods are refused, what may change in one, and what its status may say (batch-api §§12.1 to 12.3, 14).
+
+Source: kubernetes/pkg/apis/core/validation/validation_test.go; pkg/apis/core/helper/qos/qos_test.go.
+"""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from kcr.apiserver.kinds.strategy import Manifest
+from tests.apiserver.conftest import Api
+from tests.apiserver.conftest import pod as plain_pod
+from tests.kit.manifests import PODS, changed, pod, stored_pod, texts
+
+PATH = "/api/v1/namespaces/default/pods"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+NEAR = {"topologyKey": "zone"}
+
+
+def refused_update(old: Manifest, new: Manifest) -> list[str]:
+    new = deepcopy(new)
+    PODS.default(new)
+    PODS.prepare_update(new, old)
+    return texts(PODS.validate_update(new, old))
+
+
+def refused_status(old: Manifest, **status: Any) -> list[str]:
+    new = {**deepcopy(old), "status": deepcopy(status)}
+    PODS.default(new)
+    PODS.prepare_status(new, old)
+    return texts(PODS.validate_status(new, old))
+
+
+def zone(*names: str) -> Manifest:
+    return {"key": "zone", "operator": "In", "values": list(names)}
+
+
+def terms(*expressions: list[Manifest]) -> Manifest:
+    """A node affinity with one term for each list of expressions."""
+    return {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": one} for one in expressions]}}
+
+
+def gated(affinity: Manifest | None) -> Manifest:
+    return stored_pod(pod(schedulingGates=[{"name": "a.io/x"}], **({"affinity": affinity} if affinity else {})))
+
+
+TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+PREFERENCE = {PREFERRED: [{"weight": 1, "preference": {"matchExpressions": [zone("a")]}}]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        pytest.param(None, {"nodeAffinity": terms([zone("a")])}, "", id="given-for-the-first-time"),
+        pytest.param(
+            {"nodeAffinity": terms([zone("a")])}, {"nodeAffinity": terms([zone("a"), zone("b")])}, "", id="narrowed"
+        ),
+        pytest.param(
+            {"nodeAffinity": {**terms([zone("a")]), **PREFERENCE}}, {"nodeAffinity": terms([zone("a")])}, "",
+            id="preference-dropped",
+        ),
+        pytest.param(
+            {"nodeAffinity": terms([zone("a")])}, {"nodeAffinity": terms([zone("b")])},
+            f"{TERMS}[0]: Invalid value: ", id="changed",
+        ),
+        pytest.param(
+            {"nodeAffinity": terms([zone("a")])}, {"nodeAffinity": terms([zone("a")], [zone("b")])},
+            f"{TERMS}: Invalid value: ", id="alternative-added",
+        ),
+        pytest.param({"nodeAffinity": terms([zone("a")])}, None, f"{TERMS}: Invalid value: []: ", id="dropped"),
+        pytest.param(
+            {"nodeAffinity": terms([])}, {"nodeAffinity": terms([zone("a")])}, f"{TERMS}[0]: Invalid value: ",
+            id="term-that-picked-nothing",
+        ),
+        pytest.param(
+            {"podAffinity": {REQUIRED: [NEAR]}},
+            {"podAffinity": {REQUIRED: [NEAR]}, "nodeAffinity": terms([zone("a")])}, "",
+            id="beside-pod-affinity",
+        ),
+        pytest.param(None, {"podAffinity": {REQUIRED: [NEAR]}}, "spec: Forbidden: ", id="pod-affinity-added"),
+    ],
+)  # fmt: skip
+def test_gated_pod_may_only_be_narrowed(before: Manifest | None, after: Manifest | None, fault: str) -> None:
+    # batch-api §12.1
+    old = gated(before)
+    found = refused_update(old, changed(old, affinity=after))
+    assert [one.startswith(fault) for one in found] == ([True] if fault else []), found
+
+
+def test_pod_without_gates_keeps_its_affinity_and_selector() -> None:
+    # batch-api §12.1
+    old = stored_pod(pod())
+    for change in ({"affinity": {"nodeAffinity": terms([zone("a")])}}, {"nodeSelector": {"a": "b"}}):
+        (fault,) = refused_update(old, changed(old, **change))
+        assert fault.startswith("spec: Forbidden: pod updates may not change fields other than ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"nodeName": "n1"}, id="node"),
+        pytest.param({"serviceAccountName": "robot"}, id="service-account"),
+        pytest.param({"terminationGracePeriodSeconds": 5}, id="grace"),
+        pytest.param({"containers": [{"name": "c", "image": "busybox", "args": ["x"]}]}, id="arguments"),
+        pytest.param({"containers": [{"name": "d", "image": "busybox"}]}, id="container-renamed"),
+        pytest.param({"tolerations": []}, id="tolerations-removed"),
+    ],
+)
+def test_everything_else_of_a_pod_is_fixed(change: Manifest) -> None:
+    # batch-api §12.1, row 15.66
+    old = stored_pod(pod(tolerations=[{"key": "a", "operator": "Exists"}]))
+    assert any(" Forbidden: " in fault for fault in refused_update(old, changed(old, **change)))
+
+
+def test_deadline_may_stay_or_sink_beside_other_changes() -> None:
+    # batch-api §12.1
+    old = stored_pod(pod(activeDeadlineSeconds=5))
+    new = changed(old, activeDeadlineSeconds=5)
+    new["spec"]["containers"][0]["image"] = "other"
+    assert refused_update(old, new) == refused_update(old, changed(old, activeDeadlineSeconds=4)) == []
+    # Where it rises, nothing else is looked at.
+    (fault,) = refused_update(old, changed(old, activeDeadlineSeconds=6, restartPolicy="Never"))
+    assert fault.startswith("spec.activeDeadlineSeconds: ")
+
+
+def test_grace_becomes_one_second_only_when_it_was_negative() -> None:
+    # batch-api §12.1
+    for seconds, faults in ((-1, 0), (0, 1), (30, 1)):
+        old = stored_pod(pod(terminationGracePeriodSeconds=seconds))
+        assert len(refused_update(old, changed(old, terminationGracePeriodSeconds=1))) == faults
+
+
+def test_images_of_init_containers_may_change() -> None:
+    # batch-api §12.1
+    old = stored_pod(pod(initContainers=[{"name": "i", "image": "a", "imagePullPolicy": "Always"}]))
+    new = deepcopy(old)
+    new["spec"]["initContainers"][0]["image"] = "b"
+    assert refused_update(old, new) == []
+
+
+def test_warnings_of_a_pod_come_again_with_another_spec() -> None:
+    # batch-api §6
+    old = stored_pod(pod(terminationGracePeriodSeconds=-1))
+    old["metadata"]["name"] = "a.b"
+    words = "must be >= 0; negative values are invalid and will be treated as 1"
+    grace = f"spec.terminationGracePeriodSeconds: {words}"
+    assert [one.partition(":")[0] for one in PODS.warnings(old, None)] == ["metadata.name", grace.partition(":")[0]]
+    assert PODS.warnings(old, deepcopy(old)) == []
+    assert PODS.warnings(changed(old, activeDeadlineSeconds=5), old) == [grace]
+
+
+def test_resources_of_the_pod_replace_those_of_containers() -> None:
+    # batch-api §12.2
+    limits = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    made = stored_pod(pod(resources=limits, containers=[{"name": "c", "image": "i"}]))
+    assert made["status"]["qosClass"] == "Guaranteed"
+    contained = [{"name": "c", "image": "i", "resources": limits}]
+    assert stored_pod(pod(resources={"requests": {"cpu": "1"}}, containers=contained))["status"]["qosClass"] == (
+        "Burstable"
+    )
+
+
+def test_init_containers_count_for_quality_of_service() -> None:
+    # batch-api §12.2
+    limits = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    contained = [{"name": "c", "image": "i", "resources": limits}]
+    made = stored_pod(pod(containers=contained, initContainers=[{"name": "i", "image": "i"}]))
+    assert made["status"]["qosClass"] == "Burstable"
+
+
+@pytest.mark.parametrize(
+    ("containers", "policy", "allowed"),
+    [
+        pytest.param("containers", "Always", True, id="container-of-its-own-policy"),
+        pytest.param("containers", None, False, id="container-of-the-pods-policy"),
+        pytest.param("initContainers", "Always", True, id="sidecar"),
+        pytest.param("initContainers", None, False, id="init-container"),
+    ],
+)
+def test_ended_container_follows_its_own_policy_first(containers: str, policy: str | None, allowed: bool) -> None:
+    # batch-api §12.3
+    own = {"name": "x", "image": "i", **({"restartPolicy": policy} if policy else {})}
+    spec: Manifest = {"restartPolicy": "Never", containers: [own]}
+    old = stored_pod(pod(**spec))
+    statuses = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}[containers]
+    old["status"][statuses] = [{"name": "x", "state": {"terminated": {"exitCode": 1}}}]
+    found = refused_status(old, **{statuses: [{"name": "x", "state": {"running": {}}}]})
+    assert found == (
+        [] if allowed else [f"status.{statuses}[0].state: Forbidden: may not be transitioned to non-terminated state"]
+    )
+
+
+RUNNING: Manifest = {"running": {}}
+ENDED: Manifest = {"terminated": {"exitCode": 1}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([{"name": "c", "state": RUNNING}], [{"name": "c", "state": RUNNING}], id="runs-on"),
+        pytest.param([{"name": "c"}], [{"name": "c", "state": RUNNING}], id="starts"),
+        pytest.param([{"name": "c", "state": RUNNING}], [{"name": "c", "state": ENDED}], id="ends"),
+        pytest.param([{"name": "c", "state": ENDED}], [{"name": "c", "state": ENDED}], id="stays-ended"),
+        pytest.param([{"name": "c", "state": ENDED}], [], id="is-no-longer-told-of"),
+        pytest.param(
+            [{"name": "c", "state": ENDED}], [{"name": "c", "state": ENDED}, {"name": "d", "state": RUNNING}],
+            id="another-runs",
+        ),
+    ],
+)  # fmt: skip
+def test_container_that_never_restarts_may_go_on(before: list[Manifest], after: list[Manifest]) -> None:
+    # batch-api §12.3
+    old = stored_pod(pod(restartPolicy="Never"))
+    old["status"]["containerStatuses"] = before
+    assert refused_status(old, containerStatuses=after) == []
+
+
+def test_pod_status_write_keeps_the_observed_generation() -> None:
+    # batch-api §4
+    old = stored_pod(pod())
+    old["status"]["observedGeneration"] = 3
+    new = {**deepcopy(old), "status": {"phase": "Running"}}
+    PODS.prepare_status(new, old)
+    assert (new["status"]["observedGeneration"], new["status"]["qosClass"]) == (3, "BestEffort")
+
+
+@pytest.mark.virtual
+async def test_pod_update_is_refused_over_the_wire_with_a_difference(api: Api) -> None:
+    # batch-api rows 15.66, 15.76 to 15.79, §2.4
+    await api.post(PATH, plain_pod("p"))
+    patch = {"spec": {"restartPolicy": "Always"}}
+    reply = await api.call("PATCH", f"{PATH}/p", patch, content_type="application/merge-patch+json")
+    (cause,) = reply.body["details"]["causes"]
+    assert (reply.status, cause["field"], cause["reason"]) == (422, "spec", "FieldValueForbidden")
+    assert reply.body["message"] == f'Pod "p" is invalid: spec: {cause["message"]}'
+    assert reply.body["details"] == {"name": "p", "kind": "Pod", "causes": [cause]}
+
+
+@pytest.mark.virtual
+async def test_spec_of_pod_counts_generations_and_status_does_not(api: Api) -> None:
+    # batch-api §§3.4, 12.1
+    await api.post(PATH, plain_pod("p"))
+    assert (await api.patch(f"{PATH}/p", {"spec": {"activeDeadlineSeconds": 9}}))["metadata"]["generation"] == 2
+    assert (await api.patch(f"{PATH}/p/status", {"status": {"phase": "Running"}}))["metadata"]["generation"] == 2
+    shorter = await api.call(
+        "PATCH", f"{PATH}/p", {"spec": {"activeDeadlineSeconds": 10}}, content_type="application/merge-patch+json"
+    )
+    assert shorter.status == 422
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("label", ["spec.nodeName", "spec.host"])
+async def test_pods_are_selected_by_their_node(api: Api, label: str) -> None:
+    # batch-api §14
+    for name in ("pa", "pb"):
+        await api.post(PATH, plain_pod(name))
+    await api.post(f"{PATH}/pb/binding", {"target": {"name": "n1"}})
+    (found,) = (await api.get(f"{PATH}?fieldSelector={label}=n1"))["items"]
+    assert found["metadata"]["name"] == "pb"
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param("spec.restartPolicy=Never", id="restart-policy"),
+        pytest.param("spec.schedulerName=default-scheduler", id="scheduler"),
+        pytest.param("spec.serviceAccountName=", id="service-account"),
+        pytest.param("spec.hostNetwork=false", id="host-network"),
+        pytest.param("status.phase=Pending", id="phase"),
+        pytest.param("status.podIP=", id="address"),
+        pytest.param("status.nominatedNodeName=", id="nominated-node"),
+        pytest.param("metadata.namespace=default,metadata.name=p", id="names"),
+    ],
+)
+async def test_pods_are_selected_by_their_fields(api: Api, selector: str) -> None:
+    # batch-api §14
+    await api.post(PATH, plain_pod("p"))
+    assert len((await api.get(f"{PATH}?fieldSelector={selector}"))["items"]) == 1
+    opposite = selector.replace("=", "!=")
+    assert (await api.get(f"{PATH}?fieldSelector={opposite}"))["items"] == []

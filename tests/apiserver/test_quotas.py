@@ -1,0 +1,235 @@
+"""Quotas (api-server §16.6).
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go;
+kubernetes/pkg/apis/core/validation/validation.go, ValidateResourceQuota.
+"""
+
+from typing import Any
+
+import pytest
+
+from kcr.testing.clock import VirtualClock
+from tests.apiserver.conftest import TABLE, Api, config_map, job, pod
+from tests.kit.wire import PROTOBUF, body, message
+
+pytestmark = pytest.mark.virtual
+PODS = "/api/v1/namespaces/default/pods"
+QUOTAS = "/api/v1/namespaces/default/resourcequotas"
+
+
+def quota(name: str = "q", *, spec: dict[str, Any] | None = None, **hard: str) -> dict[str, Any]:
+    named = {key.replace("__", "/").replace("_", "."): value for key, value in hard.items()}
+    return {"metadata": {"name": name}, "spec": {"hard": named, **(spec or {})}}
+
+
+def hungry(name: str, cpu: str, **metadata: Any) -> dict[str, Any]:
+    made = pod(name, **metadata)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+async def refusal(api: Api, target: str, obj: object) -> str:
+    reply = await api.call("POST", target, obj)
+    assert (reply.status, reply.body["reason"]) == (403, "Forbidden")
+    return str(reply.body["message"])
+
+
+async def used(api: Api, clock: VirtualClock, name: str = "q") -> Any:
+    await clock.advance(1)
+    return (await api.get(f"{QUOTAS}/{name}"))["status"]["used"]
+
+
+async def end(api: Api, name: str, phase: str = "Succeeded") -> None:
+    await api.patch(f"{PODS}/{name}/status", {"status": {"phase": phase}})
+
+
+async def test_pod_beyond_the_quota_is_refused(api: Api) -> None:
+    await api.post(QUOTAS, quota(pods="2"))
+    await api.post(PODS, pod("a"))
+    await api.post(PODS, pod("b"))
+    reply = await api.call("POST", PODS, pod("pi-x7k2p"))
+    text = 'pods "pi-x7k2p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2'
+    assert (reply.status, reply.body["reason"], reply.body["message"]) == (403, "Forbidden", text)
+    assert reply.body["details"] == {"name": "pi-x7k2p", "kind": "pods"}
+
+
+async def test_drawn_name_is_in_the_refusal(api: Api) -> None:
+    await api.post(QUOTAS, quota(pods="0"))
+    drawn = pod("")
+    drawn["metadata"] = {"generateName": "pi-"}
+    name = (await refusal(api, PODS, drawn)).split('"')[1]
+    assert name.startswith("pi-")
+    assert len(name) == len("pi-x7k2p")
+
+
+async def test_quota_counts_what_was_there_before_it(api: Api) -> None:
+    await api.post(PODS, pod("a"))
+    await api.post(QUOTAS, quota(pods="1"))
+    assert "used: pods=1" in await refusal(api, PODS, pod("b"))
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_pod_that_ends_frees_its_share(api: Api, clock: VirtualClock, phase: str) -> None:
+    await api.post(QUOTAS, quota(pods="1", count__pods="2"))
+    await api.post(PODS, pod("a"))
+    await end(api, "a", phase)
+    assert await used(api, clock) == {"pods": "0", "count/pods": "1"}
+    await api.post(PODS, pod("b"))
+    assert "exceeded quota: q, requested: count/pods=1,pods=1" in await refusal(api, PODS, pod("c"))
+
+
+async def test_pod_that_is_gone_frees_its_share(api: Api) -> None:
+    await api.post(QUOTAS, quota(pods="1"))
+    for _ in range(3):
+        await api.post(PODS, pod("a"))
+        await api.delete(f"{PODS}/a")
+
+
+async def test_pod_stuck_past_its_grace_frees_its_share(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(pods="1"))
+    bound = pod("a")
+    bound["spec"]["nodeName"] = "n1"
+    await api.post(PODS, bound)
+    await api.delete(f"{PODS}/a")
+    await clock.advance(60)
+    await refusal(api, PODS, pod("b"))
+    await clock.advance(1)
+    await api.post(PODS, pod("b"))
+
+
+async def test_pod_held_by_a_finalizer_alone_takes_nothing(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(pods="1"))
+    await api.post(PODS, pod("a", finalizers=["example.com/hold"]))
+    await api.delete(f"{PODS}/a")
+    await clock.advance(1)
+    await api.post(PODS, pod("b"))
+
+
+async def test_resources_are_summed_up(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(requests_cpu="1"))
+    await api.post(PODS, hungry("a", "600m"))
+    text = "exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"
+    assert text in await refusal(api, PODS, hungry("b", "500m"))
+    await api.post(PODS, hungry("b", "400m"))
+    assert await used(api, clock) == {"requests.cpu": "1"}
+
+
+async def test_limited_resource_must_be_stated(api: Api) -> None:
+    await api.post(QUOTAS, quota(requests_cpu="1", limits_memory="1Gi"))
+    text = 'pods "a" is forbidden: failed quota: q: must specify limits.memory for: c; requests.cpu for: c'
+    assert await refusal(api, PODS, pod("a")) == text
+
+
+async def test_every_kind_can_be_counted(api: Api) -> None:
+    await api.post(QUOTAS, quota(count__jobs_batch="1", configmaps="0"))
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    await api.post(jobs, job("a"))
+    text = 'jobs.batch "b" is forbidden: exceeded quota: q, requested: count/jobs.batch=1, used: count/jobs.batch=1'
+    assert text in await refusal(api, jobs, job("b"))
+    await refusal(api, "/api/v1/namespaces/default/configmaps", config_map("a"))
+
+
+async def test_other_namespaces_are_left_alone(api: Api) -> None:
+    await api.post(QUOTAS, quota(pods="0"))
+    await api.post("/api/v1/namespaces/kube-public/pods", pod("a"))
+
+
+async def test_first_quota_that_is_exceeded_is_named(api: Api) -> None:
+    await api.post(QUOTAS, quota("b", pods="0"))
+    await api.post(QUOTAS, quota("a", pods="0"))
+    assert "exceeded quota: a," in await refusal(api, PODS, pod("x"))
+
+
+async def test_scope_chooses_the_pods(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(pods="0", spec={"scopes": ["BestEffort"]}))
+    selector = {"matchExpressions": [{"scopeName": "Terminating", "operator": "Exists"}]}
+    await api.post(QUOTAS, quota("r", pods="0", spec={"scopeSelector": selector}))
+    await api.post(PODS, hungry("a", "1m"))
+    assert "exceeded quota: q," in await refusal(api, PODS, pod("b"))
+    hurried = hungry("c", "1m")
+    hurried["spec"]["activeDeadlineSeconds"] = 5
+    assert "exceeded quota: r," in await refusal(api, PODS, hurried)
+    assert await used(api, clock) == {"pods": "0"}
+
+
+async def test_status_says_what_is_used(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(pods="4", services="2", requests_memory="2048Mi"))
+    await clock.advance(1)
+    status = (await api.get(f"{QUOTAS}/q"))["status"]
+    assert status == {
+        "hard": {"pods": "4", "services": "2", "requests.memory": "2Gi"},
+        "used": {"pods": "0", "services": "0", "requests.memory": "0"},
+    }
+    filling = pod("a")
+    filling["spec"]["containers"][0]["resources"] = {"requests": {"memory": "1.5Gi"}}
+    await api.post(PODS, filling)
+    assert await used(api, clock) == {"pods": "1", "services": "0", "requests.memory": "1536Mi"}
+
+
+async def test_limits_change_with_the_quota(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(pods="1", services="1"))
+    await api.post(PODS, pod("a"))
+    await api.patch(f"{QUOTAS}/q", {"spec": {"hard": {"pods": "2", "services": None}}})
+    await api.post(PODS, pod("b"))
+    assert await used(api, clock) == {"pods": "2"}
+    await api.delete(f"{QUOTAS}/q")
+    await api.post(PODS, pod("c"))
+
+
+async def test_dry_run_is_judged_and_takes_nothing(api: Api) -> None:
+    await api.post(QUOTAS, quota(pods="1"))
+    for _ in range(2):
+        await api.post(f"{PODS}?dryRun=All", pod("a"))
+    await api.post(PODS, pod("a"))
+    await refusal(api, f"{PODS}?dryRun=All", pod("b"))
+
+
+async def test_status_of_a_new_quota_is_the_servers(api: Api) -> None:
+    made = await api.post(QUOTAS, {**quota(pods="1"), "status": {"used": {"pods": "9"}}})
+    assert made["status"] == {}
+
+
+@pytest.mark.parametrize(
+    ("hard", "text"),
+    [
+        pytest.param(
+            {"tea": "1"}, 'spec.hard[tea]: Invalid value: "tea": must be a standard resource for quotas', id="unknown"
+        ),
+        pytest.param(
+            {"pods": "-1"}, 'spec.hard[pods]: Invalid value: "-1": must be greater than or equal to 0', id="negative"
+        ),
+        pytest.param({"pods": "500m"}, 'spec.hard[pods]: Invalid value: "500m": must be an integer', id="half"),
+    ],
+)
+async def test_limits_must_make_sense(api: Api, hard: dict[str, str], text: str) -> None:
+    reply = await api.call("POST", QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    assert (reply.status, reply.body["message"]) == (422, f'ResourceQuota "q" is invalid: {text}')
+
+
+async def test_scopes_of_a_quota_stay(api: Api) -> None:
+    await api.post(QUOTAS, quota(pods="1"))
+    reply = await api.call(
+        "PATCH", f"{QUOTAS}/q", {"spec": {"scopes": ["BestEffort"]}}, content_type="application/merge-patch+json"
+    )
+    assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "spec.scopes")
+
+
+async def test_kubectls_protobuf_makes_a_quota(api: Api) -> None:
+    pods = message((1, "pods"), (2, message((1, "2"))))
+    raw = message((1, message((1, "q"))), (2, message((1, pods), (2, "BestEffort"))), (3, b""))
+    reply = await api.call("POST", QUOTAS, body("v1", "ResourceQuota", raw), content_type=PROTOBUF)
+    assert reply.status == 201
+    assert reply.body["spec"] == {"hard": {"pods": "2"}, "scopes": ["BestEffort"]}
+
+
+async def test_quotas_show_what_is_used(api: Api, clock: VirtualClock) -> None:
+    await api.post(QUOTAS, quota(pods="2", count__jobs_batch="3", limits_cpu="1"))
+    await clock.advance(5)
+    table = await api.get(QUOTAS, accept=TABLE)
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Request", "Limit", "Age"]
+    assert table["rows"][0]["cells"] == ["q", "count/jobs.batch: 0/3, pods: 0/2", "limits.cpu: 0/1", "5s"]
+
+
+async def test_limit_range_is_said_to_have_no_effect(api: Api) -> None:
+    reply = await api.call("POST", "/api/v1/namespaces/default/limitranges", {"metadata": {"name": "a"}})
+    assert reply.headers["Warning"] == '299 - "limit ranges are stored and not applied by this server"'

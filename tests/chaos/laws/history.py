@@ -1,0 +1,254 @@
+"""Every change of Jobs and pods as the storage makes it, signed, and what it leaves known of each."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from kcr.api import codec
+from kcr.api.batch import Job, UncountedTerminatedPods
+from kcr.api.core import Pod
+from kcr.api.meta import controller_of
+from kcr.api.selectors import matches
+from kcr.apiserver.kinds.catalogue import KINDS
+from kcr.apiserver.storage.storage import Change
+from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job.pods import completion_index, has_ended, is_active, is_terminating, is_tracked
+from kcr.testing.clock import START
+from tests.kit.storm import AUTHOR, CONTROLLER, LATE
+
+_NOTHING = UncountedTerminatedPods()
+
+
+class PodTrail:
+    """What is known of one pod.
+
+    Attributes:
+        pod: Its last state.
+        owner: UID of the Job that controls it, or empty.
+        here: Whether it is still there.
+        moved: Whether anybody but the controller has made it, or touched its owner or labels.
+        disturbed: Whether that, or anybody else has taken its finalizer.
+        spared: Whether the controller has let it go before it ended: there were too many.
+        ended: The state in which it ended, or None.
+        finals: That state and those that it has had since.
+        told_to_go_by: Who asked first for it to go.
+        told_early: Whether it had not ended by then.
+    """
+
+    def __init__(self, pod: Pod, author: str) -> None:
+        self.pod = pod
+        self.here = True
+        # One that the controller has made without waiting for the answer is a gift as well.
+        self.moved = self.disturbed = author != CONTROLLER
+        self.spared = False
+        self.ended: Pod | None = None
+        self.finals: list[Pod] = []
+        self.told_to_go_by: str | None = None
+        self.told_early = False
+        self.index = completion_index(pod)
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def owner(self) -> str:
+        return owner_of(self.pod)
+
+    @property
+    def is_active(self) -> bool:
+        return self.here and is_active(self.pod)
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.here and is_terminating(self.pod)
+
+    @property
+    def is_tracked(self) -> bool:
+        return self.here and is_tracked(self.pod)
+
+
+class JobTrail:
+    """What is known of one Job, by its UID.
+
+    Attributes:
+        job: Its last state.
+        here: Whether it is still there.
+        specs: All it ever had.
+        listed: How often each pod was listed as succeeded and as failed.
+        pods: Those it controls or has controlled.
+        shrunk: Whether it ever had fewer indexes than before.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.here = True
+        self.specs = [job.spec]
+        self.listed: dict[str, Counter[str]] = {"succeeded": Counter(), "failed": Counter()}
+        self.pods: dict[str, PodTrail] = {}
+        self.shrunk = False
+
+    def present(self) -> list[PodTrail]:
+        """The pods that it controls now."""
+        return [trail for trail in self.pods.values() if trail.here and trail.owner == self.job.metadata.uid]
+
+    def most(self, field: str, default: int = 0) -> int:
+        """The highest value that a field of the spec ever had."""
+        return max((value for spec in self.specs if (value := getattr(spec, field)) is not None), default=default)
+
+    def least(self, field: str, default: int = 0) -> int:
+        """The lowest value that a field of the spec ever had."""
+        return min((value for spec in self.specs if (value := getattr(spec, field)) is not None), default=default)
+
+    @property
+    def ever_wanted_fewer(self) -> bool:
+        """Whether it was ever suspended, or had its parallelism reduced."""
+        wanted = [0 if spec.suspend else spec.parallelism or 0 for spec in self.specs]
+        return any(after < before for before, after in pairwise(wanted))
+
+    @property
+    def always_replaces_only_failed(self) -> bool:
+        return all(spec.pod_replacement_policy == "Failed" for spec in self.specs)
+
+
+class JobStep:
+    """One change of a Job; `old` is None when it is made, `new` when it goes."""
+
+    def __init__(self, trail: JobTrail, old: Job | None, new: Job | None) -> None:
+        self.trail, self.old, self.new = trail, old, new
+        self.author = AUTHOR.get()
+
+    def fresh(self, kind: str) -> set[str]:
+        """The pods that this change enters in a list."""
+        return set(uids(self.new, kind)) - set(uids(self.old, kind))
+
+
+class PodStep:
+    """One change of a pod; `old` is None when it is made, `new` when it goes."""
+
+    def __init__(self, trail: PodTrail, old: Pod | None, new: Pod | None, history: "History") -> None:
+        self.trail, self.old, self.new = trail, old, new
+        self.author = AUTHOR.get()
+        pod = old or new
+        assert pod is not None
+        # The Job that controlled it before, or controls it from the beginning.
+        self.job = history.jobs.get(owner_of(pod))
+
+
+JobLaw = Callable[[JobStep], Iterator[str]]
+PodLaw = Callable[[PodStep], Iterator[str]]
+
+
+class History:
+    """Follows the storage from the first change on.
+
+    Attributes:
+        jobs: By UID, oldest first.
+        pods: By UID, oldest first.
+        wrongs: What must never be.
+    """
+
+    def __init__(self, cluster: EmbeddedCluster, job_laws: tuple[JobLaw, ...], pod_laws: tuple[PodLaw, ...]) -> None:
+        self.jobs: dict[str, JobTrail] = {}
+        self.pods: dict[str, PodTrail] = {}
+        self.wrongs: list[str] = []
+        # Called before each change, when the state is what it has been since the one before; and after it.
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+        self._job_laws, self._pod_laws = job_laws, pod_laws
+        follow = {"Job": self._follow_job, "Pod": self._follow_pod}
+        for kind in KINDS:
+            if kind.type.kind in follow and kind.type.group in ("", "batch"):
+                cluster.storage.table(kind).subscribers[follow[kind.type.kind]] = None
+
+    @property
+    def current(self) -> JobTrail | None:
+        """The Job made last."""
+        return next(reversed(self.jobs.values()), None)
+
+    def note(self, wrong: str) -> None:
+        """Note what is wrong, once."""
+        moment = asyncio.get_running_loop().time()
+        if not any(known.partition(": ")[2] == wrong for known in self.wrongs):
+            self.wrongs.append(f"{moment:.3f} s: {wrong}")
+
+    def _follow_job(self, change: Change) -> None:
+        self.before()
+        old = codec.decode(Job, change.old.data) if change.old else None
+        new = codec.decode(Job, change.new.data) if change.new else None
+        job = new or old
+        assert job is not None
+        trail = self.jobs.setdefault(job.metadata.uid, JobTrail(job))
+        step = JobStep(trail, old, new)
+        for law in self._job_laws:
+            for wrong in law(step):
+                self.note(f"{law.__name__}: {wrong}")
+        for kind, counter in trail.listed.items():
+            counter.update(step.fresh(kind))
+        trail.job, trail.here = job, new is not None
+        if job.spec != trail.specs[-1]:
+            before, now = trail.specs[-1].completions or 0, job.spec.completions or 0
+            trail.shrunk |= now < before
+            trail.specs.append(job.spec)
+        self.after()
+
+    def _follow_pod(self, change: Change) -> None:
+        self.before()
+        old = codec.decode(Pod, change.old.data) if change.old else None
+        new = codec.decode(Pod, change.new.data) if change.new else None
+        pod = new or old
+        assert pod is not None
+        trail = self.pods.setdefault(pod.metadata.uid, PodTrail(pod, AUTHOR.get()))
+        step = PodStep(trail, old, new, self)
+        for law in self._pod_laws:
+            for wrong in law(step):
+                self.note(f"{law.__name__}: pod {pod.metadata.name} {pod.status.phase}: {wrong}")
+        self._update(trail, old, new)
+        if owner := self.jobs.get(trail.owner):
+            owner.pods[trail.uid] = trail
+        self.after()
+
+    def _update(self, trail: PodTrail, old: Pod | None, new: Pod | None) -> None:
+        author = AUTHOR.get()
+        is_ours = author in (CONTROLLER, LATE)
+        trail.here = new is not None
+        if new is None:
+            trail.disturbed |= not is_ours and is_tracked(trail.pod)
+            return
+        trail.pod = new
+        if old is not None:
+            trail.moved |= not is_ours and _belongings(old) != _belongings(new)
+            trail.disturbed |= trail.moved or (not is_ours and is_tracked(old) != is_tracked(new))
+            trail.spared |= is_ours and is_tracked(old) and not is_tracked(new) and is_active(old)
+        if new.metadata.deletion_timestamp is not None and trail.told_to_go_by is None:
+            trail.told_to_go_by, trail.told_early = author, not has_ended(new)
+        if has_ended(new):
+            trail.ended = trail.ended or new
+            trail.finals.append(new)
+
+
+def _belongings(pod: Pod) -> tuple[object, ...]:
+    return owner_of(pod), dict(pod.metadata.labels)
+
+
+def owner_of(pod: Pod) -> str:
+    """The UID of the Job that controls a pod, or nothing."""
+    owner = controller_of(pod.metadata)
+    return owner.uid if owner is not None and owner.kind == "Job" else ""
+
+
+def fits(job: Job, pod: Pod) -> bool:
+    return job.spec.selector is not None and matches(job.spec.selector, pod.metadata.labels)
+
+
+def uids(job: Job | None, kind: str) -> tuple[str, ...]:
+    """The pods that a Job's status lists as succeeded or failed."""
+    found: tuple[str, ...] = getattr((job and job.status.uncounted_terminated_pods) or _NOTHING, kind)
+    return found
+
+
+def now() -> datetime:
+    """The present moment, on the clock of the tests."""
+    return (START + timedelta(seconds=asyncio.get_running_loop().time())).astimezone(UTC)

@@ -1,0 +1,29 @@
+"""Whatever goes wrong and whenever: each pod is counted once, none is too many, and the Job ends when its pods do.
+
+The laws are in tests/chaos/laws. Seeds are drawn by tests/kit/job_runs.py, which also runs them by itself.
+"""
+
+import os
+
+import pytest
+
+from tests.kit.job_runs import wrongs_of
+
+SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
+QUICK, STEP = 300, 15
+PARTS = 16
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("first", range(0, QUICK, STEP))
+def test_job_survives_any_weather(first: int) -> None:
+    for seed in range(first, first + STEP):
+        assert wrongs_of(seed) == [], f"seed {seed}"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_job_survives_all_weathers(part: int) -> None:
+    for seed in range(QUICK + part, QUICK + SEEDS, PARTS):
+        assert wrongs_of(seed) == [], f"seed {seed}"

@@ -1,0 +1,160 @@
+"""Two Job controllers by mistake, without election: that wastes work, and breaks nothing.
+
+Jobs, people and the fates of pods are drawn as in tests/job_runs, and each controller has tunables of its own. In half
+of the runs watches lag: what the one has counted the other learns over two watches, at different times.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from kcr.api.batch import UncountedTerminatedPods
+from kcr.api.conditions import is_true
+from kcr.api.core import Pod
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job.conditions import SUCCESS_CRITERIA_MET, is_ending, is_finished
+from kcr.controllers.job.pods import has_ended, is_terminating
+from kcr.errors import NotFoundError
+from kcr.testing import VirtualClock
+from kcr.testing.loop import VirtualLoop
+from tests.chaos.laws import conditions, counting, numbers
+from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep
+from tests.kit.harness import job_controller
+from tests.kit.job_drawings import drawn_job, drawn_options, drawn_outcomes
+from tests.kit.job_user import User
+from tests.kit.storm import Weather, stormy
+
+SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
+QUICK, STEP = 60, 15
+PARTS = 8
+# In seconds: how far watches may lag, how long a Job may take, and what is left over may take to go.
+LAGS, PATIENCE, AFTERMATH = (0.0, 0.0, 0.3, 3.0), 2400, 120
+
+
+def end_has_nothing_open(step: JobStep) -> Iterator[str]:
+    """The status that ends a Job has nothing active, terminating or uncounted."""
+    if step.new is None or not is_finished(step.new):
+        return
+    status = step.new.status
+    if status.active or status.terminating or status.uncounted_terminated_pods != UncountedTerminatedPods():
+        yield f"ended: {status.active} active, {status.terminating} terminating, {status.uncounted_terminated_pods}"
+
+
+def pods_go_after_the_count(step: PodStep) -> Iterator[str]:
+    """As the law of its name, but for Jobs that have succeeded: what the other controller made too many may go.
+
+    A pod whose labels a user has taken and given back may be released meanwhile. And two controllers have surplus pods
+    although fewer were never wanted: one of them that a user deletes may be removed before it has ended.
+    """
+    if step.old is not None and is_terminating(step.old):
+        return
+    if not step.trail.moved and (step.job is None or not _is_over(step.job)):
+        yield from counting.finalizers_go_after_the_count(step)
+
+
+def _is_over(trail: JobTrail) -> bool:
+    return is_finished(trail.job) or is_true(trail.job.status.conditions, SUCCESS_CRITERIA_MET)
+
+
+ALWAYS = (
+    counting.counts_add_up, counting.lists_name_pods_once, conditions.conditions_stay, conditions.numbers_only_grow,
+    conditions.start_time_follows_suspension, conditions.indexes_have_witnesses, end_has_nothing_open,
+)  # fmt: skip
+
+
+class Births:
+    """The versions at which pods were made.
+
+    When the one ends the Job it cannot know of the pod that the other has made a moment ago; of all others it does.
+    """
+
+    def __init__(self) -> None:
+        self._born: dict[str, int] = {}
+        # The version of each Job over which it was written how it ends.
+        self._decided: dict[str, int] = {}
+
+    def note(self, step: PodStep) -> Iterator[str]:
+        """Note a new pod; nothing is wrong with it."""
+        if step.old is None and step.new is not None:
+            self._born[step.trail.uid] = int(step.new.metadata.resource_version)
+        yield from ()
+
+    def end_comes_last(self, step: JobStep) -> Iterator[str]:
+        """When the Job ends, no pod is left that was there before it was put on record how it ends."""
+        if step.new is None or step.old is None or is_finished(step.old):
+            return
+        if not is_ending(step.old):
+            self._decided[step.new.metadata.uid] = int(step.old.metadata.resource_version)
+        for pod in step.trail.present() if is_finished(step.new) else ():
+            is_open = pod.is_active or pod.is_terminating or pod.is_tracked
+            if not pod.disturbed and is_open and self._born[pod.uid] < self._decided[step.new.metadata.uid]:
+                yield f"ended before pod {pod.pod.metadata.name} {pod.pod.status.phase} did"
+
+
+async def live(seed: int) -> list[str]:
+    """Let two controllers bring one Job to its end, and return what was wrong."""
+    random, clock = Random(seed), VirtualClock()
+    lag, job = random.choice(LAGS), drawn_job(random)
+    weather, births = Weather(most=0, delay=lag), Births()
+    laws = ALWAYS if lag else (*ALWAYS, births.end_comes_last)
+    async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=drawn_outcomes(seed)) as cluster:
+        history = History(cluster, laws, (births.note, pods_go_after_the_count, numbers.pods_are_released_for_a_reason))
+        compact = cluster.storage.compact
+        async with (
+            stormy(cluster.transport, weather, random, compact=compact, late=False) as one,
+            stormy(cluster.transport, weather, random, compact=compact, late=False) as other,
+            job_controller(cluster, clock, transport=one, seed=seed, **drawn_options(random)),
+            job_controller(cluster, clock, transport=other, seed=-seed - 1, **drawn_options(random)),
+        ):
+            await User(cluster.client, random, job).meddle()
+            await _fail_unscheduled(cluster.client)
+            await _see_the_end(history, clock)
+    refused = [f"refused: {refusal}" for storm in (one, other) for refusal in storm.invalid]
+    held = [f"pod {pod.pod.metadata.name} keeps its finalizer" for pod in history.pods.values() if pod.is_tracked]
+    return [*history.wrongs, *refused, *held]
+
+
+async def _fail_unscheduled(client: Client) -> None:
+    """Say of pods that were told to go before they had a node that they have failed: nobody else will.
+
+    Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcUnscheduledTerminating.
+    """
+    for pod in await client.list(Pod, "default"):
+        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not has_ended(pod):
+            with suppress(NotFoundError):
+                await client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
+
+
+async def _see_the_end(history: History, clock: VirtualClock) -> None:
+    try:
+        await clock.run_until(
+            lambda: history.current is not None and is_finished(history.current.job), seconds=PATIENCE
+        )
+    except AssertionError:
+        history.note(f"it does not end: {history.current and history.current.job.status}")
+    await clock.advance(AFTERMATH)
+
+
+def wrongs_of(seed: int) -> list[str]:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(live(seed))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("first", range(0, QUICK, STEP))
+def test_two_controllers_break_nothing(first: int) -> None:
+    for seed in range(first, first + STEP):
+        assert wrongs_of(seed) == [], f"seed {seed}"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_two_controllers_break_nothing_in_any_seed(part: int) -> None:
+    for seed in range(QUICK + part, QUICK + SEEDS, PARTS):
+        assert wrongs_of(seed) == [], f"seed {seed}"

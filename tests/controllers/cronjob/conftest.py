@@ -1,0 +1,22 @@
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+import pytest_asyncio
+
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import VirtualClock
+from tests.kit.cron_harness import CREATED
+
+
+@pytest.fixture
+def watch() -> VirtualClock:
+    """The clock of the rows: it starts when their CronJob is created."""
+    return VirtualClock(CREATED)
+
+
+@pytest_asyncio.fixture
+async def server(watch: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster without a node: Jobs are what the test makes them."""
+    async with EmbeddedCluster(clock=watch, random=Random(0), runtime=None) as cluster:
+        yield cluster

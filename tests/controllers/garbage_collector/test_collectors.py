@@ -1,0 +1,193 @@
+"""The garbage collector and the namespace controller as clients: what they survive, and what they never do."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kcr.api.core import ConfigMap, Namespace
+from kcr.api.meta import Key
+from kcr.apiserver.kinds.catalogue import KINDS
+from kcr.client import Client, Request, Response, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.controllers.census import Census
+from kcr.cluster.controllers.garbage_collector import GarbageCollector
+from kcr.cluster.controllers.namespaces import NamespaceController
+from kcr.errors import TransportError
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
+GHOST = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "no-such"}
+
+
+class Meddling:
+    """A transport on which something happens before each request is sent."""
+
+    def __init__(self, inner: Transport, before: Callable[[Request], Awaitable[None]]) -> None:
+        self._inner = inner
+        self._before = before
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        return self._send(request)
+
+    @asynccontextmanager
+    async def _send(self, request: Request) -> AsyncIterator[Response]:
+        await self._before(request)
+        async with self._inner.send(request) as response:
+            yield response
+
+
+@asynccontextmanager
+async def collected(
+    clock: VirtualClock, before: Callable[[EmbeddedCluster, Request], Awaitable[None]] | None = None
+) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster whose collectors reach it through a meddling transport."""
+
+    async def meddle(request: Request) -> None:
+        if before is not None:
+            await before(cluster, request)
+
+    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False) as cluster:
+        client = Client(Meddling(cluster.transport, meddle))
+        census = Census(client, [kind.type for kind in KINDS])
+        runs = (census.run, GarbageCollector(client, census).run, NamespaceController(client, census, clock).run)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run()) for run in runs]
+            await clock.settle()
+            yield cluster
+            for task in tasks:
+                task.cancel()
+
+
+async def make(cluster: EmbeddedCluster, name: str, *owners: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """Create a ConfigMap, and return a reference to it."""
+    manifest = {"metadata": {"name": name, "ownerReferences": owners, **metadata}}
+    made = await cluster.client.create_manifest(ConfigMap, manifest, "default")
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": made.metadata.uid}
+
+
+async def names(cluster: EmbeddedCluster) -> list[str]:
+    return [found.metadata.name for found in await cluster.client.list(ConfigMap, "default")]
+
+
+async def test_collection_goes_on_after_watches_ended(clock: VirtualClock) -> None:
+    async with collected(clock) as cluster:
+        cluster.server.close()
+        await make(cluster, "a", GHOST)
+        await clock.advance(2)
+        assert await names(cluster) == []
+
+
+async def test_nothing_is_missed_while_history_is_forgotten(clock: VirtualClock) -> None:
+    async with collected(clock) as cluster:
+        above = await make(cluster, "above")
+        await make(cluster, "below", above)
+        await clock.settle()
+        cluster.server.close()
+        await cluster.client.delete(ConfigMap, Key("default", "above"))
+        await make(cluster, "other", GHOST)
+        cluster.storage.compact()
+        await clock.advance(2)
+        assert await names(cluster) == []
+
+
+async def test_collection_goes_on_for_days(clock: VirtualClock) -> None:
+    async with collected(clock) as cluster:
+        await clock.advance(2 * 86400)
+        await make(cluster, "a", GHOST)
+        await clock.settle()
+        assert await names(cluster) == []
+
+
+async def test_object_adopted_in_the_last_moment_stays(clock: VirtualClock) -> None:
+    async def adopt(cluster: EmbeddedCluster, request: Request) -> None:
+        if request.method == "DELETE":
+            patch = {"metadata": {"ownerReferences": [living]}}
+            await cluster.client.merge_patch(ConfigMap, Key("default", "a"), patch)
+
+    async with collected(clock, adopt) as cluster:
+        living = await make(cluster, "living")
+        await make(cluster, "a", GHOST)
+        await clock.settle()
+        assert await names(cluster) == ["a", "living"]
+
+
+async def test_namesake_made_in_the_last_moment_stays(clock: VirtualClock) -> None:
+    async def replace(cluster: EmbeddedCluster, request: Request) -> None:
+        if request.method == "DELETE":
+            await cluster.client.delete(ConfigMap, Key("default", "a"))
+            await make(cluster, "a")
+
+    async with collected(clock, replace) as cluster:
+        await make(cluster, "a", GHOST)
+        await clock.settle()
+        assert await names(cluster) == ["a"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_all_that_must_go_goes_though_requests_fail(clock: VirtualClock, seed: int) -> None:
+    luck = random.Random(seed)
+
+    async def fail(cluster: EmbeddedCluster, request: Request) -> None:
+        if luck.random() < 0.3:
+            raise TransportError("never sent")
+
+    async with collected(clock, fail) as cluster:
+        await cluster.client.create_manifest(Namespace, {"metadata": {"name": "room"}})
+        await cluster.client.create_manifest(ConfigMap, {"metadata": {"name": "inside"}}, "room")
+        above = await make(cluster, "above")
+        for number in range(5):
+            await make(cluster, f"below-{number}", {**above, "blockOwnerDeletion": True})
+        await cluster.client.delete(ConfigMap, Key("default", "above"), propagation="Foreground")
+        await cluster.client.delete(Namespace, Key("", "room"))
+        await clock.advance(300)
+        assert await names(cluster) == []
+        assert "room" not in [found.metadata.name for found in await cluster.client.list(Namespace)]
+
+
+async def test_owner_made_anew_is_another(clock: VirtualClock) -> None:
+    async with collected(clock) as cluster:
+        await make(cluster, "below", await make(cluster, "above"))
+        await clock.settle()
+        cluster.server.close()
+        await cluster.client.delete(ConfigMap, Key("default", "above"))
+        await make(cluster, "above")
+        cluster.storage.compact()
+        await clock.advance(2)
+        assert await names(cluster) == ["above"]
+
+
+async def test_object_with_its_owner_costs_no_request(clock: VirtualClock) -> None:
+    sent: list[str] = []
+
+    async def note(cluster: EmbeddedCluster, request: Request) -> None:
+        sent.append(request.target)
+
+    async with collected(clock, note) as cluster:
+        sent.clear()
+        await make(cluster, "below", await make(cluster, "above"))
+        await clock.settle()
+        assert sent == []
+
+
+@pytest.mark.parametrize("wrong", [{"name": "other"}, {"kind": "Secret"}])
+async def test_reference_must_fit_whole(clock: VirtualClock, wrong: dict[str, str]) -> None:
+    async with collected(clock) as cluster:
+        await make(cluster, "below", {**await make(cluster, "above"), **wrong})
+        await clock.settle()
+        assert await names(cluster) == ["above"]
+
+
+async def test_orphans_live_on_without_their_owner(clock: VirtualClock) -> None:
+    async with collected(clock) as cluster:
+        above = await make(cluster, "above")
+        for number in range(3):
+            await make(cluster, f"below-{number}", above)
+        await cluster.client.delete(ConfigMap, Key("default", "above"), propagation="Orphan")
+        await clock.settle()
+        found = await cluster.client.list(ConfigMap, "default")
+        assert [one.metadata.name for one in found] == ["below-0", "below-1", "below-2"]
+        assert not any(one.metadata.owner_references for one in found)

@@ -1,0 +1,133 @@
+"""Pod garbage collection as a client: whose pods go, and what it survives."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from kcr.api.core import Node as NodeObject
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.apiserver.kinds.catalogue import NODES, PODS
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.controllers.census import Census
+from kcr.cluster.controllers.pod_gc import FinishedPodCollector, PodCollector
+from kcr.errors import ServerError
+from kcr.testing import FaultyTransport, VirtualClock
+from kcr.testing.faults import Verb
+from tests.controllers.node.pods import create, names
+
+pytestmark = pytest.mark.virtual
+
+NODE = Key("", "node-1")
+
+
+async def lose(cluster: EmbeddedCluster) -> None:
+    await cluster.client.delete(NodeObject, NODE)
+
+
+async def test_pods_of_a_node_that_is_back_at_once_stay(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
+        await create(cluster.client, "a", nodeName=NODE.name)
+        await clock.advance(1)
+        await lose(cluster)
+        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
+        await clock.advance(60)
+        assert await names(cluster.client) == {"a"}
+
+
+async def test_pods_of_a_node_never_seen_stay(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+        await create(cluster.client, "a", nodeName="elsewhere")
+        await clock.advance(60)
+        assert await names(cluster.client) == {"a"}
+
+
+@pytest.mark.parametrize("call", ["list", "patch", "delete"])
+async def test_lost_pods_go_though_requests_fail(clock: VirtualClock, call: Verb) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
+        faults = FaultyTransport(cluster.transport)
+        client = Client(faults)
+        census = Census(client, [NODES.type, PODS.type])
+        collector = PodCollector(client, census, clock)
+        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
+        for number in range(3):
+            await create(cluster.client, f"p{number}", nodeName=NODE.name)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(census.run()), group.create_task(collector.run())]
+            await clock.settle()
+            faults.on(call, Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
+            await lose(cluster)
+            await clock.advance(5)
+            assert await names(cluster.client) == set()
+            for task in tasks:
+                task.cancel()
+
+
+async def test_pod_disrupted_before_keeps_the_moment(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+        await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
+        pod = await create(cluster.client, "a", nodeName=NODE.name)
+        await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": ["example.dev/hold"]}})
+        await cluster.client.evict(pod.key)
+        evicted = clock.now()
+        await clock.advance(5)
+        await lose(cluster)
+        await clock.advance(1)
+        (condition,) = (await cluster.client.get(Pod, "a", "default")).status.conditions
+        assert (condition.reason, condition.last_transition_time) == ("DeletionByPodGC", evicted)
+
+
+async def finish(cluster: EmbeddedCluster, name: str, phase: str = "Succeeded", reason: str = "") -> None:
+    change = {"status": {"phase": phase, "reason": reason}}
+    await cluster.client.merge_patch(Pod, Key("default", name), change, subresource="status")
+
+
+async def test_oldest_finished_pods_beyond_the_threshold_go(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(
+        clock=clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=2
+    ) as cluster:  # fmt: skip
+        for name in ("running", "c", "b", "a"):
+            await create(cluster.client, name)
+            await clock.advance(1)
+        await create(cluster.client, "evicted")
+        for name in ("a", "b", "c"):
+            await finish(cluster, name)
+        await finish(cluster, "evicted", "Failed", "Evicted")
+        await clock.advance(10)
+        assert len(await names(cluster.client)) == 5
+        await clock.advance(30)
+        assert await names(cluster.client) == {"running", "b", "a"}
+
+
+@pytest.mark.parametrize("threshold", [0, 3])
+async def test_finished_pods_within_the_threshold_stay(clock: VirtualClock, threshold: int) -> None:
+    async with EmbeddedCluster(
+        clock=clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=threshold
+    ) as cluster:  # fmt: skip
+        for name in ("a", "b", "c"):
+            await create(cluster.client, name)
+            await finish(cluster, name)
+        await create(cluster.client, "running")
+        await clock.advance(100)
+        assert await names(cluster.client) == {"a", "b", "c", "running"}
+
+
+async def test_finished_pods_go_though_requests_fail(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
+        faults = FaultyTransport(cluster.transport)
+        faults.on("list", Pod, nth=2).fail(ServerError(500, "InternalError", "no"))
+        faults.on("delete", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
+        census = Census(Client(faults), [PODS.type])
+        collector = FinishedPodCollector(Client(faults), census, 1)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(census.run()), group.create_task(collector.run())]
+            for name in ("a", "b", "c"):
+                await create(cluster.client, name)
+                await finish(cluster, name)
+            await clock.advance(100)
+            assert await names(cluster.client) == {"c"}
+            for task in tasks:
+                task.cancel()

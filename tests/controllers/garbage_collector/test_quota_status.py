@@ -1,0 +1,76 @@
+"""The writer of quotas' status as a client: what it survives, and what it leaves alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.api.unstructured import unstructured
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.controllers.quota_status import QuotaStatusWriter
+from kcr.errors import ConflictError, ServerError
+from kcr.testing import FaultyTransport, VirtualClock
+from tests.controllers.node.pods import create
+
+pytestmark = pytest.mark.virtual
+
+Quota = unstructured("v1", "ResourceQuota", plural="resourcequotas")
+MANIFEST = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5"}}}
+
+
+@asynccontextmanager
+async def written(clock: VirtualClock) -> AsyncIterator[tuple[EmbeddedCluster, FaultyTransport]]:
+    """A cluster whose quotas are written through a faulty transport."""
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
+        faults = FaultyTransport(cluster.transport)
+        writer = QuotaStatusWriter(Client(faults), cluster.server.registry.quotas)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            await clock.settle()
+            yield cluster, faults
+            task.cancel()
+
+
+async def used(cluster: EmbeddedCluster) -> Any:
+    path = Quota.resource.path("default", "q")
+    return msgspec.json.decode(await cluster.client.request("GET", path))["status"].get("used")
+
+
+@pytest.mark.parametrize("error", [ServerError(500, "", "no"), ConflictError(409, "", "no")], ids=["down", "conflict"])
+async def test_status_is_written_though_requests_fail(clock: VirtualClock, error: ServerError | ConflictError) -> None:
+    async with written(clock) as (cluster, faults):
+        faults.on("patch", nth=1).fail(error)
+        await cluster.client.create_manifest(Quota, MANIFEST, "default")
+        await create(cluster.client, "a")
+        await clock.advance(5)
+        assert await used(cluster) == {"pods": "1"}
+
+
+async def test_quota_that_went_does_not_keep_the_writer(clock: VirtualClock) -> None:
+    async with written(clock) as (cluster, faults):
+        faults.on("patch", nth=1).fail(ServerError(500, "", "no"))
+        await cluster.client.create_manifest(Quota, MANIFEST, "default")
+        await clock.settle()
+        await cluster.client.delete(Quota, Key("default", "q"))
+        await clock.advance(5)
+        await cluster.client.create_manifest(Quota, MANIFEST, "default")
+        await clock.advance(5)
+        assert await used(cluster) == {"pods": "0"}
+
+
+async def test_what_changes_nothing_is_not_written(clock: VirtualClock) -> None:
+    async with written(clock) as (cluster, faults):
+        await cluster.client.create_manifest(Quota, MANIFEST, "default")
+        await create(cluster.client, "a")
+        await clock.advance(1)
+        before = len(faults.calls)
+        await cluster.client.merge_patch(Pod, Key("default", "a"), {"metadata": {"labels": {"a": "b"}}})
+        await clock.advance(1)
+        assert len(faults.calls) == before

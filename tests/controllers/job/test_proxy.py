@@ -1,0 +1,94 @@
+"""A proxy before the API server that answers by itself, or spoils answers: nothing is concluded from that."""
+
+from typing import Any
+
+import pytest
+
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job.pods import is_tracked
+from kcr.errors import ForbiddenError
+from kcr.testing import FaultyTransport, VirtualClock, eventually
+from kcr.testing.answers import LOSSES, Loss
+from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, witness
+
+pytestmark = pytest.mark.virtual
+
+INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "parallelism": 1}
+
+
+@pytest.mark.parametrize("code", [403, 404, 409, 410, 422])
+async def test_proxys_page_leaves_no_finalizer(cluster: EmbeddedCluster, clock: VirtualClock, code: int) -> None:
+    faults = FaultyTransport(cluster.transport)
+    async with job_controller(cluster, clock, transport=faults):
+        await create(cluster.client, manifest(completions=2))
+        faults.on("patch", Pod, nth=1).lose_request(page=code)
+        await finished(cluster.client, seconds=60)
+        assert not any(map(is_tracked, await pods_of(cluster.client)))
+
+
+async def test_proxys_page_leaves_no_finalizer_of_an_orphan(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    faults = FaultyTransport(cluster.transport)
+    async with job_controller(cluster, clock, transport=faults):
+        await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "forever"}))
+        await clock.advance(5)
+        faults.on("patch", Pod).lose_request(page=404)
+        await cluster.client.delete(Job, Key("default", "pi"), propagation="Orphan")
+        await clock.advance(2)
+        faults.heal()
+        await clock.advance(60)
+        assert [is_tracked(pod) for pod in await pods_of(cluster.client)] == [False]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_creation_with_a_spoiled_answer_runs_no_index_twice(
+    cluster: EmbeddedCluster, clock: VirtualClock, loss: Loss, nth: int
+) -> None:
+    faults = FaultyTransport(cluster.transport)
+    faults.on("create", Pod, nth=nth).lose_reply(loss)
+    faults.on("watch", Pod).lag(3)
+    async with job_controller(cluster, clock, transport=faults), witness(cluster) as seen:
+        await create(cluster.client, manifest(**INDEXED, annotations={"sim.kcr.dev/run-for": "5s"}))
+        job = await finished(cluster.client, seconds=600)
+    assert (job.status.completed_indexes, job.status.succeeded, job.status.failed) == ("0-2", 3, 0)
+    assert (len(seen.phases), seen.most_active) == (3, 1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_creation_whose_pod_cannot_be_looked_for_is_not_repeated(
+    cluster: EmbeddedCluster, clock: VirtualClock, loss: Loss
+) -> None:
+    # First the answers to the creation are spoiled, then those to the look whether the pod is there.
+    faults = FaultyTransport(cluster.transport)
+    faults.on("create", Pod, nth=1).lose_reply(loss)
+    for nth in (2, 3, 4):
+        faults.on("create", Pod, nth=nth).lose_request(page=404)
+    faults.on("get", Pod, nth=1).lose_request(page=404)
+    faults.on("get", Pod, nth=2).fail(ForbiddenError)
+    async with job_controller(cluster, clock, transport=faults), witness(cluster) as seen:
+        faults.on("watch", Pod).fail(ForbiddenError)
+        faults.on("list", Pod).fail(ForbiddenError)
+        await create(cluster.client, manifest(**INDEXED, annotations={"sim.kcr.dev/run-for": "20s"}))
+        await clock.advance(15)
+        faults.heal()
+        await finished(cluster.client, seconds=900)
+    assert len(seen.phases) == 3
+
+
+@pytest.mark.parametrize("page", [404, 409])
+async def test_page_instead_of_a_status_write_counts_each_pod_once(
+    cluster: EmbeddedCluster, clock: VirtualClock, page: int
+) -> None:
+    faults = FaultyTransport(cluster.transport)
+    faults.on("patch", Job, chance=0.5).lose_request(page=page)
+    faults.on("patch", Job, chance=0.5).lose_reply("404")
+    async with job_controller(cluster, clock, transport=faults):
+        await create(cluster.client, manifest(completions=5, parallelism=2))
+        await clock.advance(60)
+        faults.heal()
+        job = await eventually(lambda: finished(cluster.client, seconds=300), seconds=300)
+    assert job is not None
+    assert (conditions(job)[-1], job.status.succeeded) == (("Complete", "CompletionsReached"), 5)

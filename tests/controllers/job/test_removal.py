@@ -1,0 +1,174 @@
+"""Pods that the Job controller and another client remove in the same moment."""
+
+from collections.abc import AsyncIterator, Mapping
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from kcr.api.core import Pod
+from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job.pods import is_tracked
+from kcr.errors import ConflictError, ServerError
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from kcr.testing.answers import LOSSES, Loss
+from tests.kit.hands import Hands
+from tests.kit.harness import LateWatches, job_controller, pods_of, read
+
+pytestmark = pytest.mark.virtual
+
+TWO: dict[str, Any] = {"parallelism": 2, "completions": 2, "podReplacementPolicy": "Failed", "held": True}
+
+
+@pytest_asyncio.fixture
+async def bare(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+    """Give a cluster without a node: nothing but the test itself ends pods."""
+    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+        yield cluster
+
+
+async def comes_to(cluster: EmbeddedCluster, clock: VirtualClock, *, seconds: float = 30, **wanted: Any) -> None:
+    """Wait until the Job's status has these fields, or fail with what it has."""
+    for _ in range(round(seconds * 10)):
+        status = (await read(cluster.client)).status
+        if {name: getattr(status, name) for name in wanted} == wanted:
+            return
+        await clock.advance(0.1)
+    raise AssertionError(f"not in {seconds} s: {wanted}; {status}; {await pods_of(cluster.client)}")
+
+
+async def all_go(cluster: EmbeddedCluster, clock: VirtualClock, **wanted: Any) -> None:
+    """Let the other finalizer go, and see that the pods do as well."""
+    hands = Hands(cluster.client, clock)
+    await hands.release(await pods_of(cluster.client))
+    await comes_to(cluster, clock, active=0, terminating=0, **wanted)
+
+
+async def test_pods_deleted_while_their_job_is_suspended_terminate(bare: EmbeddedCluster, clock: VirtualClock) -> None:
+    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    async with job_controller(bare, clock, transport=faults):
+        await hands.create(**TWO)
+        await comes_to(bare, clock, active=2)
+        pods = await pods_of(bare.client)
+        # The request is on its way when the other client's arrives.
+        faults.on("patch", Pod, nth=1).then(lambda: hands.delete_pods(pods))
+        await hands.patch(suspend=True)
+        await comes_to(bare, clock, active=0, terminating=2, seconds=1)
+        await all_go(bare, clock, failed=0)
+        assert await pods_of(bare.client) == ()
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_pod_that_ends_while_its_job_is_suspended_is_counted(
+    bare: EmbeddedCluster, clock: VirtualClock, phase: str
+) -> None:
+    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    async with job_controller(bare, clock, transport=faults):
+        await hands.create(**TWO)
+        await comes_to(bare, clock, active=2)
+        first, _ = await pods_of(bare.client)
+        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: hands.end(first, phase, 0))
+        await hands.patch(suspend=True)
+        counted = {phase.lower(): 1}
+        await comes_to(bare, clock, active=0, terminating=1, **counted, seconds=2)
+        await all_go(bare, clock, **counted)
+
+
+async def touch(hands: Hands, pod: Pod) -> None:
+    await hands.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"touched": "yes"}}})
+
+
+async def test_conflict_on_one_pod_delays_nothing(bare: EmbeddedCluster, clock: VirtualClock) -> None:
+    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    async with job_controller(bare, clock, transport=faults):
+        await hands.create(**TWO)
+        await comes_to(bare, clock, active=2)
+        first, _ = await pods_of(bare.client)
+        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(hands, first))
+        await hands.patch(suspend=True)
+        # In the same pass: a retry would come a second later.
+        await comes_to(bare, clock, active=0, terminating=2, seconds=0.5)
+        assert not any(map(is_tracked, await pods_of(bare.client)))
+
+
+async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCluster, clock: VirtualClock) -> None:
+    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    async with job_controller(bare, clock, transport=faults):
+        await hands.create(**TWO)
+        await comes_to(bare, clock, active=2)
+        first, _ = await pods_of(bare.client)
+        faults.on("patch", Pod, name=first.metadata.name).fail(ConflictError)
+        await hands.patch(suspend=True)
+        await comes_to(bare, clock, active=1, terminating=1, seconds=0.5)
+        faults.heal()
+        await comes_to(bare, clock, active=0, terminating=2, seconds=5)
+        await all_go(bare, clock)
+
+
+@pytest.mark.parametrize("page", [0, 404])
+async def test_live_pod_that_cannot_be_read_is_looked_at_again(
+    bare: EmbeddedCluster, clock: VirtualClock, page: int
+) -> None:
+    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    async with job_controller(bare, clock, transport=faults):
+        await hands.create(**TWO)
+        await comes_to(bare, clock, active=2)
+        first, _ = await pods_of(bare.client)
+        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(hands, first))
+        look = faults.on("get", Pod, nth=1)
+        look.lose_request(page) if page else look.fail(ServerError)
+        await hands.patch(suspend=True)
+        await comes_to(bare, clock, active=0, terminating=2, seconds=5)
+        await all_go(bare, clock)
+
+
+@pytest.mark.parametrize("late", [{"pods": 3.0}, {"pods": 3.0, "jobs": 3.0}], ids=str)
+async def test_deletion_that_the_watch_does_not_show_yet_is_no_obstacle(
+    bare: EmbeddedCluster, clock: VirtualClock, late: Mapping[str, float]
+) -> None:
+    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    async with job_controller(bare, clock, transport=LateWatches(faults, Random(1), late)):
+        await hands.create(**TWO)
+        await comes_to(bare, clock, active=2)
+        await clock.advance(10)
+        pods = await pods_of(bare.client)
+        faults.on("patch", Pod, nth=1).then(lambda: hands.delete_pods(pods))
+        await hands.patch(suspend=True)
+        await comes_to(bare, clock, active=0, terminating=2, seconds=10)
+        await all_go(bare, clock, failed=0)
+
+
+@pytest.mark.parametrize("loss", ["crash", *LOSSES])
+async def test_removal_that_is_cut_short_after_any_write_is_made_up_for(clock: VirtualClock, loss: Loss) -> None:
+    # The other client deletes the pods while the controller dies, or gets no answer. What it then finds terminating
+    # is the kubelet's to end, and counts as what it ends as.
+    for number in range(1, 12):
+        async with EmbeddedCluster(clock=clock, random=Random(number), runtime=None) as cluster:
+            await cut_short(cluster, clock, number, loss)
+
+
+async def cut_short(cluster: EmbeddedCluster, clock: VirtualClock, number: int, loss: Any) -> None:
+    hands, faults = Hands(cluster.client, clock), FaultyTransport(cluster.transport)
+    wire = CrashingTransport(faults)
+    async with job_controller(cluster, clock, transport=wire):
+        await hands.create(**TWO)
+        await comes_to(cluster, clock, active=2)
+        pods = await pods_of(cluster.client)
+        number += wire.writes
+        wire.crash_after(number) if loss == "crash" else wire.lose_reply(number, loss)
+        faults.on("patch", Pod, nth=1).then(lambda: hands.delete_pods(pods))
+        await hands.patch(suspend=True)
+        await clock.advance(20)
+        wire.crash_after(0)
+    async with job_controller(cluster, clock):
+        await clock.advance(5)
+        await hands.fail(*(pod for pod in await pods_of(cluster.client) if is_tracked(pod)))
+        await clock.advance(5)
+        assert not any(map(is_tracked, await pods_of(cluster.client)))
+        await all_go(cluster, clock)
+        status = (await read(cluster.client)).status
+        assert status.uncounted_terminated_pods is not None
+        assert status.failed + status.succeeded <= 2
+        await hands.patch(suspend=False)
+        await comes_to(cluster, clock, active=2, seconds=60)

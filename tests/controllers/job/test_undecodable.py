@@ -1,0 +1,93 @@
+"""One object that cannot be decoded harms no other: the controller goes on, and says which one it is."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.client import Client, Request, Response, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import VirtualClock
+from tests.kit.harness import create, finished, job_controller, manifest
+
+pytestmark = pytest.mark.virtual
+
+DEEP = b'"managedFields":' + b'{"f:a":' * 20_000 + b"{}" + b"}" * 20_000 + b","
+Spoil = Callable[[bytes], bytes]
+SPOILED: Mapping[str, Spoil] = {
+    "nested": lambda document: document.replace(b'{"name":"poison"', b'{%s"name":"poison"' % DEEP),
+    "no-utf-8": lambda document: document.replace(b'"harm":"none"', b'"harm":"\xff"'),
+}
+
+
+class Spoiler:
+    """A transport whose server has stored what the embedded one would not."""
+
+    def __init__(self, inner: Transport, how: str) -> None:
+        self._inner = inner
+        self._how = SPOILED[how]
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        async with self._inner.send(request) as response:
+            yield _Spoiled(response, self._how)
+
+
+class _Spoiled:
+    def __init__(self, inner: Response, how: Spoil) -> None:
+        self._inner, self._how = inner, how
+        self.status, self.headers = inner.status, inner.headers
+
+    async def read(self) -> bytes:
+        return self._how(await self._inner.read())
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for line in self._inner.lines():
+            yield self._how(line)
+
+
+def poison(kind: type[Job] | type[Pod]) -> dict[str, Any]:
+    body = manifest("poison", suspend=True)
+    if kind is Pod:
+        body = {"apiVersion": "v1", "kind": "Pod", "spec": body["spec"]["template"]["spec"]}
+    body["metadata"] = {"name": "poison", "namespace": "default", "annotations": {"harm": "none"}}
+    return body
+
+
+@pytest.mark.parametrize("how", SPOILED)
+@pytest.mark.parametrize("kind", [Job, Pod], ids=["job", "pod"])
+async def test_job_completes_beside_an_undecodable_object(
+    kind: type[Job] | type[Pod], how: str, cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    wire = Spoiler(cluster.transport, how)
+    with capture_logs() as logs:
+        # It is in the first list, ...
+        await cluster.client.create_manifest(kind, poison(kind), "default")
+        async with job_controller(cluster, clock, transport=wire) as manager:
+            await create(cluster.client, manifest("before"))
+            assert (await finished(cluster.client, "before")).status.succeeded == 1
+            seen = manager.informer(kind).counts["undecodable"]
+            assert seen >= 1
+            # ... and changes three times.
+            for number in range(3):
+                labels = {"metadata": {"labels": {"number": str(number)}}}
+                await cluster.client.merge_patch(kind, Key("default", "poison"), labels)
+                await clock.settle()
+            assert manager.informer(kind).counts["undecodable"] >= seen + 3
+            await create(cluster.client, manifest("after"))
+            assert (await finished(cluster.client, "after")).status.succeeded == 1
+    said = [line for line in logs if line["event"].startswith("object cannot be decoded")]
+    assert [(line["kind"], line["key"]) for line in said] == [(kind.resource.display, "default/poison")]
+
+
+async def test_client_that_reads_an_undecodable_object_is_told_which(cluster: EmbeddedCluster) -> None:
+    await cluster.client.create_manifest(Pod, poison(Pod), "default")
+    client = Client(Spoiler(cluster.transport, "no-utf-8"))
+    with pytest.raises(Exception, match="pods") as caught:
+        await client.get(Pod, "poison", "default")
+    assert type(caught.value).__module__ == "kcr.errors"

@@ -1,0 +1,88 @@
+"""The node when its Node object is deleted, and the pods that ran on it."""
+
+import pytest
+
+from kcr.api.conditions import find
+from kcr.api.core import Node as NodeObject
+from kcr.api.core import Pod
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import FOREVER, Outcome
+from kcr.cluster.node.node import AWAY_SECONDS
+from kcr.errors import BadRequestError
+from kcr.testing import VirtualClock
+from tests.controllers.node.pods import create, get, log, manifest, names, state
+
+pytestmark = pytest.mark.virtual
+
+NODE = "kcr-node-0"
+HOLD = "example.dev/hold"
+
+
+async def lose(cluster: EmbeddedCluster) -> None:
+    assert cluster.node is not None
+    await cluster.node.delete()
+
+
+async def nodes(cluster: EmbeddedCluster) -> list[str]:
+    return [node.metadata.name for node in await cluster.client.list(NodeObject)]
+
+
+def runs(cluster: EmbeddedCluster, outcome: Outcome) -> None:
+    assert cluster.node is not None
+    cluster.node.on_run = lambda pod, container, attempt: outcome
+
+
+async def test_lost_pods_fail_as_disrupted_and_go(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # api-server §30.77, §27.8.
+    runs(cluster, Outcome(run_for=FOREVER))
+    held = manifest("held") | {"metadata": {"name": "held", "finalizers": [HOLD]}}
+    await cluster.client.create_manifest(Pod, held, "default")
+    await create(cluster.client, "free")
+    await clock.advance(5)
+    await lose(cluster)
+    await clock.advance(1)
+    assert await names(cluster.client) == {"held"}
+    pod = await cluster.client.get(Pod, "held", "default")
+    condition = find(pod.status.conditions, "DisruptionTarget")
+    assert condition is not None
+    assert (pod.status.phase, condition.status) == ("Failed", "True")
+    assert (condition.reason, condition.message) == ("DeletionByPodGC", "PodGC: node no longer exists")
+    assert pod.metadata.deletion_grace_period_seconds == 0
+
+
+async def test_lost_pod_that_had_ended_keeps_its_end(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    held = manifest("held") | {"metadata": {"name": "held", "finalizers": [HOLD]}}
+    runs(cluster, Outcome(run_for=1))
+    await cluster.client.create_manifest(Pod, held, "default")
+    await clock.advance(5)
+    await lose(cluster)
+    await clock.advance(1)
+    pod = await cluster.client.get(Pod, "held", "default")
+    assert pod.metadata.deletion_timestamp is not None
+    assert (pod.status.phase, find(pod.status.conditions, "DisruptionTarget")) == ("Succeeded", None)
+
+
+async def test_lost_node_comes_back_and_runs_what_waits(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    await clock.advance(1)
+    await lose(cluster)
+    await clock.advance(1)
+    await create(cluster.client, "late")
+    await clock.advance(AWAY_SECONDS - 2)
+    assert await nodes(cluster) == []
+    assert not (await get(cluster.client, "late")).spec.node_name
+    await clock.advance(2)
+    assert await nodes(cluster) == [NODE]
+    assert (await get(cluster.client, "late")).spec.node_name == NODE
+
+
+async def test_nothing_of_a_lost_pod_runs_on(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    held = manifest("held") | {"metadata": {"name": "held", "finalizers": [HOLD]}}
+    runs(cluster, Outcome(run_for=5, logs="soon\n"))
+    await cluster.client.create_manifest(Pod, held, "default")
+    await clock.advance(1)
+    await lose(cluster)
+    await clock.advance(2 * AWAY_SECONDS)
+    pod = await get(cluster.client, "held")
+    assert (pod.status.phase, state(pod)) == ("Failed", "running")  # nobody was left to say how it ended
+    with pytest.raises(BadRequestError):
+        await log(cluster.client, "held")

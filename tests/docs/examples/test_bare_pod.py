@@ -1,0 +1,35 @@
+"""`bare-pod.yaml`: a pod of its own beside a Job's, on a node that is lost (seed 001)."""
+
+from random import Random
+
+import pytest
+
+from kcr.api.core import Pod
+from kcr.cli.manifests import apply, read_documents
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import Outcome
+from kcr.testing import VirtualClock
+from tests.kit.harness import finished, job_controller, pods_of, witness
+
+pytestmark = pytest.mark.virtual
+
+
+async def test_lost_node_takes_the_bare_pod_for_good(clock: VirtualClock) -> None:
+    # Examples row 27; job-controller row 150.
+    async with (
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
+        witness(cluster) as seen,
+        job_controller(cluster, clock),
+    ):
+        await apply(cluster.client, read_documents("examples/bare-pod.yaml"))
+        await clock.advance(30)
+        lost = await cluster.client.list(Pod, "default")
+        assert cluster.node is not None
+        await cluster.node.delete()
+        job = await finished(cluster.client, "safe")
+        (made,) = await pods_of(cluster.client, "safe")
+        left = await cluster.client.list(Pod, "default")
+    assert (job.status.succeeded, job.status.failed) == (1, 1)
+    assert {pod.status.phase for pod in lost} == {"Running"}
+    assert left == (made,)
+    assert seen.phases == {pod.metadata.uid: "Failed" for pod in lost} | {made.metadata.uid: "Succeeded"}

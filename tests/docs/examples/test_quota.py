@@ -1,0 +1,32 @@
+"""`quota.yaml`: a Job that its namespace has not room for (seeds 000 and 001)."""
+
+from random import Random
+
+import pytest
+
+from kcr.cli.manifests import apply, read_documents
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import Outcome
+from kcr.testing import VirtualClock
+from tests.kit.harness import events_of, finished, job_controller, read, witness
+
+pytestmark = pytest.mark.virtual
+
+EXCEEDED = "exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2"
+
+
+async def test_job_of_five_completes_under_quota_of_two(clock: VirtualClock) -> None:
+    # Examples row 20; job-controller row 134; api-server 16.6.
+    async with (
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        witness(cluster) as seen,
+        job_controller(cluster, clock),
+    ):
+        await apply(cluster.client, read_documents("examples/quota.yaml"))
+        await clock.advance(3)
+        assert (await read(cluster.client, "under-quota")).status.active == 2
+        refused = [message for reason, message in await events_of(cluster.client, "under-quota") if EXCEEDED in message]
+        job = await finished(cluster.client, "under-quota")
+    assert refused
+    assert (job.status.succeeded, job.status.failed) == (5, 0)
+    assert (seen.most_active, len(seen.phases)) == (2, 5)

@@ -1,0 +1,41 @@
+"""`pi-with-ttl.yaml` (seed 001)."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from kcr.api.batch import Job
+from kcr.api.core import Pod
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import Outcome
+from kcr.testing import VirtualClock
+from tests.controllers.job.departures import Departures, ttl_controller
+from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of
+
+pytestmark = pytest.mark.virtual
+
+NAME = "pi-with-ttl"
+
+
+async def test_finished_job_goes_after_its_ttl(clock: VirtualClock) -> None:
+    # Examples row 4; job-controller rows 145 and 146.
+    async with (
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        job_controller(cluster, clock) as jobs,
+        ttl_controller(cluster, clock),
+    ):
+        departures = Departures()
+        jobs.informer(Job).add_handler(departures)
+        jobs.informer(Pod).add_handler(departures)
+        await create(cluster.client, example(NAME))
+        job = await finished(cluster.client, NAME)
+        assert conditions(job)[-1] == ("Complete", "CompletionsReached")
+        assert job.status.completion_time is not None
+        end = job.status.completion_time + timedelta(seconds=100)
+        await clock.advance((end - clock.now()).total_seconds() - 1)
+        assert len(await pods_of(cluster.client, NAME)) == 1
+        assert departures.gone == []
+        await clock.advance(2)
+        assert await cluster.client.list(Job, "default") == ()
+        assert [kind for _, kind in sorted(departures.gone)] == ["Pod", "Job"]

@@ -1,0 +1,49 @@
+"""`work-queue.yaml`: a Job without completions (seed 001)."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from kcr.api.batch import Job
+from kcr.api.meta import Key
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import Outcome
+from kcr.testing import VirtualClock
+from tests.kit.harness import create, ended, example, finished, job_controller, pods_of, read, witness
+
+pytestmark = pytest.mark.virtual
+
+
+async def test_first_success_stops_all_creation(clock: VirtualClock) -> None:
+    # Examples row 16; job-controller rows 19 to 24.
+    ends = iter([Outcome(run_for=5), Outcome(run_for=30, exit_code=1), Outcome(run_for=60)])
+    async with (
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends)) as cluster,
+        witness(cluster) as seen,
+        job_controller(cluster, clock),
+    ):
+        await create(cluster.client, example("work-queue"))
+        await clock.advance(45)
+        status = (await read(cluster.client, "work-queue")).status
+        assert (status.active, status.succeeded, status.failed) == (1, 1, 1)
+        job = await finished(cluster.client, "work-queue")
+    assert job.spec.completions is None
+    assert (job.status.succeeded, job.status.failed, len(seen.phases)) == (2, 1, 3)
+
+
+async def test_parallelism_zero_waits(clock: VirtualClock) -> None:
+    # Examples row 16; job-controller row 6.
+    manifest: dict[str, Any] = example("work-queue")
+    manifest["spec"]["parallelism"] = 0
+    async with (
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        job_controller(cluster, clock),
+    ):
+        await create(cluster.client, manifest)
+        await clock.advance(60)
+        assert await pods_of(cluster.client, "work-queue") == ()
+        assert await ended(cluster.client, "work-queue") is None
+        await cluster.client.merge_patch(Job, Key("default", "work-queue"), {"spec": {"parallelism": 2}})
+        job = await finished(cluster.client, "work-queue")
+    assert job.status.succeeded == 2

@@ -1,0 +1,51 @@
+"""What no linter checks: sizes, names, and that the README's code is code."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(path for folder in ("kcr", "controllers") for path in (ROOT / folder).rglob("*.py"))
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_module_is_a_room_one_can_overlook(module: Path) -> None:
+    assert len(module.read_text().splitlines()) <= 500
+
+
+@pytest.mark.parametrize("module", MODULES, ids=relative)
+def test_module_says_what_it_is_about(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text()))
+
+
+def test_no_module_is_called_utils() -> None:
+    assert not {module.stem for module in MODULES} & {"utils", "util", "helpers", "common", "misc"}
+
+
+def test_python_in_the_readme_compiles() -> None:
+    for language, code in BLOCKS:
+        if language == "python":
+            compile(code, "README.md", "exec")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.yaml")), ids=relative)
+def test_every_example_is_mentioned_or_tested(path: Path) -> None:
+    assert all(one["kind"] for one in yaml.safe_load_all(path.read_text()))
+    tests = "".join(test.read_text() for test in (ROOT / "tests").rglob("test_*.py"))
+    name = path.relative_to(ROOT / "examples")
+    assert f'"{name.with_suffix("")}"' in tests or str(name) in tests
+
+
+def test_files_the_readme_names_are_there() -> None:
+    named = set(re.findall(r"(?<![/~.\w])(?:examples|tests|kcr|controllers)/[\w./-]*\w(?=[`\s)])", README))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]

@@ -1,0 +1,31 @@
+"""The code in a document, as a reader would paste it."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_NAME = re.compile(r"# file: (\S+)\n")
+
+
+class Block(NamedTuple):
+    """A block of code: its language, the file that its first line names, and its text without that line."""
+
+    language: str
+    file: str
+    text: str
+
+
+def blocks(document: Path) -> list[Block]:
+    """Return the blocks of code in a document, in order."""
+    found = []
+    for language, text in _FENCE.findall(document.read_text(encoding="utf-8")):
+        named = _NAME.match(text)
+        found.append(Block(language, named[1] if named else "", text[named.end() :] if named else text))
+    return found
+
+
+def files(document: Path) -> dict[str, str]:
+    """Return the blocks that name a file, by its name."""
+    return {block.file: block.text for block in blocks(document) if block.file}

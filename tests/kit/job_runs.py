@@ -1,0 +1,130 @@
+"""Whole lives of Jobs, drawn from a seed: the Job, the weather, the people, and the crashes of the controller.
+
+`python -m tests.kit.job_runs FIRST LAST` runs the seeds from FIRST to below LAST until a law is broken, and says how.
+"""
+
+import asyncio
+import logging
+import sys
+from random import Random
+from typing import Any
+
+import structlog
+
+from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job.conditions import is_finished
+from kcr.testing import CrashingTransport, VirtualClock
+from kcr.testing.loop import VirtualLoop
+from tests.chaos.laws import conditions, counting, numbers
+from tests.chaos.laws.history import History, JobLaw, PodLaw
+from tests.chaos.laws.overdue import Debts
+from tests.kit.harness import job_controller
+from tests.kit.job_drawings import drawn_job, drawn_options, drawn_outcomes
+from tests.kit.job_user import User
+from tests.kit.storm import Storm, Weather, drawn_weather, stormy
+
+# In seconds: how long a Job may take to end, and how long everything may take to come right after a storm: what is
+# expected and can never be seen is waited for five minutes.
+PATIENCE, AFTERMATH = 2400, 400
+
+JOB_LAWS: tuple[JobLaw, ...] = (
+    counting.counts_add_up, counting.lists_name_pods_once, conditions.conditions_stay, conditions.end_comes_last,
+    conditions.start_time_follows_suspension, conditions.numbers_only_grow, conditions.indexes_have_witnesses,
+    conditions.ending_has_a_reason, numbers.indexes_fail_no_more_often,
+)  # fmt: skip
+POD_LAWS: tuple[PodLaw, ...] = (
+    counting.finalizers_go_after_the_count, numbers.no_pod_is_one_too_many, numbers.pods_are_released_for_a_reason,
+)  # fmt: skip
+
+
+class Run:
+    """One seed's story."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        random = self._random = Random(seed)
+        self._crashes = random.choice((0, 0, 0, 1, 3))
+        self.weather: Weather = drawn_weather(random)
+        self.job = drawn_job(random)
+        self.options: dict[str, Any] = drawn_options(random)
+        self._clock = VirtualClock()
+
+    async def live(self) -> list[str]:
+        """Go through it, and return what was wrong."""
+        cap = counting.lists_stay_short(self.options["max_uncounted_pods"])
+        outcomes = drawn_outcomes(self._seed)
+        async with EmbeddedCluster(clock=self._clock, random=Random(self._seed), on_run=outcomes) as cluster:
+            history = History(cluster, (*JOB_LAWS, cap), POD_LAWS)
+            compact, late = cluster.storage.compact, not self._crashes
+            async with stormy(cluster.transport, self.weather, self._random, compact=compact, late=late) as storm:
+                await self._go_through(cluster, storm, history)
+        for trail in history.jobs.values():
+            for wrong in counting.nothing_is_left(trail):
+                history.note(wrong)
+        for pod in history.pods.values():
+            if pod.is_tracked:
+                history.note(f"pod {pod.pod.metadata.name} {pod.pod.status.phase} keeps its finalizer")
+        return [*history.wrongs, *(f"refused: {refused}" for refused in storm.invalid)]
+
+    async def _go_through(self, cluster: EmbeddedCluster, storm: Storm, history: History) -> None:
+        random, clock, debts = self._random, self._clock, Debts(history)
+        async with asyncio.TaskGroup() as group:
+            meddling = group.create_task(User(cluster.client, random, self.job).meddle())
+            for number in range(self._crashes):
+                transport = CrashingTransport(storm)
+                transport.crash_after(random.randint(1, 30))
+                seed = self._seed + number
+                async with job_controller(cluster, clock, transport=transport, seed=seed, **self.options):
+                    await clock.advance(random.random() * 20)
+                    transport.crash_after(0)
+            async with job_controller(cluster, clock, transport=storm, seed=self._seed - 1, **self.options):
+                if self.weather.is_mild:
+                    self._collect(debts, 0.0, self.weather.patience_seconds)
+                await clock.advance(random.random() * 60)
+                await meddling
+                storm.calm = True
+                if not self.weather.is_mild:
+                    self._collect(debts, AFTERMATH, 70.0)
+                await self._see_the_end(history)
+                debts.check()
+
+    async def _see_the_end(self, history: History) -> None:
+        def over() -> bool:
+            return history.current is not None and is_finished(history.current.job)
+
+        try:
+            await self._clock.run_until(over, seconds=PATIENCE)
+        except AssertionError:
+            job = history.current and history.current.job
+            history.note(f"it does not end: {job and job.status}")
+        await self._clock.advance(120)
+
+    @staticmethod
+    def _collect(debts: Debts, after_seconds: float, patience_seconds: float) -> None:
+        debts.update()
+        debts.counts_from = asyncio.get_running_loop().time() + after_seconds
+        debts.patience_seconds = patience_seconds
+
+
+def wrongs_of(seed: int) -> list[str]:
+    """Run one seed, and return what was wrong."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(Run(seed).live())
+
+
+def main(first: int, last: int) -> int:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    for seed in range(first, last):
+        try:
+            wrongs = wrongs_of(seed)
+        except Exception as error:
+            # A controller that falls over is wrong as well.
+            wrongs = [repr(error)]
+        if wrongs:
+            print(f"seed {seed}: {wrongs[0]}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,103 @@
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from kcr.api.core import ConfigMap, Pod
+from kcr.api.unstructured import Unstructured, unstructured
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.dependents import create_or_patch
+from kcr.errors import AlreadyExistsError, ConflictError
+from kcr.testing import FaultyTransport, build
+
+pytestmark = pytest.mark.virtual
+
+SEED = build.config_map("settings", uid="", resource_version="")
+
+
+async def ensure(client: Client, **data: str) -> tuple[str, Mapping[str, str]]:
+    ensured = await create_or_patch(client, SEED, lambda found: replace(found, data={**found.data, **data}))
+    return ensured.result, ensured.object.data
+
+
+async def test_object_is_created_then_updated_then_left_alone(cluster: EmbeddedCluster) -> None:  # EX-39
+    faults = FaultyTransport(cluster.transport)
+    client = Client(faults)
+    assert await ensure(client, a="1") == ("created", {"a": "1"})
+    assert await ensure(client, b="2") == ("updated", {"a": "1", "b": "2"})
+    faults.calls.clear()
+    assert await ensure(client, b="2") == ("unchanged", {"a": "1", "b": "2"})
+    assert [call.verb for call in faults.calls] == ["get"]
+
+
+async def test_fields_the_type_does_not_know_are_kept(cluster: EmbeddedCluster) -> None:  # EX-39
+    whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
+    managed = {"metadata": {"labels": {"others": "keep"}, "annotations": {"x": "y"}}}
+    made = await cluster.client.create_manifest(ConfigMap, whole, "default")
+    await cluster.client.merge_patch(ConfigMap, made.key, managed)
+    await ensure(cluster.client, a="2")
+    found = await cluster.client.get(ConfigMap, "settings", "default")
+    assert (found.metadata.labels, found.metadata.annotations) == ({"others": "keep"}, {"x": "y"})
+
+
+async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  # EX-39
+    pod = await cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    seed = replace(pod, status=type(pod.status)())
+
+    async def ensure_pod(phase: str, **labels: str) -> tuple[str, Pod]:
+        def mutate(found: Pod) -> Pod:
+            metadata = replace(found.metadata, labels={**found.metadata.labels, **labels})
+            return replace(found, metadata=metadata, status=replace(found.status, phase=phase))
+
+        ensured = await create_or_patch(cluster.client, seed, mutate)
+        return ensured.result, await cluster.client.get(Pod, "p", "default")
+
+    result, found = await ensure_pod("Running")
+    assert (result, found.status.phase) == ("updatedStatusOnly", "Running")
+    result, found = await ensure_pod("Succeeded", a="b")
+    assert (result, found.status.phase, found.metadata.labels) == ("updatedStatus", "Succeeded", {"a": "b"})
+    result, found = await ensure_pod("Succeeded", a="b")
+    assert result == "unchanged"
+
+
+async def test_object_keeps_its_name(cluster: EmbeddedCluster) -> None:  # EX-39
+    other = build.config_map("other")
+    with pytest.raises(ValueError, match="configmaps default/settings: mutated into default/other"):
+        await create_or_patch(cluster.client, SEED, lambda _: other)
+
+
+async def test_change_in_between_is_a_conflict(cluster: EmbeddedCluster) -> None:  # EX-39
+    await ensure(cluster.client, a="1")
+    faults = FaultyTransport(cluster.transport)
+    faults.on("patch").then(lambda: cluster.client.merge_patch(ConfigMap, SEED.key, {"data": {"b": "3"}}))
+    with pytest.raises(ConflictError):
+        await ensure(Client(faults), a="2")
+
+
+async def test_creation_in_between_is_told(cluster: EmbeddedCluster) -> None:  # EX-39
+    faults = FaultyTransport(cluster.transport)
+    faults.on("create", ConfigMap).then(lambda: cluster.client.create(SEED))
+    with pytest.raises(AlreadyExistsError):
+        await ensure(Client(faults), a="2")
+
+
+async def test_unstructured_objects_are_ensured_as_well(cluster: EmbeddedCluster) -> None:  # EX-39
+    kind = unstructured("v1", "Pod", plural="pods")
+    await cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    seed = kind.of({"metadata": {"name": "p", "namespace": "default"}})
+
+    async def ensure_pod(phase: str, **labels: str) -> str:
+        def mutate(found: Unstructured) -> Unstructured:
+            metadata = replace(found.metadata, labels={**found.metadata.labels, **labels})
+            status = msgspec.json.decode(found.fields["status"]) | {"phase": phase}
+            fields = {**found.fields, "status": msgspec.json.encode(status)}
+            return replace(found, metadata=metadata, fields=fields)
+
+        return (await create_or_patch(cluster.client, seed, mutate)).result
+
+    assert await ensure_pod("Running") == "updatedStatusOnly"
+    assert await ensure_pod("Running", a="b") == "updated"
+    assert (await cluster.client.get(Pod, "p", "default")).status.phase == "Running"
+    assert await ensure_pod("Running", a="b") == "unchanged"

@@ -1,0 +1,454 @@
+import asyncio
+import gc
+import random
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+
+import kcr
+from kcr.api.batch import Job
+from kcr.api.core import Event, Namespace, Pod
+from kcr.api.meta import ObjectMeta
+from kcr.cli.main import unexpected
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.errors import ConfigError, ForbiddenError
+from kcr.health import ProbeResult
+from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
+from tests.kit.harness import LateWatches
+
+pytestmark = pytest.mark.virtual
+
+
+class Greeter:
+    """Labels every namespace, and tells."""
+
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client
+        self._namespaces = manager.store(Namespace)
+        self._recorder = manager.recorder("greeter")
+        self.seen: list[str] = []
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        self.seen.append(key.name)
+        found = self._namespaces.get(key)
+        if found is not None and "greeted" not in found.metadata.labels:
+            await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
+            self._recorder.event(found, "Normal", "Greeted", f"Hello {key.name}")
+        return kcr.Result()
+
+
+def manager_on(client: Client, clock: VirtualClock) -> kcr.Manager:
+    return kcr.Manager(client, clock=clock, random=random.Random(0))
+
+
+@asynccontextmanager
+async def running(manager: kcr.Manager) -> AsyncIterator[asyncio.Task[None]]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await manager.wait_ready()
+        yield task
+        task.cancel()
+
+
+async def create(cluster: EmbeddedCluster, name: str) -> None:
+    await cluster.client.create(Namespace(metadata=ObjectMeta(name=name)))
+
+
+async def test_change_travels_from_watch_to_write_and_event(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+    async with running(manager):
+        await create(cluster, "team")
+        await clock.advance(1)
+        assert (await cluster.client.get(Namespace, "team")).metadata.labels["greeted"] == "yes"
+        events = [event.message for event in await cluster.client.list(Event, "default")]
+        assert "Hello team" in events
+
+
+async def test_controllers_start_with_full_stores(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-12, CM-20
+    for number in range(20):
+        await create(cluster, f"team-{number}")
+    manager = manager_on(cluster.client, clock)
+    counts: list[int] = []
+
+    class Counter:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            counts.append(len(manager.store(Namespace)))
+            return kcr.Result()
+
+    manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace)])
+    async with running(manager):
+        await clock.advance(1)
+    assert len(counts) >= 20
+    assert set(counts) == {len(counts)}
+
+
+async def test_store_and_informer_of_a_kind_are_made_once(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    assert manager.informer(Pod) is manager.informer(Pod)
+    assert manager.store(Pod) is manager.informer(Pod).store
+    assert manager.recorder("a") is manager.recorder("a")
+    assert manager.recorder("a") is not manager.recorder("b")
+
+
+async def test_two_controllers_of_one_name_are_refused(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-3
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager))
+    with pytest.raises(ValueError, match="controller greeter"):
+        manager.add_controller("greeter", Greeter(manager))
+
+
+async def test_controller_added_late_runs_as_well(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-12, CM-21
+    manager = manager_on(cluster.client, clock)
+    async with running(manager):
+        greeter = Greeter(manager)
+        manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+        await create(cluster, "team")
+        await clock.advance(1)
+        assert "team" in greeter.seen
+        assert len(await cluster.client.list(Event, "default")) > 0
+
+
+async def test_owner_is_reconciled_when_its_dependent_changes(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-15
+    manager = manager_on(cluster.client, clock)
+    seen: list[kcr.Key] = []
+
+    class Watcher:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            seen.append(key)
+            return kcr.Result()
+
+    manager.add_controller("watcher", Watcher(), watches=[kcr.owned(Pod, by=Job)])
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi", "uid": "1", "controller": True}
+    async with running(manager):
+        for name, owners in (("ours", [owner]), ("alone", [])):
+            pod = {
+                "metadata": {"name": name, "ownerReferences": owners},
+                "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+            }
+            await cluster.client.create_manifest(Pod, pod, "default")
+        await clock.settle()
+    assert set(seen) == {kcr.Key("default", "pi")}
+
+
+async def test_failure_of_a_component_stops_all_and_comes_out_as_it_is(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-21
+    class Broken:
+        async def run(self) -> None:
+            await asyncio.sleep(5)
+            raise ZeroDivisionError("component")
+
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
+    manager.add(Broken())
+    with pytest.raises(ZeroDivisionError, match="component"):
+        await manager.run()
+    assert not [task for task in asyncio.all_tasks() if "greeter" in task.get_name()]
+
+
+async def test_store_that_cannot_be_filled_stops_the_manager_and_says_why(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-12, IN-8
+    class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
+        pass
+
+    manager = manager_on(cluster.client, clock)
+    manager.store(Unknown)
+    with pytest.raises(kcr.NotSyncedError, match=r"not synced after 120 s: unknowns\.example\.dev: "):
+        await manager.run()
+
+
+async def test_stopping_manager_writes_the_last_events(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-22, CM-24
+    manager = manager_on(cluster.client, clock)
+    namespace = await cluster.client.get(Namespace, "default")
+
+    class Slow:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            await asyncio.sleep(1)
+            manager.recorder("slow").event(namespace, "Normal", "Finished", "in time")
+            return kcr.Result()
+
+    controller = manager.add_controller("slow", Slow())
+    manager.recorder("slow")
+    async with running(manager):
+        controller.queue.add(kcr.Key("", "default"))
+        await clock.settle()
+    assert "in time" in [event.message for event in await cluster.client.list(Event, "default")]
+
+
+async def test_server_that_hangs_delays_the_end_by_seconds_only(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:  # CM-23
+    transport = CrashingTransport(cluster.transport)
+    manager = manager_on(Client(transport), clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+    async with running(manager) as task:
+        transport.crash_after(transport.writes + 1)
+        await create(cluster, "team")
+        await clock.advance(1)
+        assert transport.crashed.is_set()
+        manager.recorder("greeter").event(await cluster.client.get(Namespace, "team"), "Normal", "Last", "words")
+        began = clock.now()
+        task.cancel()
+        await asyncio.wait([task])
+        assert (clock.now() - began).total_seconds() <= 4.5
+
+
+async def test_manager_cancelled_before_it_is_synced_ends_at_once(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    transport = CrashingTransport(cluster.transport)
+    transport.crash_after(0)
+    manager = manager_on(Client(transport), clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await clock.advance(1)
+        task.cancel()
+    assert asyncio.get_running_loop().time() == 1
+
+
+async def test_nothing_is_added_to_a_manager_that_stops(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-21
+    manager = manager_on(cluster.client, clock)
+    async with running(manager):
+        await clock.settle()
+    with pytest.raises(RuntimeError, match="the manager is stopping"):
+        manager.add_controller("greeter", Greeter(manager))
+
+
+async def test_many_cached_objects_are_spared_the_collector(
+    cluster: EmbeddedCluster, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kcr.manager.FREEZE_FROM", 3)
+    manager = manager_on(cluster.client, clock)
+    manager.store(Namespace)
+    gc.unfreeze()
+    try:
+        async with running(manager):
+            assert len(manager.store(Namespace)) >= 3
+            assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    class Broken:
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        async def run(self) -> None:
+            await asyncio.sleep(5)
+            raise self._error
+
+    manager = manager_on(cluster.client, clock)
+    manager.add(Broken(ZeroDivisionError("first")))
+    manager.add(Broken(LookupError("second")))
+    with capture_logs() as lines, pytest.raises(ZeroDivisionError, match="first"):
+        await manager.run()
+    assert [line["error"] for line in lines if line["event"] == "additional error during shutdown"] == ["second"]
+
+
+async def test_channel_brings_keys_from_elsewhere(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-11
+    async def ticks() -> AsyncIterator[kcr.Key]:
+        for _ in range(3):
+            yield kcr.Key("", "default")
+            await asyncio.sleep(60)
+
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.channel(ticks())])
+    async with running(manager):
+        await clock.advance(600)
+    assert greeter.seen == ["default"] * 3
+
+
+async def test_channel_that_fails_stops_the_manager(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # CM-11, CM-21
+    async def broken() -> AsyncIterator[kcr.Key]:
+        await asyncio.sleep(1)
+        raise LookupError("no more keys")
+        yield kcr.Key("", "never")
+
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.channel(broken())])
+    with pytest.raises(LookupError, match="no more keys"):
+        await manager.run()
+
+
+async def test_late_source_does_not_hold_up_what_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-12
+    class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
+        pass
+
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
+    async with running(manager):
+        late = Greeter(manager)
+        manager.add_controller("late", late, watches=[kcr.watch(Unknown), kcr.watch(Pod)])
+        await create(cluster, "team")
+        await clock.advance(60)
+        assert "team" in greeter.seen
+        assert late.seen == []
+
+
+async def test_workers_begin_when_all_sources_are_there(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-12
+    manager = manager_on(cluster.client, clock)
+    sizes: list[tuple[int, int]] = []
+
+    class Counter:
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            sizes.append((len(manager.store(Namespace)), len(manager.store(Job))))
+            return kcr.Result()
+
+    job = {
+        "metadata": {"name": "pi"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}},
+    }
+    await cluster.client.create_manifest(Job, job, "default")
+    manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace), kcr.watch(Job)])
+    async with running(manager):
+        await clock.advance(1)
+    assert set(sizes) == {(len(manager.store(Namespace)), 1)}
+
+
+async def test_kinds_are_those_that_are_watched(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.owned(Pod, by=Job)])
+    assert manager.kinds == (Namespace, Pod)
+
+
+async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    # CL-21, as the key rests instead of the worker
+    class Marker:
+        """Counts in an annotation, twice in a row without waiting for an event."""
+
+        def __init__(self, manager: kcr.Manager) -> None:
+            self.parking = kcr.Parking()
+            self._client = manager.client
+            self._store = manager.store(Namespace)
+            self.conflicts = 0
+
+        async def reconcile(self, key: kcr.Key) -> kcr.Result:
+            old = self._store.get(key)
+            assert old is not None
+            count = int(old.metadata.annotations.get("count", "0"))
+            if count == 5:
+                return kcr.Result()
+            new = replace(old, metadata=replace(old.metadata, annotations={"count": str(count + 1)}))
+            try:
+                written = await self._client.patch(old, new)
+            except kcr.ConflictError:
+                self.conflicts += 1
+                raise
+            self.parking.wrote(key, self._store, written.metadata.resource_version)
+            return kcr.Result(requeue_after=timedelta(0))
+
+    manager = manager_on(Client(LateWatches(cluster.transport, random.Random(0), {"namespaces": 0.3})), clock)
+    marker = Marker(manager)
+    controller = manager.add_controller("marker", marker, parking=marker.parking)
+    async with running(manager):
+        controller.queue.add(kcr.Key("", "default"))
+        await clock.advance(10)
+        namespace = await cluster.client.get(Namespace, "default")
+    assert namespace.metadata.annotations["count"] == "5"
+    assert marker.conflicts == 0
+
+
+def test_controller_that_must_be_alone_is_refused_beside_another() -> None:
+    manager = kcr.Manager(Client(FakeSource(Job)))
+    with pytest.raises(ConfigError, match=r"'ttl' cannot share a cluster .* --controllers=\*,-own, .* --take-over"):
+        manager.must_be_alone("ttl", instead_of="own", take_over=False)
+    manager.must_be_alone("ttl", instead_of="own", take_over=True)
+    manager.embedded = True
+    manager.must_be_alone("ttl", instead_of="own", take_over=False)
+
+
+class Broken:
+    name = "door"
+
+    async def run(self) -> None:
+        raise LookupError("no key under the mat")
+
+
+async def test_component_that_fails_is_named_in_one_line(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = manager_on(cluster.client, clock)
+    manager.add(Broken())
+    with pytest.raises(LookupError) as caught:
+        await manager.run()
+    line = unexpected(caught.value)
+    assert re.fullmatch(r"component door: LookupError: no key under the mat at test_manager.py:\d+ in run", line)
+
+
+async def test_absent_kind_is_named_while_it_is_waited_for(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    class Absent(kcr.Resource, api_version="example.dev/v1", plural="absents"):
+        pass
+
+    manager = manager_on(cluster.client, clock)
+    manager.store(Absent)
+    manager.store(Namespace)
+    with capture_logs() as logs, pytest.raises(kcr.NotSyncedError, match=r"absents\.example\.dev: absent"):
+        await manager.run()
+    waiting = [line for line in logs if line["event"] == "waiting for caches to sync"]
+    assert len(waiting) == 5
+    assert {line["kinds"] for line in waiting} == {1}
+    assert all("absents.example.dev: absent: HTTP 404" in line["error"] for line in waiting)
+
+
+async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    faults = FaultyTransport(cluster.transport)
+    manager = manager_on(Client(faults), clock)
+    manager.store(Namespace)
+    async with running(manager):
+        well = manager.health.answer("/readyz", {"verbose": [""]})
+        assert well is not None
+        assert "[+]informer-namespaces ok\n" in well.text
+        faults.on("watch").fail(ForbiddenError)
+        faults.on("list").fail(ForbiddenError)
+        with capture_logs() as logs:
+            # The watch that is open ends within ten minutes.
+            await clock.advance(700)
+        ill = manager.health.answer("/readyz", {"verbose": [""]})
+        assert ill is not None
+        # Still green: what is stored is readable, and a restart would not help.
+        assert ill.status == 200
+        assert re.search(r"\[\+\]informer-namespaces ok: namespaces: forbidden.* \(failing for \d{2,3} s\)\n", ill.text)
+        assert manager.health.answer("/readyz", {}) == ProbeResult(200, "ok")
+        assert any(line["event"] == "watch failed" and line["kind"] == "namespaces" for line in logs)
+
+
+async def test_failing_mapping_function_is_named_and_stops_nothing(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    def owner(namespace: Namespace) -> list[kcr.Key]:
+        return [kcr.Key("", namespace.metadata.labels["owner"])]
+
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace, map_to=owner)])
+    with capture_logs() as logs:
+        async with running(manager):
+            metadata = ObjectMeta(name="team", labels={"owner": "default"})
+            await cluster.client.create(Namespace(metadata=metadata))
+            await clock.advance(1)
+    errors = {line["error"] for line in logs if line["event"] == "handler failed"}
+    assert "controller 'greeter': the mapping function failed for Namespace default: KeyError: 'owner'" in errors
+    assert greeter.seen == ["default"]

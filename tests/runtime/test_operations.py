@@ -1,0 +1,159 @@
+"""What operators see of a running manager: its ports, probes and metrics."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+import kcr
+from kcr.api.core import ConfigMap, Namespace
+from kcr.client import Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import CrashingTransport, eventually
+
+pytestmark = [pytest.mark.asyncio]
+
+
+class Idle:
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        return kcr.Result()
+
+
+class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets"):
+    pass
+
+
+class Ports:
+    """Reads from the ports of a manager."""
+
+    def __init__(self, lines: list[dict[str, str]]) -> None:
+        self._lines = lines
+
+    def address(self, what: str) -> str:
+        return next(line["address"] for line in self._lines if line["event"] == "listening" and line["what"] == what)
+
+    async def get(self, what: str, path: str) -> tuple[int, str]:
+        url = f"http://{self.address(what)}{path}"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status, await answer.text()
+
+
+@pytest_asyncio.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        yield cluster
+
+
+def manager_on(transport: Transport) -> kcr.Manager:
+    metrics = kcr.Metrics()
+    client = kcr.Client(transport, on_request=metrics.requests("api"))
+    manager = kcr.Manager(client, random=random.Random(0), metrics=metrics)
+    manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0")
+    return manager
+
+
+@asynccontextmanager
+async def running(manager: kcr.Manager) -> AsyncIterator[Ports]:
+    with capture_logs() as lines:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(manager.run())
+            await eventually(lambda: sum(line["event"] == "listening" for line in lines) == 2)
+            yield Ports(lines)  # type: ignore[arg-type]  # structlog's lines are mappings of anything
+            task.cancel()
+
+
+async def test_ports_open_before_the_stores_and_tell_what_they_lack(cluster: EmbeddedCluster) -> None:
+    # CM-20, CM-53, IN-8
+    manager = manager_on(cluster.transport)
+    manager.add_controller("idle", Idle(), watches=[kcr.watch(ConfigMap), kcr.watch(Gadget)])
+    async with running(manager) as ports:
+
+        async def told() -> bool:
+            status, text = await ports.get("probes", "/readyz")
+            return status == 500 and "[-]informer-gadgets.example.dev failed: gadgets.example.dev: " in text
+
+        await eventually(told)
+        _, text = await ports.get("probes", "/readyz")
+        assert "[-]controllers failed: they do not run" in text
+        assert "[+]informer-configmaps ok" in text
+        assert await ports.get("probes", "/livez") == (200, "ok")
+
+
+async def test_ready_manager_says_so(cluster: EmbeddedCluster) -> None:  # CM-52
+    manager = manager_on(cluster.transport)
+    manager.add_controller("idle", Idle(), watches=[kcr.watch(Namespace)])
+    async with running(manager) as ports:
+        await manager.wait_ready()
+        status, text = await ports.get("probes", "/readyz?verbose")
+        assert (status, text) == (200, "[+]controllers ok\n[+]informer-namespaces ok\nreadyz check passed\n")
+        assert await ports.get("probes", "/livez/event-loop") == (200, "ok")
+        address = ports.address("probes")
+    with pytest.raises(aiohttp.ClientConnectionError):
+        async with aiohttp.ClientSession() as session:
+            await session.get(f"http://{address}/livez")
+
+
+async def test_lost_api_server_restarts_nobody(cluster: EmbeddedCluster) -> None:  # CM-53
+    transport = CrashingTransport(cluster.transport)
+    manager = manager_on(transport)
+    manager.add_controller("idle", Idle(), watches=[kcr.watch(Namespace)])
+    async with running(manager) as ports:
+        await manager.wait_ready()
+        transport.crash_after(0)
+        assert await ports.get("probes", "/livez") == (200, "ok")
+        assert await ports.get("probes", "/readyz") == (200, "ok")
+
+
+async def test_metrics_tell_of_queues_controllers_requests_and_stores(cluster: EmbeddedCluster) -> None:
+    # WQ-39, CM-50, CM-56, CM-59, RF-36, RF-37, CM-62
+    manager = manager_on(cluster.transport)
+    manager.add_controller("idle", Idle(), watches=[kcr.watch(Namespace)], workers=2)
+    async with running(manager) as ports:
+        await manager.wait_ready()
+
+        async def told() -> str:
+            _, text = await ports.get("metrics", "/metrics")
+            return text if 'controller_runtime_reconcile_total{controller="idle",result="success"} 4.0' in text else ""
+
+        text = await eventually(told)
+        assert 'workqueue_adds_total{controller="idle",name="idle"} 4.0' in text
+        assert 'workqueue_depth{controller="idle",name="idle"} 0.0' in text
+        assert 'controller_runtime_max_concurrent_reconciles{controller="idle"} 2.0' in text
+        assert 'rest_client_requests_total{code="200",host="api",method="GET"}' in text
+        assert 'kcr_cache_objects{group="",name="namespaces",resource="namespaces",version="v1"} 4.0' in text
+        assert "kcr_event_loop_lag_seconds_count" in text
+        assert "process_resident_memory_bytes" in text
+        assert (await ports.get("metrics", "/"))[0] == 404
+        assert (await ports.get("probes", "/metrics"))[0] == 404
+
+
+async def test_taken_port_ends_the_manager_with_one_error(cluster: EmbeddedCluster) -> None:
+    first = manager_on(cluster.transport)
+    async with running(first) as ports:
+        second = kcr.Manager(kcr.Client(cluster.transport))
+        second.expose(metrics=ports.address("metrics"))
+        with pytest.raises(kcr.ConfigError, match=r"metrics: cannot listen on 127\.0\.0\.1:"):
+            await second.run()
+
+
+async def test_address_that_makes_no_sense_is_refused(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(kcr.ConfigError, match="'8080' is no address to listen on"):
+        kcr.Manager(kcr.Client(cluster.transport)).expose(probes="8080")
+
+
+async def test_ports_are_named_once_and_before_the_start(cluster: EmbeddedCluster) -> None:
+    manager = manager_on(cluster.transport)
+    with pytest.raises(RuntimeError, match="expose a manager once, and before it runs"):
+        manager.expose()
+    late = kcr.Manager(kcr.Client(cluster.transport))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(late.run())
+        await late.wait_ready()
+        with pytest.raises(RuntimeError, match="before it runs"):
+            late.expose(metrics="127.0.0.1:0")
+        task.cancel()

@@ -1,0 +1,330 @@
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kcr.api.core import Namespace
+from kcr.api.meta import ObjectMeta
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60), pytest.mark.asyncio]
+
+PROGRAM = """
+import kcr
+from kcr.api.core import Namespace
+
+
+class Greeter:
+    def __init__(self, manager: kcr.Manager) -> None:
+        self._client = manager.client
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
+        return kcr.Result()
+
+
+def setup(manager: kcr.Manager) -> None:
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
+
+
+kcr.run(setup)
+"""
+
+
+OPERATED = """
+import asyncio
+from collections.abc import AsyncIterator
+
+import kcr
+from kcr.api.core import Namespace
+from kcr.controller import any_of, generation_changed, labels_changed
+from prometheus_client import Counter
+
+
+class Greeter:
+    def __init__(self, manager: kcr.Manager) -> None:
+        self.parking = kcr.Parking()
+        self._client = manager.client
+        self._store = manager.store(Namespace)
+        self._greeted = Counter("namespaces_greeted_total", "Greetings.", registry=manager.metrics.registry)
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        found = self._store.get(key)
+        if found is not None and "greeted" not in found.metadata.labels:
+            written = await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
+            self.parking.wrote(key, self._store, written.metadata.resource_version)
+            self._greeted.inc()
+        return kcr.Result()
+
+
+async def every_hour() -> AsyncIterator[kcr.Key]:
+    while True:
+        yield kcr.Key("", "default")
+        await asyncio.sleep(3600)
+
+
+def setup(manager: kcr.Manager) -> None:
+    greeter = Greeter(manager)
+    manager.health.add_ready("words", lambda: "")
+    manager.add_controller(
+        "greeter", greeter,
+        watches=[kcr.watch(Namespace, predicate=any_of(generation_changed, labels_changed)), kcr.channel(every_hour())],
+        parking=greeter.parking, reconcile_timeout=60,
+    )
+
+
+kcr.run(setup, metrics_bind_address="127.0.0.1:0", health_probe_bind_address="127.0.0.1:0")
+"""
+
+# Says how many objects a full collection passes over, and how many come before a young one.
+COLLECTED = """
+import asyncio
+import gc
+
+import kcr
+
+
+class Look:
+    async def run(self) -> None:
+        print(gc.get_freeze_count(), gc.get_threshold()[0], flush=True)
+        await asyncio.Event().wait()
+
+
+kcr.run(lambda manager: manager.add(Look()))
+"""
+
+
+# Has options of its own.
+PARSING = PROGRAM.replace(
+    "kcr.run(setup)",
+    """
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--greeting")
+parser.parse_args()
+kcr.run(setup, args=[], namespace="nope")
+""",
+)
+
+# Its reconciles take longer than a shutdown waits for them.
+BUSY = PROGRAM.replace(
+    "await self._client.merge_patch", 'print("busy", flush=True); await asyncio.sleep(3600)  # '
+).replace("import kcr\n", "import asyncio\nimport kcr\n", 1)
+
+DOCUMENTED = PROGRAM.replace("-> None:\n    manager.add", '-> None:\n    """Greet namespaces."""\n    manager.add')
+
+
+async def start(
+    kubeconfig: Path, program: str = PROGRAM, *arguments: str, **variables: str
+) -> asyncio.subprocess.Process:
+    path = kubeconfig.with_name("greeter.py")
+    path.write_text(program)
+    return await asyncio.create_subprocess_exec(
+        sys.executable, str(path), *arguments, env={**os.environ, "KUBECONFIG": str(kubeconfig), **variables},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+
+
+async def said(process: asyncio.subprocess.Process, event: str) -> dict[str, Any]:
+    """Read the log until a line of this event."""
+    assert process.stderr is not None
+    while line := await process.stderr.readline():
+        found: dict[str, Any] = json.loads(line)
+        if found["event"] == event:
+            return found
+    raise AssertionError(f"the program has ended and never said {event!r}")
+
+
+async def test_program_of_thirty_lines_is_a_controller(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        address = await cluster.serve()
+        (tmp_path / "kubeconfig").write_text(address.kubeconfig)
+        process = await start(tmp_path / "kubeconfig")
+        try:
+            await cluster.client.create(Namespace(metadata=ObjectMeta(name="team")))
+
+            async def greeted() -> bool:
+                return "greeted" in (await cluster.client.get(Namespace, "team")).metadata.labels
+
+            await eventually(greeted)
+        finally:
+            process.terminate()
+        _, stderr = await process.communicate()
+        assert process.returncode == 0, stderr.decode()
+        assert b"Traceback" not in stderr
+
+
+async def test_program_without_configuration_ends_with_one_line(tmp_path: Path) -> None:
+    process = await start(tmp_path / "missing")
+    _, stderr = await process.communicate()
+    assert process.returncode == 1
+    (line,) = stderr.decode().splitlines()
+    assert "missing" in line
+
+
+async def test_program_is_operated_through_its_ports(tmp_path: Path) -> None:  # CM-25, CM-50, CM-52
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", OPERATED)
+        addresses: dict[str, str] = {}
+        while len(addresses) < 2:
+            line = await said(process, "listening")
+            addresses[line["what"]] = line["address"]
+        async with aiohttp.ClientSession() as session:
+
+            async def read(what: str, path: str) -> str:
+                async with session.get(f"http://{addresses[what]}{path}") as answer:
+                    return await answer.text()
+
+            async def is_ready() -> bool:
+                return "[+]words ok" in await read("probes", "/readyz?verbose")
+
+            async def has_greeted() -> bool:
+                return "namespaces_greeted_total 4.0" in await read("metrics", "/metrics")
+
+            await eventually(is_ready)
+            await eventually(has_greeted)
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+async def test_collector_passes_over_what_was_imported(tmp_path: Path) -> None:  # design: no stall over 20 ms
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", COLLECTED)
+        assert process.stdout is not None
+        frozen, young = map(int, (await process.stdout.readline()).split())
+        process.terminate()
+        await process.communicate()
+        assert frozen > 50_000
+        assert young > 10_000
+
+
+async def test_program_shows_its_options_and_variables(tmp_path: Path) -> None:
+    process = await start(tmp_path / "missing", DOCUMENTED, "--help")
+    stdout, stderr = await process.communicate()
+    assert process.returncode == 0, stderr.decode()
+    shown = stdout.decode()
+    assert shown.startswith("Usage: greeter.py [OPTIONS]")
+    assert "Greet namespaces." in shown
+    for option in ("kubeconfig", "context", "namespace", "kube-api-qps", "kube-api-burst", "metrics-bind-address",
+                   "health-probe-bind-address", "ready-file", "log-format", "log-level"):  # fmt: skip
+        assert f"--{option}" in shown
+        assert f"KCR_{option.upper().replace('-', '_')}" in shown
+    # What only the controllers that come with kcr have.
+    assert "--take-over" not in shown
+
+
+async def test_program_reads_options_before_variables_before_arguments(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        ready = tmp_path / "ready"
+        process = await start(
+            tmp_path / "kubeconfig", OPERATED, "--metrics-bind-address", "0", "--ready-file", str(ready),
+            KCR_METRICS_BIND_ADDRESS="no address", KCR_HEALTH_PROBE_BIND_ADDRESS="localhost:0",
+        )  # fmt: skip
+        line = await said(process, "listening")
+        assert line["what"] == "probes"
+        assert line["address"].startswith("localhost:")
+        await eventually(ready.exists)
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "variables", "line"),
+    [
+        pytest.param(PROGRAM, ["--fast"], {}, "No such option '--fast': see 'greeter.py --help'", id="option"),
+        pytest.param(PROGRAM, [], {"KCR_LOG_LEVEL": "loud"}, "Invalid value for KCR_LOG_LEVEL: 'loud'", id="variable"),
+        pytest.param(
+            PROGRAM.replace("run(setup)", "run(setup, metrics_bind_address='80')"), [], {},
+            "Invalid value for metrics_bind_address: '80' is no address", id="argument",
+        ),
+    ],
+)  # fmt: skip
+async def test_wrong_usage_of_a_program_is_one_line(
+    tmp_path: Path, program: str, arguments: list[str], variables: dict[str, str], line: str
+) -> None:
+    process = await start(tmp_path / "missing", program, *arguments, **variables)
+    _, stderr = await process.communicate()
+    assert process.returncode == 2
+    (told,) = stderr.decode().splitlines()
+    assert told.startswith(f"greeter.py: {line}")
+    assert ("--help" in told) == bool(arguments)
+
+
+async def test_program_with_options_of_its_own_passes_none_and_names_none(tmp_path: Path) -> None:
+    process = await start(tmp_path / "missing", PARSING, "--greeting", "hello")
+    _, stderr = await process.communicate()
+    assert process.returncode == 1
+    (line,) = stderr.decode().splitlines()
+    assert line.startswith("greeter.py: kubeconfig ")
+    assert "--" not in line
+
+
+async def test_namespace_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", PARSING)
+        line = await said(process, "namespace does not exist, nothing to do until it is created")
+        assert (line["level"], line["namespace"]) == ("warning", "nope")
+        await said(process, "ready: caches are synced, workers run")
+        process.terminate()
+        await process.communicate()
+        assert process.returncode == 0
+
+
+async def test_program_beside_the_clone_finds_the_library(tmp_path: Path) -> None:
+    # A clone that is called `kcr`, in the folder of the program: for Python a namespace package of that name.
+    (tmp_path / "kcr").symlink_to(Path(__file__).parents[2], target_is_directory=True)
+    process = await start(tmp_path / "missing", PROGRAM, "--help")
+    stdout, stderr = await process.communicate()
+    assert process.returncode == 0, stderr.decode()
+    assert stdout.startswith(b"Usage: greeter.py")
+
+
+async def test_failure_of_the_programs_own_is_one_line(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        program = PROGRAM.replace(
+            "    manager.add_controller", "    raise LookupError('no key')\n    manager.add_controller"
+        )
+        process = await start(tmp_path / "kubeconfig", program)
+        _, stderr = await process.communicate()
+        assert process.returncode == 1
+        (line,) = stderr.decode().splitlines()
+        assert line.startswith("greeter.py: LookupError: no key at greeter.py:")
+        assert "--" not in line
+
+
+async def test_asynchronous_setup_is_refused(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", PROGRAM.replace("def setup", "async def setup"))
+        _, stderr = await process.communicate()
+        assert process.returncode == 1
+        assert stderr.decode().startswith("greeter.py: the program: its setup is an async function: write `def setup(")
+
+
+async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", BUSY, KCR_LOG_LEVEL="debug")
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"busy\n"
+        process.terminate()
+        # From now on it waits for the reconcile.
+        await said(process, "controller stops")
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+        assert process.returncode == 128 + signal.SIGINT

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+
+from kcr.api.core import Namespace
+from kcr.client import ClusterConfig, Credential, FixedCredentials, PemSource
+from kcr.cluster import EmbeddedCluster
+from kcr.testing.apiserver import ApiServer, api_server, real_server
+
+
+@pytest.mark.asyncio
+async def test_real_server_is_shared_and_each_test_has_its_namespace() -> None:  # TK-10, TK-11
+    async with EmbeddedCluster(runtime=None) as cluster:
+        address = await cluster.serve()
+        credentials = FixedCredentials(Credential.bearer(address.token))
+        real = ClusterConfig(server=address.url, credentials=credentials, ca=PemSource(text=address.ca_pem, field="ca"))
+        async with api_server(real) as first, api_server(real) as second:
+            assert first.is_real
+            there = {namespace.metadata.name for namespace in await second.client.list(Namespace)}
+            assert first.namespace != second.namespace
+            assert {first.namespace, second.namespace} <= there
+
+
+@pytest.mark.asyncio
+async def test_without_a_real_server_each_test_has_an_embedded_one(apiserver: ApiServer) -> None:  # TK-11
+    async with api_server(None) as other:
+        assert not other.is_real
+        assert other.transport is not apiserver.transport
+
+
+def test_folder_that_has_no_programs_is_no_reason_to_test_less(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:  # TK-11
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="no etcd and no kube-apiserver"), real_server():
+        pass
+
+
+def test_nothing_is_started_where_nothing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:  # TK-11
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    with real_server() as config:
+        assert config is None

@@ -1,0 +1,34 @@
+from typing import Any
+
+import pytest
+
+from kcr.apiserver.kinds.core.equality import same
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(None, [], id="null-and-empty-list"),
+        pytest.param({"a": None}, {}, id="null-and-absent"),
+        pytest.param({"a": {"b": []}}, {"a": {}}, id="deep"),
+        pytest.param([{"a": None}, 1], [{}, 1], id="in-lists"),
+        pytest.param({"a": 1, "b": 2}, {"b": 2, "a": 1}, id="any-order"),
+    ],
+)
+def test_nothing_null_and_emptiness_are_one(one: Any, other: Any) -> None:
+    assert same(one, other)
+    assert same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(None, 0, id="zero-is-something"),
+        pytest.param({"a": False}, {}, id="false-is-something"),
+        pytest.param([1, 2], [2, 1], id="order-of-lists"),
+        pytest.param([1], [1, None], id="length-of-lists"),
+        pytest.param({"a": 1}, {"a": 2}, id="values"),
+    ],
+)
+def test_what_differs_upstream_differs_here(one: Any, other: Any) -> None:
+    assert not same(one, other)

@@ -1,0 +1,70 @@
+"""What the server makes of metadata."""
+
+import random
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, NODES, Kind
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.registry import metadata as meta
+from kcr.apiserver.responses import RefusedError
+
+
+def test_what_is_empty_or_unknown_is_dropped() -> None:
+    given = {"name": "a", "labels": {}, "finalizers": [], "generateName": "", "managedFields": [{}], "selfLink": "/x"}
+    assert meta.cleaned(CONFIG_MAPS, given) == {"name": "a", "resourceVersion": ""}
+
+
+def test_grace_of_zero_is_something() -> None:
+    assert meta.cleaned(CONFIG_MAPS, {"deletionGracePeriodSeconds": 0})["deletionGracePeriodSeconds"] == 0
+
+
+@pytest.mark.parametrize(
+    "given", ["x", [], {"labels": {"a": 1}}, {"finalizers": "x"}, {"ownerReferences": [{"uid": 1}]}]
+)
+def test_wrong_types_are_refused(given: object) -> None:
+    with pytest.raises(RefusedError, match='ConfigMap in version "v1" cannot be handled as a ConfigMap'):
+        meta.cleaned(CONFIG_MAPS, given)
+
+
+def test_update_keeps_what_is_the_servers() -> None:
+    old = {"name": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 3}
+    new = {
+        "name": "a",
+        "uid": "other",
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "generation": 9,
+        "labels": {"x": "y"},
+    }
+    meta.carry_on(new, old)
+    assert new == {**old, "labels": {"x": "y"}}
+
+
+def test_timestamps_are_whole_seconds_in_utc() -> None:
+    moment = datetime(2026, 1, 1, 2, 0, 0, 987654, tzinfo=timezone(timedelta(hours=2)))
+    assert meta.timestamp(moment) == "2026-01-01T00:00:00Z"
+    assert meta.timestamp(datetime(2026, 1, 1, tzinfo=UTC)) == "2026-01-01T00:00:00Z"
+
+
+def test_uids_follow_from_the_seed() -> None:
+    assert meta.new_uid(random.Random(1)) == meta.new_uid(random.Random(1))
+    assert meta.new_uid(random.Random(1)) != meta.new_uid(random.Random(2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "fields"),
+    [
+        pytest.param(CONFIG_MAPS, {"name": "a.b"}, [], id="subdomain"),
+        pytest.param(NAMESPACES, {"name": "a.b"}, ["metadata.name"], id="namespaces-are-labels"),
+        pytest.param(CONFIG_MAPS, {"name": "ab", "generateName": "a-"}, [], id="dash-of-a-base"),
+        pytest.param(CONFIG_MAPS, {"name": "ab", "generateName": "_"}, ["metadata.generateName"], id="bad-base"),
+        pytest.param(NODES, {"name": "n", "namespace": "x"}, ["metadata.namespace"], id="node-in-namespace"),
+        pytest.param(
+            CONFIG_MAPS, {"name": "a", "finalizers": ["orphan", "foregroundDeletion"]}, ["metadata.finalizers"],
+            id="both-policies",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_name_their_fields(kind: Kind, given: Manifest, fields: list[str]) -> None:
+    assert [fault.field for fault in meta.validate(kind, given)] == fields

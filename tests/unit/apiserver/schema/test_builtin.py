@@ -1,0 +1,50 @@
+import pytest
+
+from kcr.apiserver.kinds.catalogue import KINDS, Kind
+from kcr.apiserver.kinds.gangs import with_gangs
+from kcr.apiserver.kinds.legacy import LEGACY_KINDS
+from kcr.apiserver.schema.builtin import kind_shape, type_shape
+from kcr.apiserver.schema.shape import Type
+
+
+def at(shape_type: Type, *path: str) -> Type:
+    for name in path:
+        field = shape_type.field(name)
+        assert field is not None, name
+        shape_type = field.type.items or field.type if field.type.name.startswith("[]") else field.type
+    return shape_type
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "path", "name"),
+    [
+        pytest.param(
+            "v1", "Pod", ("spec", "containers", "resources", "limits"), "map[string]resource.Quantity", id="pod"
+        ),
+        pytest.param("batch/v1", "Job", ("spec", "template", "spec", "restartPolicy"), "string", id="job"),
+        pytest.param("autoscaling/v2", "HorizontalPodAutoscaler", ("spec",), "v2.HorizontalPodAutoscalerSpec", id="v2"),
+        pytest.param("v1", "ConfigMap", ("metadata", "labels"), "map[string]string", id="metadata"),
+        pytest.param("v1", "Service", ("spec", "ports", "targetPort"), "intstr.IntOrString", id="service"),
+    ],
+)
+def test_fields_of_kinds_have_their_types(api_version: str, kind: str, path: tuple[str, ...], name: str) -> None:
+    assert at(kind_shape(api_version, kind).type, *path).name == name
+
+
+def test_entries_of_maps_have_the_type_of_their_values() -> None:
+    # Names in a map are data: none of them is a field.
+    schemas = at(type_shape("apiextensions.v1.JSONSchemaProps").type, "properties")
+    entry = schemas.field("anything")
+    assert entry is not None
+    assert entry.type.shape is type_shape("apiextensions.v1.JSONSchemaProps")
+
+
+def test_types_that_hold_themselves_are_read_step_by_step() -> None:
+    shape = type_shape("apiextensions.v1.JSONSchemaProps")
+    assert at(shape.type, "not", "not", "not").shape is shape
+
+
+@pytest.mark.parametrize("kind", [*with_gangs(KINDS), *LEGACY_KINDS], ids=lambda kind: kind.type.display)
+def test_every_kind_that_is_served_has_its_fields(kind: Kind) -> None:
+    assert kind.shape.fields.keys() >= {"apiVersion", "kind", "metadata"}
+    assert kind.shape.name == f"{kind.type.version}.{kind.type.kind}"

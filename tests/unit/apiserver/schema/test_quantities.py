@@ -1,0 +1,54 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcr.apiserver.schema.quantities import amount, canonical, whole
+
+SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2"]
+NUMBERS = st.decimals(-10_000, 10_000, places=3).map(lambda number: format(number, "f"))
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        pytest.param("1000m", "1", id="whole"),
+        pytest.param("1.5", "1500m", id="fraction"),
+        pytest.param("0.5", "500m", id="below-one"),
+        pytest.param("1000", "1k", id="thousand"),
+        pytest.param("1024", "1024", id="plain-stays-decimal"),
+        pytest.param("1024Mi", "1Gi", id="binary-grows"),
+        pytest.param("1.5Gi", "1536Mi", id="binary-without-fraction"),
+        pytest.param("0.5Ki", "512", id="small-binary-is-decimal"),
+        pytest.param("0", "0", id="zero"),
+        pytest.param("0Gi", "0", id="binary-zero"),
+        pytest.param("1e3", "1e3", id="exponent"),
+        pytest.param("1E3", "1e3", id="big-exponent"),
+        pytest.param("1E", "1E", id="exa"),
+        pytest.param("100e-1", "10", id="exponent-goes"),
+        pytest.param("0.0000000001", "1n", id="rounds-up"),
+        pytest.param("-1500m", "-1500m", id="negative"),
+        pytest.param("+2", "2", id="sign"),
+        pytest.param(".5", "500m", id="no-leading-zero"),
+        pytest.param("5.", "5", id="trailing-point"),
+    ],
+)
+def test_quantity_has_one_form(text: str, form: str) -> None:
+    assert canonical(text) == form
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1x", "1.2.3", ".", "1 Gi", "Gi", "--1", "1e"])
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="quantities must match the regular expression"):
+        canonical(text)
+
+
+@given(NUMBERS, st.sampled_from(SUFFIXES))
+def test_form_says_the_same_amount(number: str, suffix: str) -> None:
+    form = canonical(number + suffix)
+    assert amount(form) == amount(number + suffix)
+    assert canonical(form) == form
+
+
+def test_whole_tells_fractions_of_bytes() -> None:
+    assert whole("1Gi")
+    assert not whole("1500m")

@@ -1,0 +1,30 @@
+import pytest
+
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.client.wire.requests import object_path, target
+from tests.kit.scripted_transport import Script
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_what_is_no_name_never_becomes_a_path(name: str) -> None:
+    with pytest.raises(ValueError, match=r"pods: .* is no name of an object"):
+        object_path(Pod, Key("default", name))
+
+
+@pytest.mark.virtual
+async def test_deletion_without_a_name_does_not_delete_everything() -> None:
+    script = Script()
+    with pytest.raises(ValueError, match="is no name"):
+        await Client(script).delete(Pod, Key("default", ""))
+    with pytest.raises(ValueError, match="is no name"):
+        await Client(script).get(Pod, "")
+    assert script.requests == []
+
+
+def test_names_and_parameters_are_percent_encoded() -> None:
+    assert object_path(Pod, Key("a/b", "c?d"), "log") == "/api/v1/namespaces/a%2Fb/pods/c%3Fd/log"
+    assert (
+        target("/x", {"labelSelector": "a in (b)", "limit": 0, "none": ""}) == "/x?labelSelector=a+in+%28b%29&limit=0"
+    )

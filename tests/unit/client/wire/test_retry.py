@@ -1,0 +1,92 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kcr.api.core import Pod
+from kcr.api.meta import ObjectMeta
+from kcr.client import Client, Request
+from kcr.client.wire.retry import pause
+from kcr.errors import ServerError, TooManyRequestsError, TransportError, error_for
+from tests.kit.scripted_transport import Say, Script, failure
+
+pytestmark = pytest.mark.virtual
+
+OK = Say({"metadata": {"name": "a"}})
+
+
+def busy(seconds: int, code: int = 429) -> Say:
+    answer = failure(code)
+    answer.headers = {"retry-after": str(seconds)}
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "tries", "seconds"),
+    [
+        pytest.param("POST", error_for(429, "", "", retry_after_seconds=2), 1, 2.0, id="busy"),
+        pytest.param("POST", error_for(503, "", "", retry_after_seconds=1), 9, 1.0, id="ninth-try"),
+        pytest.param("GET", error_for(503, "", "", retry_after_seconds=1), 10, None, id="ten-are-enough"),
+        pytest.param("GET", error_for(503, "", ""), 1, None, id="no-retry-after"),
+        pytest.param("GET", error_for(409, "", "", retry_after_seconds=1), 1, None, id="conflict"),
+        pytest.param("GET", TransportError(), 1, 0.1, id="connection"),
+        pytest.param("GET", TransportError(), 3, None, id="connection-given-up"),
+        pytest.param("POST", TransportError(), 1, None, id="write-may-have-happened"),
+    ],
+)
+def test_pause_depends_on_method_and_error(method: str, error: Exception, tries: int, seconds: float | None) -> None:
+    assert pause(Request(method, "/"), error, tries) == seconds
+
+
+def test_retry_policy_costs_nothing_while_nothing_fails() -> None:
+    # ST-40: tenacity is not even imported.
+    code = (
+        "import asyncio, sys; from kcr.api.core import Pod; from kcr.client import Client;"
+        "from tests.kit.scripted_transport import Say, Script;"
+        "asyncio.run(Client(Script(Say({'metadata': {'name': 'a'}}))).get(Pod, 'a'));"
+        "sys.exit('tenacity' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+
+
+async def test_busy_server_is_asked_again_when_it_says() -> None:
+    # CL-3: only where the server names a time to wait.
+    script = Script(busy(2), busy(3, 503), OK)
+    await Client(script).create(Pod(metadata=ObjectMeta(name="a")))
+    assert script.times == [0, 2, 5]
+
+
+async def test_tenth_try_is_the_last() -> None:
+    script = Script(*(busy(1) for _ in range(20)))
+    with pytest.raises(TooManyRequestsError):
+        await Client(script).get(Pod, "a")
+    assert len(script.requests) == 10
+
+
+async def test_longer_wait_than_a_call_may_take_is_left_to_the_caller() -> None:
+    # CL-4: one call, retries included, takes 30 s at most.
+    script = Script(busy(20), busy(20), OK)
+    with pytest.raises(TooManyRequestsError) as caught:
+        await Client(script).get(Pod, "a")
+    assert caught.value.retry_after_seconds == 20
+    assert script.times == [0, 20]
+
+
+async def test_server_error_without_promise_is_raised() -> None:
+    with pytest.raises(ServerError):
+        await Client(Script(failure(500), OK)).get(Pod, "a")
+
+
+async def test_read_is_sent_again_after_a_failed_connection() -> None:
+    script = Script(TransportError("reset"), TransportError("reset"), OK)
+    await Client(script).get(Pod, "a")
+    assert script.times == pytest.approx([0, 0.1, 0.3])
+
+
+async def test_write_is_never_sent_again_after_a_failed_connection() -> None:
+    # CL-3, ST-40: its outcome is not known.
+    script = Script(TransportError("reset"), OK)
+    with pytest.raises(TransportError, match="reset"):
+        await Client(script).create(Pod(metadata=ObjectMeta(name="a")))
+    assert len(script.requests) == 1

@@ -1,0 +1,34 @@
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kcr
+
+ROOT = Path(kcr.__file__).parent
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+@pytest.mark.parametrize(
+    ("library", "folder", "home"),
+    [
+        pytest.param("aiohttp", "client", "client/wire/http.py", id="http"),
+        pytest.param("kubernetes_asyncio", ".", "client/auth/config.py", id="configuration"),
+    ],
+)
+def test_library_is_known_to_one_module(library: str, folder: str, home: str) -> None:
+    # ST-2: changing it costs one file.
+    users = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / folder).rglob("*.py")
+        if any(name.partition(".")[0] == library for name in imported(path))
+    ]
+    assert users == [home]
