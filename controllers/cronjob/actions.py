@@ -69,7 +69,7 @@ class Actions:
         """
         key = Key(cron.metadata.namespace, listed.name)
         try:
-            await self._client.get(Job, key.name, key.namespace)
+            await self._client.get(Job, key)
         except KcrError as error:
             self._recorder.event(cron, "Warning", "FailedGet", f"Get job: {error}")
             raise
@@ -93,7 +93,7 @@ class Actions:
             KcrError: There was no answer.
         """
         try:
-            job = await self._client.get(Job, name, cron.metadata.namespace)
+            job = await self._client.get(Job, Key(cron.metadata.namespace, name))
         except NotFoundError:
             return None
         return job if is_own(job, cron) else None
@@ -111,7 +111,7 @@ class Actions:
             job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)
         except AlreadyExistsError:
             # One that goes in this very moment makes room for the next try.
-            found = await self._client.get(Job, start.job.metadata.name, cron.metadata.namespace)
+            found = await self._client.get(Job, Key(cron.metadata.namespace, start.job.metadata.name))
             return (found if is_own(found, cron) else None), False
         except KcrError as error:
             if not is_namespace_ending(error):

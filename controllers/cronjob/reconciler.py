@@ -121,7 +121,7 @@ class CronJobReconciler:
         shown = _shown(cron, state)
         suspects = unlisted(shown, jobs)
         if suspects:
-            fresh = await self._use.client.get(CronJob, cron.metadata.name, cron.metadata.namespace)
+            fresh = await self._use.client.get(CronJob, cron.key)
             if len(unlisted(fresh, suspects)) < len(suspects):
                 # The store is behind, so go on with what is there, and write to that.
                 cron, shown = fresh, _shown(fresh, state)
@@ -141,7 +141,7 @@ class CronJobReconciler:
             # The server checks no entry of the list, and nothing goes by no name.
             return True
         try:
-            job = await self._use.client.get(Job, listed.name, cron.metadata.namespace)
+            job = await self._use.client.get(Job, Key(cron.metadata.namespace, listed.name))
         except NotFoundError:
             return True
         # Another Job of its name is no more than that. Upstream keeps it on the list for as long as it is there.

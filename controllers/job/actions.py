@@ -203,7 +203,7 @@ class Actions:
             InDoubtError: The server does not say.
         """
         try:
-            found = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
+            found = await self._client.get(Pod, pod.key)
         except NotFoundError:
             return None
         except KcrError as unknown:
@@ -234,7 +234,7 @@ class Actions:
                     return _Removal(True, await self._client.strategic_patch(Pod, pod.key, patch))
                 except ConflictError as error:
                     conflict = error
-                live = await self._client.get(Pod, pod.metadata.name, pod.metadata.namespace)
+                live = await self._client.get(Pod, pod.key)
                 if live.metadata.uid != pod.metadata.uid or not is_tracked(live):
                     return _FREE
                 if require_version and has_ended(live):

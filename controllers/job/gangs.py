@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from kcr.api.batch import Job
-from kcr.api.meta import Resource, is_controlled_by
+from kcr.api.meta import Key, Resource, is_controlled_by
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.client import Client
 from kcr.controller import Parking
@@ -77,7 +77,8 @@ class Gangs:
         try:
             there, is_fresh = await self._client.create(wanted), True
         except AlreadyExistsError:
-            there, is_fresh = await self._client.get(type(wanted), wanted.metadata.name, job.metadata.namespace), False
+            key = Key(job.metadata.namespace, wanted.metadata.name)
+            there, is_fresh = await self._client.get(type(wanted), key), False
         # The next pass over the Job has to see it.
         self._parking.wrote(job.key, store, there.metadata.resource_version)
         return there, is_fresh

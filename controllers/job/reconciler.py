@@ -126,7 +126,7 @@ class JobReconciler:
 
         A pod that was counted by it, and was deleted by another client since, would be created once more.
         """
-        live = await self._deps.client.get(Job, job.metadata.name, job.metadata.namespace)
+        live = await self._deps.client.get(Job, job.key)
         self._deps.parking.wrote(job.key, self._deps.jobs, live.metadata.resource_version)
         state.unconfirmed_status = False
         return Result(requeue_after=timedelta())

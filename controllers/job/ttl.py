@@ -148,7 +148,7 @@ class TtlReconciler:
             return Result(requeue_after=left)
         try:
             # The TTL may have been raised since, or the Job be another one of the same name.
-            job = await self._client.get(Job, key.name, key.namespace)
+            job = await self._client.get(Job, key)
             left = self._left(job)
             if left is None or left > timedelta():
                 return Result(requeue_after=left)

@@ -83,6 +83,18 @@ class Key(NamedTuple):
         """Return `namespace/name`, or the name alone."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `namespace/name`, or a name alone for kinds without namespaces: what `str(key)` gives.
+
+        Raises:
+            ValueError: It has no name, or more than one slash.
+        """
+        namespace, slash, name = text.rpartition("/")
+        if not name or "/" in namespace or (slash and not namespace):
+            raise ValueError(f"{text!r} is no key: write namespace/name, or name for a kind without namespaces")
+        return cls(namespace, name)
+
 
 class MicroTime(datetime):
     """A moment written with exactly six fractional digits (Lease and Event times).

@@ -9,7 +9,7 @@ import structlog
 
 from kcr.api import codec
 from kcr.api.core import Namespace
-from kcr.api.meta import Object, Resource
+from kcr.api.meta import Key, Object, Resource
 from kcr.client import Client
 from kcr.client.wire.requests import target
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
@@ -77,7 +77,7 @@ async def warn_of_missing_namespace(client: Client, namespace: str) -> None:
     if not namespace:
         return
     try:
-        await client.get(Namespace, namespace)
+        await client.get(Namespace, Key("", namespace))
     except ForbiddenError:
         return
     except NotFoundError:

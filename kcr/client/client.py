@@ -31,14 +31,18 @@ class Client(Writes, Subresources):
     logged, each text once.
     """
 
-    async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
+    async def get(self, kind: type[R], key: Key) -> R:
         """Return one object as it is now.
+
+        Args:
+            kind: The kind.
+            key: Namespace and name; `Key.parse("default/pi")`, or `obj.key`.
 
         Raises:
             NotFoundError: There is none of this name.
         """
-        body = await self.request("GET", object_path(kind, Key(namespace, name)))
-        return decoding.read_object(kind, body, name)
+        body = await self.request("GET", object_path(kind, key))
+        return decoding.read_object(kind, body, key.name)
 
     async def list(self, kind: type[R], namespace: str = "", *, labels: str = "", fields: str = "") -> tuple[R, ...]:
         """Return all objects of a kind, read page by page.

@@ -68,8 +68,8 @@ async def retry_on_conflict(
     pause = retry.seconds
     for _ in range(retry.tries - 1):
         try:
-            return await write(await client.get(kind, key.name, key.namespace))
+            return await write(await client.get(kind, key))
         except ConflictError:
             await asyncio.sleep(pause * (1 + retry.jitter * random.random()))
             pause *= retry.factor
-    return await write(await client.get(kind, key.name, key.namespace))
+    return await write(await client.get(kind, key))

@@ -100,7 +100,7 @@ async def claim(
 
 async def _check_owner(client: Client, owner: Resource) -> None:
     """Raise unless the server still has this very owner, and nobody has asked for it to go."""
-    live = await client.get(type(owner), owner.metadata.name, owner.metadata.namespace)
+    live = await client.get(type(owner), owner.key)
     if live.metadata.uid != owner.metadata.uid:
         raise KcrError(f"{owner.resource.display} {owner.key}: its name belongs to another object now, adopts nothing")
     if live.metadata.deletion_timestamp is not None:

@@ -46,7 +46,7 @@ async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R])
     Source: controller-runtime/pkg/controller/controllerutil/controllerutil.go, CreateOrPatch.
     """
     try:
-        found = await client.get(type(template), template.metadata.name, template.metadata.namespace)
+        found = await client.get(type(template), template.key)
     except NotFoundError:
         return Ensured(await client.create(_mutated(template, mutate)), "created")
     wanted = _mutated(found, mutate)

@@ -6,7 +6,7 @@ async def test_copy_follows_its_source():
     copier = Copier(manager)
     manager.informer(ConfigMap).add(build.config_map("colors", annotations={COPY_TO: "blue"}))
     await copier.reconcile(Key("default", "colors"))
-    assert await manager.client.get(ConfigMap, "colors", "blue")
+    assert await manager.client.get(ConfigMap, Key("blue", "colors"))
 ```
 
 Nothing runs in the background: handlers are called before `add` returns, and reconciles when the test asks.

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from kcr.api.core import Pod
-from kcr.api.meta import whole_seconds
+from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import NotFoundError
@@ -71,7 +71,7 @@ class PodScript:
         disrupted = self._condition("DisruptionTarget", "True", "DeletionByTaintManager", words)
         await self._patch(pod, {"status": {"conditions": [disrupted]}}, "status")
         await self._client.delete(Pod, pod.key, uid=pod.metadata.uid)
-        return await self._client.get(Pod, pod.metadata.name, self._namespace)
+        return await self._client.get(Pod, Key(self._namespace, pod.metadata.name))
 
     async def _die(self, pod: Pod) -> Pod:
         if not pod.spec.node_name:
@@ -104,7 +104,7 @@ class PodScript:
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.metadata.name}, "target": target}
         path = Pod.resource.path(self._namespace, pod.metadata.name, "binding")
         await self._client.request("POST", path, msgspec.json.encode(binding))
-        return await self._client.get(Pod, pod.metadata.name, self._namespace)
+        return await self._client.get(Pod, Key(self._namespace, pod.metadata.name))
 
     async def _report(
         self, pod: Pod, phase: str, state: Mapping[str, Any], condition: Mapping[str, str], *, ready: bool

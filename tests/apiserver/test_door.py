@@ -9,7 +9,7 @@ import pytest
 import kcr
 from examples.configmap_copier import copier
 from kcr.api.core import ConfigMap, Event, Namespace
-from kcr.api.meta import is_controlled_by
+from kcr.api.meta import Key, is_controlled_by
 from kcr.dependents import claim, create_or_patch, finalized
 from kcr.errors import AlreadyExistsError, ConflictError, InvalidError
 from kcr.informer import Informer, Selection
@@ -59,7 +59,7 @@ async def test_objects_are_claimed_by_strategic_patches(apiserver: ApiServer) ->
     assert is_controlled_by(adopted, owner)
     released = await claim(client, owner, [adopted], lambda _: False, finalizer="kcr.dev/x")
     assert released.errors == ()
-    left = await client.get(ConfigMap, "stray", apiserver.namespace)
+    left = await client.get(ConfigMap, Key(apiserver.namespace, "stray"))
     assert (left.metadata.owner_references, left.metadata.finalizers) == ((), ())
 
 
@@ -74,7 +74,9 @@ async def test_finalizers_are_guarded_by_tests(apiserver: ApiServer) -> None:  #
     with pytest.raises(InvalidError):
         await finalized(client, made, "kcr.dev/y", clean_up)
     await client.delete(ConfigMap, made.key)
-    assert not await finalized(client, await client.get(ConfigMap, "a", apiserver.namespace), "kcr.dev/x", clean_up)
+    assert not await finalized(
+        client, await client.get(ConfigMap, Key(apiserver.namespace, "a")), "kcr.dev/x", clean_up
+    )
     assert await client.list(ConfigMap, apiserver.namespace, fields="metadata.name=a") == ()
 
 

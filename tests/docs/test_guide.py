@@ -115,7 +115,7 @@ async def test_program_in_place_of_its_shell_hears_the_signal() -> None:
         await cluster.client.merge_patch(Job, Key("default", "with-exec"), {"spec": {"suspend": True}})
 
         async def ended() -> bool:
-            status = (await cluster.client.get(Pod, pod.key.name, "default")).status
+            status = (await cluster.client.get(Pod, Key("default", pod.key.name))).status
             state = status.container_statuses[0].state.terminated
             return state is not None and state.exit_code == 143
 

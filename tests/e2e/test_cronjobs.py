@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcr.api.batch import CronJob, Job
+from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
@@ -56,7 +57,7 @@ async def test_kcr_run_takes_over_all_three_controllers(kcr: Start, tmp_path: Pa
 
                 async def succeeded() -> bool:
                     assert run.process.returncode is None, run.err
-                    return (await client.get(CronJob, "hello", "default")).status.last_successful_time is not None
+                    return (await client.get(CronJob, Key("default", "hello"))).status.last_successful_time is not None
 
                 await eventually(succeeded, seconds=60)
                 assert [job.status.succeeded for job in await client.list(Job, "default")][:1] == [1]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcr.api.core import Namespace
+from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from tests.e2e.processes import Running, Start
 
@@ -17,7 +18,7 @@ DEV = ("dev", "--no-controllers", "--runtime", "simulated")
 
 async def assert_usable(kubeconfig: Path) -> None:
     async with HttpTransport(load_config(str(kubeconfig))) as transport:
-        assert (await Client(transport).get(Namespace, "default")).metadata.name == "default"
+        assert (await Client(transport).get(Namespace, Key("", "default"))).metadata.name == "default"
 
 
 def assert_last_line_names_no_missing_file(dev: Running) -> None:

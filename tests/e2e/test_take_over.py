@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from kcr.api.batch import Job
+from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from kcr.errors import NotFoundError
 from kcr.testing import eventually
@@ -58,7 +59,7 @@ async def metrics(run: Running) -> dict[str, float]:
 
 async def is_gone(client: Client, name: str) -> bool:
     try:
-        await client.get(Job, name, "default")
+        await client.get(Job, Key("default", name))
     except NotFoundError:
         return True
     return False

@@ -81,7 +81,7 @@ async def create(client: Client, cron: Mapping[str, Any]) -> CronJob:
 
 
 async def read(client: Client, name: str = "hello") -> CronJob:
-    return await client.get(CronJob, name, "default")
+    return await client.get(CronJob, Key("default", name))
 
 
 async def jobs_of(client: Client, name: str = "hello") -> tuple[Job, ...]:

@@ -11,6 +11,7 @@ import yaml
 from kcr.api.batch import Job
 from kcr.api.conditions import is_true
 from kcr.api.core import Event, Pod
+from kcr.api.meta import Key
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
@@ -75,7 +76,7 @@ async def create(client: Client, job: Mapping[str, Any]) -> Job:
 
 
 async def read(client: Client, name: str = "pi") -> Job:
-    return await client.get(Job, name, "default")
+    return await client.get(Job, Key("default", name))
 
 
 async def pods_of(client: Client, name: str = "pi") -> tuple[Pod, ...]:

@@ -130,7 +130,7 @@ class User:
 
     async def _give(self) -> None:
         """Make a pod that the Job will think its own."""
-        job = await self._client.get(Job, KEY.name, KEY.namespace)
+        job = await self._client.get(Job, KEY)
         template = msgspec.json.decode(job.spec.template)
         metadata: dict[str, Any] = {"name": f"gift-{self._random.randint(1, 99)}", "labels": job_labels(job)}
         if self._random.random() < 0.7:
@@ -141,7 +141,7 @@ class User:
 
     async def _tell(self) -> None:
         """Write a condition and an annotation of one's own through /status."""
-        job = await self._client.get(Job, KEY.name, KEY.namespace)
+        job = await self._client.get(Job, KEY)
         told = {"type": SEEN, "status": "True", "reason": "Told", "message": "by hand"}
         conditions = [msgspec.to_builtins(one) for one in job.status.conditions if one.type != SEEN]
         change = {

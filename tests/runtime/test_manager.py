@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.batch import Job
 from kcr.api.core import Event, Namespace, Pod
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.main import unexpected
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
@@ -67,7 +67,7 @@ async def test_change_travels_from_watch_to_write_and_event(cluster: EmbeddedClu
     async with running(manager):
         await create(cluster, "team")
         await clock.advance(1)
-        assert (await cluster.client.get(Namespace, "team")).metadata.labels["greeted"] == "yes"
+        assert (await cluster.client.get(Namespace, Key("", "team"))).metadata.labels["greeted"] == "yes"
         events = [event.message for event in await cluster.client.list(Event, "default")]
         assert "Hello team" in events
 
@@ -176,7 +176,7 @@ async def test_stopping_manager_writes_the_last_events(
     cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:  # CM-22, CM-24
     manager = manager_on(cluster.client, clock)
-    namespace = await cluster.client.get(Namespace, "default")
+    namespace = await cluster.client.get(Namespace, Key("", "default"))
 
     class Slow:
         async def reconcile(self, key: kcr.Key) -> kcr.Result:
@@ -204,7 +204,9 @@ async def test_server_that_hangs_delays_the_end_by_seconds_only(
         await create(cluster, "team")
         await clock.advance(1)
         assert transport.crashed.is_set()
-        manager.recorder("greeter").event(await cluster.client.get(Namespace, "team"), "Normal", "Last", "words")
+        manager.recorder("greeter").event(
+            await cluster.client.get(Namespace, Key("", "team")), "Normal", "Last", "words"
+        )
         began = clock.now()
         task.cancel()
         await asyncio.wait([task])
@@ -366,7 +368,7 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
     async with running(manager):
         controller.queue.add(kcr.Key("", "default"))
         await clock.advance(10)
-        namespace = await cluster.client.get(Namespace, "default")
+        namespace = await cluster.client.get(Namespace, Key("", "default"))
     assert namespace.metadata.annotations["count"] == "5"
     assert marker.conflicts == 0
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from kcr.api.core import Namespace
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Key, ObjectMeta
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
 
@@ -152,7 +152,7 @@ async def test_program_of_thirty_lines_is_a_controller(tmp_path: Path) -> None:
             await cluster.client.create(Namespace(metadata=ObjectMeta(name="team")))
 
             async def greeted() -> bool:
-                return "greeted" in (await cluster.client.get(Namespace, "team")).metadata.labels
+                return "greeted" in (await cluster.client.get(Namespace, Key("", "team"))).metadata.labels
 
             await eventually(greeted)
         finally:

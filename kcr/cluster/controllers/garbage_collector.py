@@ -107,7 +107,7 @@ class GarbageCollector:
         return True
 
     async def _read(self, place: Place) -> ObjectMeta:
-        return (await self._client.get(place.type, place.key.name, place.key.namespace)).metadata
+        return (await self._client.get(place.type, place.key)).metadata
 
     async def _attend_terminating(self, place: Place, owner: ObjectMeta) -> None:
         if _ORPHAN in owner.finalizers:

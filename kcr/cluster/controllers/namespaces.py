@@ -90,7 +90,7 @@ class NamespaceController:
                 await self._delete(obj)
         # Nothing new comes in, so what is left now is all there will be.
         remaining = await self._contents(name)
-        found = await self._client.get(_Namespace, name)
+        found = await self._client.get(_Namespace, Key("", name))
         await self._report(found, remaining)
         if not remaining:
             body = {"metadata": {"name": name}, "spec": {"finalizers": []}}

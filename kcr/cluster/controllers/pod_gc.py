@@ -68,7 +68,7 @@ class PodCollector:
 
     async def _exists(self, node: str) -> bool:
         try:
-            await self._client.get(Node, node)
+            await self._client.get(Node, Key("", node))
         except NotFoundError:
             return False
         return True

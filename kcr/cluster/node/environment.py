@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 
-from kcr.api.meta import Resource
+from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.cluster.node.images import expand
 from kcr.cluster.node.pods import Container, EnvFrom, EnvVar, EnvVarSource, RunnablePod
@@ -85,7 +85,7 @@ async def _data(
     client: Client, kind: type[ConfigMap | Secret], namespace: str, name: str, *, optional: bool
 ) -> Mapping[str, str]:
     try:
-        found = await client.get(kind, name, namespace)
+        found = await client.get(kind, Key(namespace, name))
     except NotFoundError:
         if optional:
             return {}

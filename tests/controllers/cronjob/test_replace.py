@@ -67,7 +67,7 @@ async def test_namesake_of_a_job_to_be_replaced_stays(server: EmbeddedCluster, w
         other = await make_job(server.client, None, "hello-a")
         await until(watch, at("10:01:10"))
         assert await names_of(server.client) == ["hello-29671801", "hello-a"]
-        assert (await server.client.get(Job, "hello-a", "default")).metadata.uid == other.metadata.uid
+        assert (await server.client.get(Job, Key("default", "hello-a"))).metadata.uid == other.metadata.uid
         assert await listed(server.client) == ["hello-29671801"]
 
 

@@ -72,7 +72,7 @@ class Shown:
         if gone is not None:
             informer.apply(WatchEvent(type="DELETED", object=gone))
             return
-        obj = await self._cluster.client.get(kind, key.name, key.namespace)
+        obj = await self._cluster.client.get(kind, key)
         informer.apply(WatchEvent(type="MODIFIED", object=obj))
 
 

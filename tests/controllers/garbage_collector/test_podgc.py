@@ -76,7 +76,7 @@ async def test_pod_disrupted_before_keeps_the_moment(clock: VirtualClock) -> Non
         await clock.advance(5)
         await lose(cluster)
         await clock.advance(1)
-        (condition,) = (await cluster.client.get(Pod, "a", "default")).status.conditions
+        (condition,) = (await cluster.client.get(Pod, Key("default", "a"))).status.conditions
         assert (condition.reason, condition.last_transition_time) == ("DeletionByPodGC", evicted)
 
 

@@ -89,5 +89,5 @@ async def test_client_that_reads_an_undecodable_object_is_told_which(cluster: Em
     await cluster.client.create_manifest(Pod, poison(Pod), "default")
     client = Client(Spoiler(cluster.transport, "no-utf-8"))
     with pytest.raises(Exception, match="pods") as caught:
-        await client.get(Pod, "poison", "default")
+        await client.get(Pod, Key("default", "poison"))
     assert type(caught.value).__module__ == "kcr.errors"

@@ -25,7 +25,7 @@ async def create(client: Client, name: str, *, policy: str = "Never", grace: int
 
 
 async def get(client: Client, name: str) -> RunnablePod:
-    return await client.get(RunnablePod, name, "default")
+    return await client.get(RunnablePod, Key("default", name))
 
 
 async def names(client: Client) -> set[str]:

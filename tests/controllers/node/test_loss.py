@@ -5,6 +5,7 @@ import pytest
 from kcr.api.conditions import find
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
+from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import FOREVER, Outcome
 from kcr.cluster.node.node import AWAY_SECONDS
@@ -42,7 +43,7 @@ async def test_lost_pods_fail_as_disrupted_and_go(cluster: EmbeddedCluster, cloc
     await lose(cluster)
     await clock.advance(1)
     assert await names(cluster.client) == {"held"}
-    pod = await cluster.client.get(Pod, "held", "default")
+    pod = await cluster.client.get(Pod, Key("default", "held"))
     condition = find(pod.status.conditions, "DisruptionTarget")
     assert condition is not None
     assert (pod.status.phase, condition.status) == ("Failed", "True")
@@ -57,7 +58,7 @@ async def test_lost_pod_that_had_ended_keeps_its_end(cluster: EmbeddedCluster, c
     await clock.advance(5)
     await lose(cluster)
     await clock.advance(1)
-    pod = await cluster.client.get(Pod, "held", "default")
+    pod = await cluster.client.get(Pod, Key("default", "held"))
     assert pod.metadata.deletion_timestamp is not None
     assert (pod.status.phase, find(pod.status.conditions, "DisruptionTarget")) == ("Succeeded", None)
 

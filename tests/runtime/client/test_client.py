@@ -68,7 +68,7 @@ async def test_object_without_a_type_is_written_back_whole(client: Client) -> No
     made = await client.create(Whole.of(config_map(binaryData={"b": "AAE="})))
     again = await client.update(made.changed(data={"n": "1"}))
     assert again.get("data") == {"n": "1"}
-    typed = await client.get(ConfigMap, "a", "default")
+    typed = await client.get(ConfigMap, Key("default", "a"))
     assert (typed.data, typed.binary_data) == ({"n": "1"}, {"b": "AAE="})
     with pytest.raises(ConflictError):
         await client.update(made.changed(data={"n": "2"}))
@@ -128,7 +128,7 @@ async def test_json_patch_holds_only_while_its_test_does(client: Client) -> None
     assert (await client.json_patch(ConfigMap, KEY, [test, change])).data == {"n": "1"}
     with pytest.raises(InvalidError):
         await client.json_patch(ConfigMap, KEY, [{**test, "value": "another"}, {**change, "value": "2"}])
-    assert (await client.get(ConfigMap, "a", "default")).data == {"n": "1"}
+    assert (await client.get(ConfigMap, Key("default", "a"))).data == {"n": "1"}
 
 
 async def test_dry_run_changes_nothing(client: Client) -> None:
@@ -136,11 +136,11 @@ async def test_dry_run_changes_nothing(client: Client) -> None:
     trial = client.with_options(dry_run=True)
     assert (await trial.create_manifest(ConfigMap, config_map(), "default")).metadata.uid
     with pytest.raises(NotFoundError, match=r'^configmaps "a" not found$'):
-        await client.get(ConfigMap, "a", "default")
+        await client.get(ConfigMap, Key("default", "a"))
     made = await client.create_manifest(ConfigMap, config_map(), "default")
     await trial.delete(ConfigMap, KEY)
     changed = await trial.patch(made, replace(made, data={"n": "1"}))
-    assert (changed.data, (await client.get(ConfigMap, "a", "default")).data) == ({"n": "1"}, {"n": "0"})
+    assert (changed.data, (await client.get(ConfigMap, Key("default", "a"))).data) == ({"n": "1"}, {"n": "0"})
 
 
 async def test_unknown_fields_are_refused_logged_or_dropped(client: Client) -> None:
@@ -181,7 +181,7 @@ async def test_writers_in_conflict_all_get_through(client: Client) -> None:
     async with asyncio.TaskGroup() as group:
         for seed in range(4):
             group.create_task(retry_on_conflict(client, ConfigMap, KEY, increment, random=Random(seed)))
-    assert (await client.get(ConfigMap, "a", "default")).data == {"n": "4"}
+    assert (await client.get(ConfigMap, Key("default", "a"))).data == {"n": "4"}
 
 
 async def test_log_is_read_and_followed_to_its_end(client: Client) -> None:
@@ -189,7 +189,7 @@ async def test_log_is_read_and_followed_to_its_end(client: Client) -> None:
     await client.create_manifest(Pod, {"metadata": {"name": "a"}, "spec": POD_SPEC}, "default")
 
     async def started() -> bool:
-        return (await client.get(Pod, "a", "default")).status.phase in ("Running", "Succeeded")
+        return (await client.get(Pod, Key("default", "a"))).status.phase in ("Running", "Succeeded")
 
     await eventually(started)
     async with client.follow_log(KEY, LogOptions("main")) as lines:
@@ -204,7 +204,7 @@ async def test_kind_that_is_not_installed_is_named(client: Client) -> None:
     with pytest.raises(NotFoundError, match=r"the server does not know /apis/example\.dev/v1/websites; is the kind"):
         await client.list(Website)
     with pytest.raises(NotFoundError, match=r"/apis/batch/v1/namespaces/default/jubs/a; is the kind installed"):
-        await client.get(unstructured("batch/v1", "Jub", plural="jubs"), "a", "default")
+        await client.get(unstructured("batch/v1", "Jub", plural="jubs"), Key("default", "a"))
 
 
 async def test_typed_kinds_travel_both_ways(client: Client) -> None:

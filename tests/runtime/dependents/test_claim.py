@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap, Pod
-from kcr.api.meta import controller_of, is_controlled_by
+from kcr.api.meta import Key, controller_of, is_controlled_by
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.dependents import claim, set_controller
@@ -34,10 +34,10 @@ async def test_what_is_wanted_is_adopted_and_the_rest_released(cluster: Embedded
     assert [obj.metadata.name for obj in claimed.mine] == ["kept", "stray"]
     assert claimed.released == (strange.key,)
     assert claimed.errors == ()
-    adopted = await cluster.client.get(ConfigMap, "stray", "default")
+    adopted = await cluster.client.get(ConfigMap, Key("default", "stray"))
     assert is_controlled_by(adopted, owner)
     assert adopted.metadata.finalizers == ("kcr.dev/x",)
-    released = await cluster.client.get(ConfigMap, "strange", "default")
+    released = await cluster.client.get(ConfigMap, Key("default", "strange"))
     assert controller_of(released.metadata) is None
     assert released.metadata.finalizers == ("a.b/c",)
 
@@ -63,7 +63,7 @@ async def test_owner_that_was_made_anew_adopts_nothing(cluster: EmbeddedCluster)
     assert [str(error) for error in claimed.errors] == [
         "configmaps default/owner: its name belongs to another object now, adopts nothing"
     ]
-    assert (await cluster.client.get(ConfigMap, "stray", "default")).metadata.owner_references == ()
+    assert (await cluster.client.get(ConfigMap, Key("default", "stray"))).metadata.owner_references == ()
 
 
 async def test_owner_that_is_being_deleted_adopts_nothing(cluster: EmbeddedCluster) -> None:  # EX-25
@@ -95,7 +95,7 @@ async def test_object_made_anew_is_an_error_of_its_own(cluster: EmbeddedCluster)
     claimed = await claim(cluster.client, owner, [stale, other], wanted)
     assert [obj.metadata.name for obj in claimed.adopted] == ["other"]
     assert len(claimed.errors) == 1
-    assert (await cluster.client.get(ConfigMap, "stray", "default")).metadata.owner_references == ()
+    assert (await cluster.client.get(ConfigMap, Key("default", "stray"))).metadata.owner_references == ()
 
 
 async def test_conflict_concerns_one_object_alone(cluster: EmbeddedCluster) -> None:  # EX-26
@@ -135,5 +135,5 @@ async def test_pods_are_claimed_as_well(cluster: EmbeddedCluster) -> None:  # EX
     fresh = build.pod("p", uid="", resource_version="", creation_timestamp=None)
     pod = await cluster.client.create(fresh)
     claimed = await claim(cluster.client, owner, [pod], lambda _: True)
-    assert is_controlled_by(await cluster.client.get(Pod, "p", "default"), owner)
+    assert is_controlled_by(await cluster.client.get(Pod, Key("default", "p")), owner)
     assert set_controller(claimed.mine[0], owner) is claimed.mine[0]

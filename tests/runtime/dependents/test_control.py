@@ -114,7 +114,7 @@ async def test_object_of_the_same_name_survives_a_late_deletion(cluster: Embedde
     owner = await shop.owner()
     stale = replace(owner, metadata=replace(owner.metadata, uid="of-an-older-one"))
     assert len((await shop.control.delete(owner, [stale])).failures) == 1
-    assert await cluster.client.get(ConfigMap, "shop", "default") == owner
+    assert await cluster.client.get(ConfigMap, Key("default", "shop")) == owner
 
 
 async def test_every_written_object_is_reported(cluster: EmbeddedCluster) -> None:  # EX-32

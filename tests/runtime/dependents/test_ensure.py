@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap, Pod
+from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
@@ -38,7 +39,7 @@ async def test_fields_the_type_does_not_know_are_kept(cluster: EmbeddedCluster) 
     made = await cluster.client.create_manifest(ConfigMap, whole, "default")
     await cluster.client.merge_patch(ConfigMap, made.key, managed)
     await ensure(cluster.client, a="2")
-    found = await cluster.client.get(ConfigMap, "settings", "default")
+    found = await cluster.client.get(ConfigMap, Key("default", "settings"))
     assert (found.metadata.labels, found.metadata.annotations) == ({"others": "keep"}, {"x": "y"})
 
 
@@ -52,7 +53,7 @@ async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  #
             return replace(found, metadata=metadata, status=replace(found.status, phase=phase))
 
         ensured = await create_or_patch(cluster.client, seed, mutate)
-        return ensured.result, await cluster.client.get(Pod, "p", "default")
+        return ensured.result, await cluster.client.get(Pod, Key("default", "p"))
 
     result, found = await ensure_pod("Running")
     assert (result, found.status.phase) == ("updatedStatusOnly", "Running")
@@ -99,5 +100,5 @@ async def test_unstructured_objects_are_ensured_as_well(cluster: EmbeddedCluster
 
     assert await ensure_pod("Running") == "updatedStatusOnly"
     assert await ensure_pod("Running", a="b") == "updated"
-    assert (await cluster.client.get(Pod, "p", "default")).status.phase == "Running"
+    assert (await cluster.client.get(Pod, Key("default", "p"))).status.phase == "Running"
     assert await ensure_pod("Running", a="b") == "unchanged"

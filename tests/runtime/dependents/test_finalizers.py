@@ -1,6 +1,7 @@
 import pytest
 
 from kcr.api.core import ConfigMap
+from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.dependents import finalized
@@ -26,7 +27,7 @@ class Site:
         return await self.cluster.client.create(fresh)
 
     async def read(self) -> ConfigMap:
-        return await self.cluster.client.get(ConfigMap, "site", "default")
+        return await self.cluster.client.get(ConfigMap, Key("default", "site"))
 
     async def reconcile(self, site: ConfigMap | None = None) -> bool:
         return await finalized(Client(self.faults), site or await self.read(), NAME, self._clean_up)

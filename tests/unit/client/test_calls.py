@@ -28,9 +28,9 @@ async def test_warning_is_logged_once_per_text() -> None:
     # CL-14. Clients made from one another share what was told.
     client = Client(Script(warning("a is old"), warning("a is old", "b is new"), warning("b is new")))
     with capture_logs() as logs:
-        await client.get(Pod, "a")
+        await client.get(Pod, Key("", "a"))
         await client.with_options(dry_run=True).create(Pod())
-        await client.get(Pod, "a")
+        await client.get(Pod, Key("", "a"))
     assert [(entry["log_level"], entry["warning"]) for entry in logs] == [
         ("warning", "a is old"), ("warning", "b is new"),
     ]  # fmt: skip
@@ -63,8 +63,8 @@ async def test_field_manager_is_told_as_the_component_that_asks() -> None:
     script = Script(Say(POD), Say(POD), Say())
     client = Client(script)
     named = client.with_options(field_manager="website")
-    await client.get(Pod, "a")
-    await named.get(Pod, "a")
+    await client.get(Pod, Key("", "a"))
+    await named.get(Pod, Key("", "a"))
     async with named.with_options(dry_run=True).watch(Pod, resource_version="1", timeout_seconds=300):
         pass
     assert [request.component for request in script.requests] == ["", "website", "website"]
@@ -87,7 +87,7 @@ async def test_kind_that_the_server_does_not_have_is_named(answer: Say) -> None:
 async def test_object_that_is_not_there_is_told_in_the_servers_words() -> None:
     answer = failure(404, "NotFound", 'websites.example.dev "a" not found', name="a", kind="websites")
     with pytest.raises(NotFoundError, match=r'^websites\.example\.dev "a" not found$'):
-        await Client(Script(answer)).get(Website, "a", "default")
+        await Client(Script(answer)).get(Website, Key("default", "a"))
 
 
 async def test_forbidden_list_says_who_may_not_do_what() -> None:
@@ -102,7 +102,7 @@ async def test_requests_held_back_are_counted() -> None:
     client = Client(Script(*(Say(POD) for _ in range(4))), limiter=limit)
     async with asyncio.TaskGroup() as group:
         for _ in range(4):
-            group.create_task(client.get(Pod, "a"))
+            group.create_task(client.get(Pod, Key("", "a")))
     assert limit.held_back == 2
 
 
@@ -111,7 +111,7 @@ async def test_time_spent_on_the_limiter_is_a_metric() -> None:  # CM-59
     limit = RateLimit(10, 1, on_wait=metrics.rate_limiter("api:6443"))
     client = Client(Script(*(Say(POD) for _ in range(3))), limiter=limit)
     for _ in range(2):
-        await client.get(Pod, "a")
+        await client.get(Pod, Key("", "a"))
     await client.merge_patch(Pod, Key("default", "a"), {})
     name, get = "rest_client_rate_limiter_duration_seconds", {"verb": "GET", "host": "api:6443"}
     assert metrics.registry.get_sample_value(f"{name}_count", get) == 2

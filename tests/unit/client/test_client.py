@@ -30,7 +30,7 @@ class Website(Resource, api_version="example.dev/v1", plural="websites"):
 async def test_get_asks_for_the_object_by_path() -> None:
     # CL-4: with its deadline.
     script = Script(Say(POD))
-    pod = await Client(script).get(Pod, "a", "default")
+    pod = await Client(script).get(Pod, Key("default", "a"))
     assert pod.key == Key("default", "a")
     assert script.targets == ["/api/v1/namespaces/default/pods/a"]
     assert script.requests[0].timeout_seconds == 30
@@ -73,7 +73,7 @@ async def test_list_with_null_items_is_empty() -> None:
 async def test_status_becomes_the_error_it_stands_for(code: int, reason: str, expected: type[ApiError]) -> None:
     # CL-12: classes stand in for predicates.
     with pytest.raises(expected, match="no") as caught:
-        await Client(Script(failure(code, reason))).get(Pod, "a", "default")
+        await Client(Script(failure(code, reason))).get(Pod, Key("default", "a"))
     assert (caught.value.code, caught.value.reason) == (code, reason)
 
 
@@ -89,18 +89,18 @@ async def test_causes_of_a_refusal_are_kept() -> None:
 async def test_error_without_json_shows_its_beginning() -> None:
     # ST-23.
     with pytest.raises(ApiError, match=r"HTTP 502: <html>x{250}$") as caught:
-        await Client(Script(Say(b"<html>" + b"x" * 1000, status=502))).get(Pod, "a")
+        await Client(Script(Say(b"<html>" + b"x" * 1000, status=502))).get(Pod, Key("", "a"))
     assert caught.value.code == 502
 
 
 async def test_redirect_is_an_error() -> None:
     with pytest.raises(ApiError, match="HTTP 302"):
-        await Client(Script(Say(b"", status=302))).get(Pod, "a")
+        await Client(Script(Say(b"", status=302))).get(Pod, Key("", "a"))
 
 
 async def test_answer_that_does_not_fit_names_the_path() -> None:
     with pytest.raises(TransportError, match=r"pods: .*`\$\.metadata\.name`"):
-        await Client(Script(Say({"metadata": {"name": 5}}))).get(Pod, "a")
+        await Client(Script(Say({"metadata": {"name": 5}}))).get(Pod, Key("", "a"))
 
 
 async def test_server_that_is_no_api_server_is_named() -> None:
@@ -166,7 +166,7 @@ async def test_calls_wait_for_the_limiter_and_watches_do_not() -> None:
     script = Script(*(Say(POD) for _ in range(4)))
     client = Client(script, limiter=RateLimit(10, 2))
     for _ in range(3):
-        await client.get(Pod, "a")
+        await client.get(Pod, Key("", "a"))
     async with client.watch(Pod, resource_version="5", timeout_seconds=300):
         pass
     assert script.times == pytest.approx([0, 0, 0.1, 0.1])

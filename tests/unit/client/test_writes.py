@@ -174,7 +174,7 @@ async def test_options_go_with_every_write() -> None:
         assert target.endswith("?fieldManager=website&fieldValidation=Strict&dryRun=All")
     script.answers.insert(0, Say(SUCCESS))
     await client.delete(Pod, key)
-    await client.get(Pod, "a")
+    await client.get(Pod, Key("", "a"))
     # Beside its body a DELETE has no query: the server would not read it.
     assert script.targets[-2:] == ["/api/v1/namespaces/default/pods/a", "/api/v1/pods/a"]
     assert json.loads(script.requests[-2].body) == {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}

@@ -24,7 +24,7 @@ async def test_only_writes_are_counted(cluster: EmbeddedCluster) -> None:
     transport = CrashingTransport(cluster.transport)
     client = Client(transport)
     await client.create(namespace("a"))
-    await client.get(Namespace, "a")
+    await client.get(Namespace, Key("", "a"))
     await client.merge_patch(Namespace, Key("", "a"), {"metadata": {"labels": {"x": "y"}}})
     await client.delete(Namespace, Key("", "a"))
     assert transport.writes == 3

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.api.core import ConfigMap, Namespace
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Key, ObjectMeta
 from kcr.informer import Handler
 from kcr.testing import FakeInformer, FakeManager, VirtualClock, build
 
@@ -106,7 +106,7 @@ async def test_manager_gives_one_fake_per_kind_and_component() -> None:
 async def test_writes_of_a_fake_manager_reach_a_server() -> None:
     client = FakeManager().client
     await client.create(replace(A, metadata=replace(A.metadata, uid="", resource_version="")))
-    assert (await client.get(ConfigMap, "a", "default")).data == {"x": "1"}
+    assert (await client.get(ConfigMap, Key("default", "a"))).data == {"x": "1"}
 
 
 class Noting:

@@ -75,7 +75,7 @@ async def test_failed_request_never_reaches_the_server(cluster: EmbeddedCluster,
 async def test_refusal_with_a_time_to_wait_is_tried_again_then(cluster: EmbeddedCluster) -> None:  # TK-8
     faults, client = faulty(cluster)
     faults.on("get", Namespace, nth=1).fail(TooManyRequestsError, retry_after_seconds=7)
-    await client.get(Namespace, "default")
+    await client.get(Namespace, Key("", "default"))
     assert 7 <= asyncio.get_running_loop().time() < 8
 
 
@@ -180,9 +180,9 @@ async def test_healed_wire_has_no_faults(cluster: EmbeddedCluster) -> None:  # T
     faults, client = faulty(cluster)
     faults.on().fail(ServerError)
     with pytest.raises(ServerError):
-        await client.get(Namespace, "default")
+        await client.get(Namespace, Key("", "default"))
     faults.heal()
-    await client.get(Namespace, "default")
+    await client.get(Namespace, Key("", "default"))
     assert faults.calls == [Call("get", ("", "v1", "namespaces"), "default")] * 2
 
 

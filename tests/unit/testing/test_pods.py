@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Pod
+from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import NotFoundError
 from kcr.testing import PodScript, VirtualClock, build
@@ -23,7 +24,7 @@ class Stage:
         self.pods = PodScript(cluster.client, clock)
 
     async def read(self, name: str) -> Pod:
-        return await self.client.get(Pod, name, "default")
+        return await self.client.get(Pod, Key("default", name))
 
 
 @pytest_asyncio.fixture

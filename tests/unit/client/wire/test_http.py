@@ -11,6 +11,7 @@ import trustme
 from aiohttp import web
 
 from kcr.api.core import Pod
+from kcr.api.meta import Key
 from kcr.client import Client, ClusterConfig, Credential, HttpTransport, Request
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError, UnauthorizedError
@@ -271,7 +272,7 @@ async def test_refused_token_is_read_again_once(authority: trustme.CA, tmp_path:
     async with serving(check, authority) as url:
         config = replace(trusting(url, authority), credentials=TokenFile(str(tmp_path / "token")))
         async with HttpTransport(config) as transport:
-            assert (await Client(transport).get(Pod, "a")).metadata.name == "a"
+            assert (await Client(transport).get(Pod, Key("", "a"))).metadata.name == "a"
     assert tokens == ["Bearer old", "Bearer new"]
 
 
@@ -382,4 +383,4 @@ async def test_refused_token_that_stays_is_an_error(authority: trustme.CA) -> No
 
     async with serving(refuse, authority) as url, HttpTransport(trusting(url, authority)) as transport:
         with pytest.raises(UnauthorizedError):
-            await Client(transport).get(Pod, "a")
+            await Client(transport).get(Pod, Key("", "a"))

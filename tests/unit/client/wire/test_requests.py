@@ -19,7 +19,7 @@ async def test_deletion_without_a_name_does_not_delete_everything() -> None:
     with pytest.raises(ValueError, match="is no name"):
         await Client(script).delete(Pod, Key("default", ""))
     with pytest.raises(ValueError, match="is no name"):
-        await Client(script).get(Pod, "")
+        await Client(script).get(Pod, Key("", ""))
     assert script.requests == []
 
 

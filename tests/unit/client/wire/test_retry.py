@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from kcr.api.core import Pod
-from kcr.api.meta import ObjectMeta
+from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request
 from kcr.client.wire.retry import pause
 from kcr.errors import ServerError, TooManyRequestsError, TransportError, error_for
@@ -42,9 +42,9 @@ def test_pause_depends_on_method_and_error(method: str, error: Exception, tries:
 def test_retry_policy_costs_nothing_while_nothing_fails() -> None:
     # ST-40: tenacity is not even imported.
     code = (
-        "import asyncio, sys; from kcr.api.core import Pod; from kcr.client import Client;"
+        "import asyncio, sys; from kcr import Key; from kcr.api.core import Pod; from kcr.client import Client;"
         "from tests.kit.scripted_transport import Say, Script;"
-        "asyncio.run(Client(Script(Say({'metadata': {'name': 'a'}}))).get(Pod, 'a'));"
+        "asyncio.run(Client(Script(Say({'metadata': {'name': 'a'}}))).get(Pod, Key('', 'a')));"
         "sys.exit('tenacity' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
@@ -60,7 +60,7 @@ async def test_busy_server_is_asked_again_when_it_says() -> None:
 async def test_tenth_try_is_the_last() -> None:
     script = Script(*(busy(1) for _ in range(20)))
     with pytest.raises(TooManyRequestsError):
-        await Client(script).get(Pod, "a")
+        await Client(script).get(Pod, Key("", "a"))
     assert len(script.requests) == 10
 
 
@@ -68,19 +68,19 @@ async def test_longer_wait_than_a_call_may_take_is_left_to_the_caller() -> None:
     # CL-4: one call, retries included, takes 30 s at most.
     script = Script(busy(20), busy(20), OK)
     with pytest.raises(TooManyRequestsError) as caught:
-        await Client(script).get(Pod, "a")
+        await Client(script).get(Pod, Key("", "a"))
     assert caught.value.retry_after_seconds == 20
     assert script.times == [0, 20]
 
 
 async def test_server_error_without_promise_is_raised() -> None:
     with pytest.raises(ServerError):
-        await Client(Script(failure(500), OK)).get(Pod, "a")
+        await Client(Script(failure(500), OK)).get(Pod, Key("", "a"))
 
 
 async def test_read_is_sent_again_after_a_failed_connection() -> None:
     script = Script(TransportError("reset"), TransportError("reset"), OK)
-    await Client(script).get(Pod, "a")
+    await Client(script).get(Pod, Key("", "a"))
     assert script.times == pytest.approx([0, 0.1, 0.3])
 
 

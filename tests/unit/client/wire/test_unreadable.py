@@ -33,7 +33,7 @@ CALLS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "delete": lambda client: client.delete(Pod, KEY, uid="u"),
     "evict": lambda client: client.evict(KEY),
     "scale": lambda client: client.set_scale(Pod, KEY, 2),
-    "get": lambda client: client.get(Pod, "a", "default"),
+    "get": lambda client: client.get(Pod, Key("default", "a")),
 }
 
 
@@ -67,7 +67,7 @@ async def test_refusal_without_a_status_proves_nothing(call: str, code: int, bod
 async def test_cut_status_proves_nothing() -> None:
     whole = await failure(404, "NotFound", "gone", name="a").read()
     with pytest.raises(ServerError, match="HTTP 404"):
-        await Client(Script(Say(whole[:-5], status=404))).get(Pod, "a", "default")
+        await Client(Script(Say(whole[:-5], status=404))).get(Pod, Key("default", "a"))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_plain_404_is_believed_of_all_objects_of_a_kind_only() -> None:
     with pytest.raises(NotFoundError, match=message):
         await Client(Script(answer)).list(Pod, "default")
     with pytest.raises(ServerError, match=message):
-        await Client(Script(answer)).get(Pod, "a", "default")
+        await Client(Script(answer)).get(Pod, Key("default", "a"))
     with pytest.raises(ServerError, match=message):
         await Client(Script(answer)).create(POD)
 
@@ -102,5 +102,5 @@ async def test_proxy_cannot_promise_that_a_write_did_not_happen() -> None:
 async def test_read_that_a_proxy_refused_is_sent_again_when_it_says() -> None:
     pod = {"metadata": {"name": "a"}}
     script = Script(Say(PAGE, status=503, headers={"retry-after": "1"}), Say(pod))
-    await Client(script).get(Pod, "a", "default")
+    await Client(script).get(Pod, Key("default", "a"))
     assert script.times == [0, 1]

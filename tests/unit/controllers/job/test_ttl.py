@@ -122,7 +122,7 @@ async def test_job_that_is_gone_needs_nothing(clock: VirtualClock) -> None:  # Â
     manager.informer(Job).add(ended(86_400 * 365))
     assert await reconciler(manager).reconcile(KEY) == Result()
     with pytest.raises(NotFoundError):
-        await manager.client.get(Job, "pi", "default")
+        await manager.client.get(Job, Key("default", "pi"))
 
 
 @pytest.mark.virtual
