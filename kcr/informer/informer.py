@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Generic, TypeVar
 
@@ -11,8 +11,8 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.reflector import Reflector
-from kcr.informer.selection import NamespacedShard, Selection, disjoint
-from kcr.informer.store import Changes, Store, allow_unsynced_reads
+from kcr.informer.selection import Selection, disjoint
+from kcr.informer.store import Changes, Store, allow_unsynced_reads, version_of
 
 R = TypeVar("R", bound=Resource)
 
@@ -249,3 +249,65 @@ def _listed(selection: Selection[R] | type[R] | Sequence[Selection[R]]) -> Seque
     if isinstance(selection, Selection):
         return (selection,)
     return (Selection(selection),) if isinstance(selection, type) else selection
+
+
+class NamespacedShard(Generic[R]):
+    """The store writer of one of an informer's selections; objects of the other selections stay as they are.
+
+    Each shard has a watch of its own, and these run ahead of each other. So the store has reached a version once
+    all shards have.
+    """
+
+    def __init__(self, informer: Informer[R], selection: Selection[R], shards: "list[NamespacedShard[R]]") -> None:
+        """Make a shard and add it to the others.
+
+        Args:
+            informer: The informer.
+            selection: What this shard covers.
+            shards: All shards of the informer, as far as they are made.
+        """
+        self._informer = informer
+        self._namespace = selection.namespace
+        self._shards = shards
+        self._version = 0
+        self._is_filled = False
+        shards.append(self)
+
+    def share(self, obj: R) -> R:
+        """Return an object that is about to be stored, made of parts that are stored already."""
+        return self._informer.share(obj)
+
+    def replace(self, objects: Iterable[R], undecodable: Mapping[Key, str], version: str) -> Iterator[None]:
+        """Replace everything of this shard by a list."""
+        covers, store = self._covers(), self._informer.store
+        kept = (obj for obj in store.snapshot() if not covers(obj.metadata.namespace))
+        kept_undecodable = {key: error for key, error in store.undecodable.items() if not covers(key.namespace)}
+        yield from self._informer.replace_shard((*objects, *kept), {**undecodable, **kept_undecodable})
+        self._is_filled = True
+        if all(shard._is_filled for shard in self._shards):
+            self._informer.declare_synced()
+        self.advance(version)
+
+    def apply(self, event: WatchEvent[R]) -> None:
+        """Apply one ADDED, MODIFIED or DELETED event."""
+        self._informer.apply_object(event)
+        self.advance(event.object.metadata.resource_version)
+
+    def advance(self, version: str) -> None:
+        """Note that nothing else happened in this shard up to a version."""
+        self._informer.advance(self._min_version(version))
+
+    def on_decode_error(self, key: Key, error: str, version: str) -> None:
+        """Note that the newest version of an object cannot be decoded."""
+        self._informer.on_decode_error(key, error, self._min_version(version))
+
+    def _covers(self) -> Callable[[str], bool]:
+        if self._namespace:
+            return lambda namespace: namespace == self._namespace
+        others = {shard._namespace for shard in self._shards}
+        return lambda namespace: namespace not in others
+
+    def _min_version(self, version: str) -> str:
+        """Return the version that all shards have reached."""
+        self._version = max(self._version, version_of(version))
+        return str(min(shard._version for shard in self._shards))

@@ -11,7 +11,7 @@ from kcr.metrics.controllers import CONTROLLER_ROWS, ControllerMetrics
 from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS, InformerStats
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import Requests
-from kcr.metrics.table import Table
+from kcr.metrics.table import MetricsTable
 
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
 
@@ -27,9 +27,9 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._queues: Table[QueueMetrics] = Table(QUEUE_LABELS, QUEUE_ROWS)
-        self._controllers: Table[ControllerMetrics] = Table(("controller",), CONTROLLER_ROWS)
-        self._informers: Table[InformerStats] = Table(INFORMER_LABELS, INFORMER_ROWS)
+        self._queues: MetricsTable[QueueMetrics] = MetricsTable(QUEUE_LABELS, QUEUE_ROWS)
+        self._controllers: MetricsTable[ControllerMetrics] = MetricsTable(("controller",), CONTROLLER_ROWS)
+        self._informers: MetricsTable[InformerStats] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
         self._requests = Requests()
         self.loop_lag = Histogram(
             "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",

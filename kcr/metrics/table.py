@@ -30,7 +30,7 @@ class Row(NamedTuple):
     label: str = ""
 
 
-class Table(Generic[T]):
+class MetricsTable(Generic[T]):
     """A collector of the metrics of several sources of one type, read when the registry is.
 
     Attributes:

@@ -7,7 +7,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
-from kcr.informer.selection import NamespacedShard
+from kcr.informer.informer import NamespacedShard
 from tests.kit.scripted_transport import Script
 from tests.unit.informer.pods import replaced
 
