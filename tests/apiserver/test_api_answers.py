@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import TABLE, Api, config_map, job, pod
+from tests.kit.api import TABLE, Api, config_map, job, pod
 
 pytestmark = pytest.mark.virtual
 ROOT = "/api/v1/namespaces/default"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import Api, config_map, job, pod
-from tests.kit.wire import PROTOBUF
+from tests.kit.api import Api, config_map, job, pod
+from tests.kit.protobuf import PROTOBUF
 
 pytestmark = pytest.mark.virtual
 ROOT = "/api/v1/namespaces/default"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import TABLE, Api
+from tests.kit.api import TABLE, Api
 
 pytestmark = pytest.mark.virtual
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import Api, config_map, job, owner, pod
+from tests.kit.api import Api, config_map, job, owner, pod
 
 pytestmark = pytest.mark.virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

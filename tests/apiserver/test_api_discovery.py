@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.apiserver.conftest import Api
+from tests.kit.api import Api
 
 pytestmark = pytest.mark.virtual
 AGGREGATED = (

@@ -13,7 +13,7 @@ import yaml
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.listener import Address
 from kcr.testing.waiting import eventually
-from tests.apiserver.conftest import config_map
+from tests.kit.api import config_map
 
 pytestmark = pytest.mark.asyncio
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

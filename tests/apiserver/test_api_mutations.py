@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.kit.mutations import wrongs_of
+from tests.kit.invalid_requests import wrongs_of
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "10000"))
 QUICK, STEP = 500, 125

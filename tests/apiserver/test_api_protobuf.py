@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import Api, config_map
-from tests.kit.wire import PROTOBUF, body, message
+from tests.kit.api import Api, config_map
+from tests.kit.protobuf import PROTOBUF, body, message
 
 pytestmark = pytest.mark.virtual
 CORE = "/api/v1/namespaces/default"

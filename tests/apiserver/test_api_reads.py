@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.apiserver.conftest import Api, config_map, job, pod
+from tests.kit.api import Api, config_map, job, pod
 
 pytestmark = pytest.mark.virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

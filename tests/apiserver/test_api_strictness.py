@@ -5,7 +5,7 @@ Source: kubernetes/test/integration/apiserver/field_validation_test.go.
 
 import pytest
 
-from tests.apiserver.conftest import Api, job
+from tests.kit.api import Api, job
 
 pytestmark = pytest.mark.virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

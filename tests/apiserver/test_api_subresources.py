@@ -8,7 +8,7 @@ import pytest
 
 from kcr.apiserver.server import HTTPRequest
 from kcr.testing.clock import START
-from tests.apiserver.conftest import Api, pod
+from tests.kit.api import Api, pod
 
 pytestmark = pytest.mark.virtual
 PODS = "/api/v1/namespaces/default/pods"

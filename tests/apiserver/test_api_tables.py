@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import TABLE, Api, config_map, job, pod
+from tests.kit.api import TABLE, Api, config_map, job, pod
 
 pytestmark = pytest.mark.virtual
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,7 +10,7 @@ import pytest
 
 from kcr.apiserver import Server, Storage
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import TABLE, Api, config_map, pod
+from tests.kit.api import TABLE, Api, config_map, pod
 
 pytestmark = pytest.mark.virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

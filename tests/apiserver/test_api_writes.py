@@ -14,7 +14,7 @@ from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.storage.storage import Record
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import Api, config_map, job, owner, pod
+from tests.kit.api import Api, config_map, job, owner, pod
 
 pytestmark = pytest.mark.virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import TABLE, Api, job, owner
-from tests.kit.cron_manifests import cronjob
+from tests.kit.api import TABLE, Api, job, owner
+from tests.kit.cronjob_manifests import cronjob
 
 pytestmark = pytest.mark.virtual
 CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"

@@ -6,7 +6,7 @@ Source: kubernetes/pkg/apis/batch/v1/defaults_test.go, pkg/registry/batch/cronjo
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.cron_manifests import CRON_JOBS, cronjob, prepared
+from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared
 from tests.kit.manifests import UID
 
 TEMPLATE = "spec.jobTemplate.spec"

@@ -10,7 +10,7 @@ import pytest
 
 from kcr.apiserver.kinds.core.shape import UndecodableError
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.cron_manifests import CRON_JOBS, cronjob, prepared, refused, refused_change
+from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared, refused, refused_change
 
 NEGATIVE = "must be greater than or equal to 0"
 TEMPLATE = "spec.jobTemplate.spec"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import TABLE, Api, job, owner, pod
+from tests.kit.api import TABLE, Api, job, owner, pod
 
 pytestmark = pytest.mark.virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

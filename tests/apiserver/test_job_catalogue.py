@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.kinds.core.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE, VALUE_MESSAGE
-from tests.apiserver.conftest import Api, Reply, job
+from tests.kit.api import Api, Reply, job
 
 pytestmark = pytest.mark.virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -10,7 +10,7 @@ import pytest_asyncio
 from kcr.apiserver.server import HTTPRequest
 from kcr.cluster import EmbeddedCluster
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import TABLE, Api, job
+from tests.kit.api import TABLE, Api, job
 
 pytestmark = pytest.mark.virtual
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.apiserver.conftest import Api
-from tests.apiserver.conftest import pod as plain_pod
+from tests.kit.api import Api
+from tests.kit.api import pod as plain_pod
 from tests.kit.manifests import PODS, changed, pod, stored_pod, texts
 
 PATH = "/api/v1/namespaces/default/pods"

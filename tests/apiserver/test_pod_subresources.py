@@ -11,8 +11,8 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import Api, pod
-from tests.kit.wire import PROTOBUF, body, message
+from tests.kit.api import Api, pod
+from tests.kit.protobuf import PROTOBUF, body, message
 
 pytestmark = pytest.mark.virtual
 PODS = "/api/v1/namespaces/default/pods"

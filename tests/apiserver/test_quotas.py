@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kcr.testing.clock import VirtualClock
-from tests.apiserver.conftest import TABLE, Api, config_map, job, pod
-from tests.kit.wire import PROTOBUF, body, message
+from tests.kit.api import TABLE, Api, config_map, job, pod
+from tests.kit.protobuf import PROTOBUF, body, message
 
 pytestmark = pytest.mark.virtual
 PODS = "/api/v1/namespaces/default/pods"

@@ -27,7 +27,7 @@ def test_defect_breaks_a_law(defect: Defect, tmp_path: Path) -> None:
     for package in ("kcr", "controllers", "tests"):
         shutil.copytree(ROOT / package, tmp_path / package, symlinks=True, ignore=ignored)
     defect.plant(tmp_path)
-    hunt = [sys.executable, "-m", "tests.kit.job_runs", "0", str(SEEDS)]
+    hunt = [sys.executable, "-m", "tests.chaos.job_runs", "0", str(SEEDS)]
     found = subprocess.run(hunt, cwd=tmp_path, capture_output=True, text=True, check=False)
     print(found.stdout, found.stderr)
     assert found.stdout.startswith("seed "), f"{defect.name} was not found in {SEEDS} seeds"

@@ -24,10 +24,10 @@ from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep
+from tests.chaos.network_faults import Weather, stormy
+from tests.chaos.random_jobs import drawn_job, drawn_options, drawn_outcomes
+from tests.chaos.random_user import User
 from tests.kit.harness import job_controller
-from tests.kit.job_drawings import drawn_job, drawn_options, drawn_outcomes
-from tests.kit.job_user import User
-from tests.kit.storm import Weather, stormy
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
 QUICK, STEP = 60, 15

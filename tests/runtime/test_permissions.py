@@ -18,8 +18,8 @@ from kcr.cluster.node import Outcome
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.faults import call_of
-from tests.controllers.job.departures import ttl_controller
-from tests.kit import cron_harness, harness
+from tests.kit import cronjob_harness, harness
+from tests.kit.ttl_harness import ttl_controller
 
 pytestmark = pytest.mark.virtual
 
@@ -94,7 +94,7 @@ async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
         async with (
             harness.job_controller(cluster, clock, transport=ledger, feature_gates=gates),
             ttl_controller(cluster, clock, transport=ledger),
-            cron_harness.cron_controller(cluster, clock, transport=ledger),
+            cronjob_harness.cron_controller(cluster, clock, transport=ledger),
         ):
             gang = harness.manifest("gang", completionMode="Indexed", completions=2, parallelism=2)
             await harness.create(client, gang)
@@ -102,9 +102,9 @@ async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
             long = [{"name": "long", "image": "busybox"}]
             stopped = await harness.create(client, harness.manifest("stopped", containers=long))
             left = await harness.create(client, harness.manifest("left", containers=long))
-            cron = cron_harness.manifest("cron", concurrencyPolicy="Replace", successfulJobsHistoryLimit=0)
+            cron = cronjob_harness.manifest("cron", concurrencyPolicy="Replace", successfulJobsHistoryLimit=0)
             cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"] = long
-            await cron_harness.create(client, cron)
+            await cronjob_harness.create(client, cron)
             await clock.advance(5)
             await client.merge_patch(Job, stopped.key, {"spec": {"suspend": True}})
             await client.delete(Job, left.key, propagation="Orphan")

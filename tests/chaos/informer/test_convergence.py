@@ -17,7 +17,7 @@ from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchan
 from kcr.testing.answers import LOSSES
 from kcr.testing.faults import Verb
 from kcr.testing.loop import VirtualLoop
-from tests.chaos.informer.replicas import OF, is_wish, setup, wish
+from tests.kit.replica_controller import OF, is_wish, setup, wish
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
 NAMES = ("a", "b", "c")

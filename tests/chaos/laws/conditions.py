@@ -19,7 +19,7 @@ from kcr.controllers.job.conditions import (
 from kcr.controllers.job.pod_template import restart_policy
 from tests.chaos.laws.history import JobStep, JobTrail, PodTrail, now, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, failure_counts, known_completed, success_policy_met
-from tests.kit.storm import CONTROLLER, LATE
+from tests.chaos.network_faults import CONTROLLER, LATE
 
 KNOWN = (COMPLETE, FAILED, *INTERIM.values(), SUSPENDED)
 STAYS = (COMPLETE, FAILED, *INTERIM.values())

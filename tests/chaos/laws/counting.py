@@ -18,7 +18,7 @@ from kcr.controllers.job.pods import has_ended, is_tracked
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, has_index
-from tests.kit.storm import CONTROLLER, LATE
+from tests.chaos.network_faults import CONTROLLER, LATE
 
 KINDS = ("succeeded", "failed")
 

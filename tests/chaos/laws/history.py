@@ -16,7 +16,7 @@ from kcr.apiserver.storage.storage import Change
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.pods import completion_index, has_ended, is_active, is_terminating, is_tracked
 from kcr.testing.clock import START
-from tests.kit.storm import AUTHOR, CONTROLLER, LATE
+from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 
 _NOTHING = UncountedTerminatedPods()
 

@@ -6,7 +6,7 @@ import pytest_asyncio
 
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
-from tests.kit.cron_harness import CREATED
+from tests.kit.cronjob_harness import CREATED
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from kcr.client import Request, Response
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 from kcr.testing.faults import call_of
-from tests.kit.cron_harness import CREATED, at, create, cron_controller, manifest, until
+from tests.kit.cronjob_harness import CREATED, at, create, cron_controller, manifest, until
 
 pytestmark = pytest.mark.virtual
 

@@ -22,7 +22,7 @@ from kcr.informer import Handler, Informer
 from kcr.testing import CrashingTransport, VirtualClock, eventually
 from kcr.testing.answers import LOSSES, Loss
 from kcr.testing.loop import VirtualLoop
-from tests.kit.cron_harness import CREATED, change, complete, create, cron_controller, make_job, manifest, read
+from tests.kit.cronjob_harness import CREATED, change, complete, create, cron_controller, make_job, manifest, read
 from tests.kit.harness import LateWatches
 
 Act: TypeAlias = Callable[[Client], Awaitable[None]]

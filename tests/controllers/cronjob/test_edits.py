@@ -11,7 +11,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.errors import ConfigError
 from kcr.testing import FakeSource, VirtualClock
-from tests.kit.cron_harness import (
+from tests.kit.cronjob_harness import (
     TEN,
     at,
     change,

@@ -7,7 +7,7 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.cron_harness import at, cron_controller, events_of, listed, make_job, names_of, ran_before, until
+from tests.kit.cronjob_harness import at, cron_controller, events_of, listed, make_job, names_of, ran_before, until
 
 pytestmark = pytest.mark.virtual
 

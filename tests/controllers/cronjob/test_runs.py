@@ -9,7 +9,7 @@ from kcr.api.batch import Job
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import AlreadyExistsError
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.cron_harness import (
+from tests.kit.cronjob_harness import (
     CREATED,
     TEN,
     at,

@@ -25,7 +25,7 @@ from kcr.informer import Handler
 from kcr.testing import FakeManager, VirtualClock
 from kcr.testing.faults import call_of
 from kcr.testing.loop import VirtualLoop
-from tests.kit.cron_harness import create, manifest, read
+from tests.kit.cronjob_harness import create, manifest, read
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 YEAR = timedelta(days=365)

@@ -16,7 +16,7 @@ from kcr.cluster.controllers.pod_gc import FinishedPodCollector, PodCollector
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.faults import Verb
-from tests.controllers.node.pods import create, names
+from tests.kit.node_pods import create, names
 
 pytestmark = pytest.mark.virtual
 

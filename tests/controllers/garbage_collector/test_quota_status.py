@@ -17,7 +17,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.controllers.quota_status import QuotaStatusWriter
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.controllers.node.pods import create
+from tests.kit.node_pods import create
 
 pytestmark = pytest.mark.virtual
 

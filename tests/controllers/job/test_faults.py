@@ -16,6 +16,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
+from tests.chaos.network_faults import refusal
 from tests.kit.harness import (
     LateWatches,
     conditions,
@@ -27,7 +28,6 @@ from tests.kit.harness import (
     read,
     witness,
 )
-from tests.kit.storm import refusal
 
 KEY = Key("default", "pi")
 

@@ -13,8 +13,8 @@ from kcr.controllers.job.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
-from tests.kit.hands import Hands
 from tests.kit.harness import LateWatches, job_controller, pods_of, read
+from tests.kit.user_actions import Hands
 
 pytestmark = pytest.mark.virtual
 

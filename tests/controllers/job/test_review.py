@@ -12,8 +12,8 @@ from kcr.client import Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
+from tests.chaos.network_faults import refusal
 from tests.kit.harness import conditions, counters, create, finished, job_controller, manifest, pods_of, read
-from tests.kit.storm import refusal
 
 KEY = Key("default", "pi")
 FOREVER = {"sim.kcr.dev/run-for": "forever"}

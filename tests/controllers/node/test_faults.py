@@ -13,7 +13,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import FOREVER, Node, Outcome, RunnablePod
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
-from tests.controllers.node.pods import create, delete, get, names, state
+from tests.kit.node_pods import create, delete, get, names, state
 
 pytestmark = pytest.mark.virtual
 

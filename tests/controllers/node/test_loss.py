@@ -11,7 +11,7 @@ from kcr.cluster.node import FOREVER, Outcome
 from kcr.cluster.node.node import AWAY_SECONDS
 from kcr.errors import BadRequestError
 from kcr.testing import VirtualClock
-from tests.controllers.node.pods import create, get, log, manifest, names, state
+from tests.kit.node_pods import create, get, log, manifest, names, state
 
 pytestmark = pytest.mark.virtual
 

@@ -13,7 +13,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import RunnablePod
 from kcr.cluster.node.environment import ConfigMap, Secret
 from kcr.testing import eventually
-from tests.controllers.node.pods import create, delete, events, get, log, names, state
+from tests.kit.node_pods import create, delete, events, get, log, names, state
 
 pytestmark = [
     pytest.mark.asyncio,

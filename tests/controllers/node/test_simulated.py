@@ -12,7 +12,7 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import FOREVER, Outcome, RunnablePod
 from kcr.testing import VirtualClock
-from tests.controllers.node.pods import History, create, delete, events, get, log, manifest, names, state
+from tests.kit.node_pods import History, create, delete, events, get, log, manifest, names, state
 
 pytestmark = pytest.mark.virtual
 

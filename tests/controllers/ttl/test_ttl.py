@@ -24,8 +24,8 @@ from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventu
 from kcr.testing.answers import LOSSES, Loss
 from kcr.testing.clock import START
 from kcr.testing.loop import VirtualLoop
-from tests.controllers.job.departures import Departures, departures_from, ttl_controller
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
+from tests.kit.ttl_harness import Departures, departures_from, ttl_controller
 
 pytestmark = pytest.mark.virtual
 

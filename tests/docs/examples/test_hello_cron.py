@@ -14,7 +14,7 @@ from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock, eventually
-from tests.kit.cron_harness import (
+from tests.kit.cronjob_harness import (
     CREATED,
     TEN,
     at,

@@ -8,7 +8,6 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.cluster.node.outcome import FOREVER
 from kcr.testing import VirtualClock
-from tests.docs.examples.kubectl import statuses_of_pods
 from tests.kit.harness import (
     conditions,
     counters,
@@ -21,6 +20,7 @@ from tests.kit.harness import (
     pods_of,
     witness,
 )
+from tests.kit.kubectl_watch import statuses_of_pods
 
 pytestmark = pytest.mark.virtual
 

@@ -7,7 +7,6 @@ import pytest
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.docs.examples.kubectl import statuses_of_pods
 from tests.kit.harness import (
     conditions,
     counters,
@@ -19,6 +18,7 @@ from tests.kit.harness import (
     pods_of,
     witness,
 )
+from tests.kit.kubectl_watch import statuses_of_pods
 
 pytestmark = pytest.mark.virtual
 

@@ -10,8 +10,8 @@ from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.controllers.job.departures import Departures, ttl_controller
 from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of
+from tests.kit.ttl_harness import Departures, ttl_controller
 
 pytestmark = pytest.mark.virtual
 

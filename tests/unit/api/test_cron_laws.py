@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 from kcr.api.cron import HORIZON, MOST_STEPS, next_run, search
 from kcr.api.crontab import Fields, parse
 from kcr.controllers.cronjob.schedule import WALK, Timetable, last_run
-from tests.unit.api.cron_oracles import (
+from tests.kit.cron_oracles import (
     ODD_ZONES,
     PLAIN_ZONES,
     Literal,

@@ -8,7 +8,7 @@ from kcr.api.meta import Resource
 from kcr.apiserver.patch.json_patch import json_patch
 from kcr.dependents import claim_decision
 from kcr.dependents.claim import adoption, release
-from tests.unit.dependents.owners import GONE, Website, config_map, reference, website
+from tests.kit.owners import GONE, Website, config_map, reference, website
 
 MINE, OTHERS = (reference(),), (reference("other", "uid-other"),)
 

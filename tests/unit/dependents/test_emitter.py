@@ -4,7 +4,7 @@ from kcr.dependents import EventEmitter
 from kcr.dependents.emitter import summary
 from kcr.errors import Cause, ForbiddenError
 from kcr.testing import FakeRecorder
-from tests.unit.dependents.owners import website
+from tests.kit.owners import website
 
 
 def test_each_of_three_gets_an_event_of_its_own() -> None:  # EX-30

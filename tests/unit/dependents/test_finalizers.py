@@ -1,5 +1,5 @@
 from kcr.dependents import add_finalizer, has_finalizer, remove_finalizer
-from tests.unit.dependents.owners import config_map
+from tests.kit.owners import config_map
 
 
 def test_added_finalizer_comes_after_the_others() -> None:  # EX-36

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from kcr.api.core import Namespace
 from kcr.api.meta import OwnerReference
 from kcr.dependents import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
-from tests.unit.dependents.owners import config_map, namespace, reference, website
+from tests.kit.owners import config_map, namespace, reference, website
 
 
 def test_controller_blocks_the_deletion_of_its_owner() -> None:  # EX-29

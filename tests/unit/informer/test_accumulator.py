@@ -10,7 +10,7 @@ from kcr.api.meta import Key
 from kcr.client.wire.decoding import Refused
 from kcr.informer import Selection
 from kcr.informer.accumulator import ListAccumulator
-from tests.unit.informer.pods import Pod, pod, replaced
+from tests.kit.informer_pods import Pod, pod, replaced
 
 
 class Writer:

@@ -8,8 +8,8 @@ import pytest
 from kcr.client import Client
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
+from tests.kit.informer_pods import Pod, Told, pod, replaced
 from tests.kit.scripted_transport import Script
-from tests.unit.informer.pods import Pod, Told, pod, replaced
 
 pytestmark = pytest.mark.virtual
 

@@ -5,7 +5,7 @@ from kcr.api.core import PodSpec
 from kcr.api.meta import OwnerReference
 from kcr.api.unstructured import unstructured
 from kcr.informer.index import Index, built_in
-from tests.unit.informer.pods import Pod, pod
+from tests.kit.informer_pods import Pod, pod
 
 Widget = unstructured("example.dev/v1", "Widget", plural="widgets")
 

@@ -11,8 +11,8 @@ from kcr.errors import NotSyncedError
 from kcr.informer import Handler, Informer
 from kcr.informer.store import allow_unsynced_reads
 from kcr.testing import VirtualClock
+from tests.kit.informer_pods import Told, pod, replaced
 from tests.kit.scripted_transport import Say, Script, events
-from tests.unit.informer.pods import Told, pod, replaced
 
 END = {"metadata": {"resourceVersion": "10", "annotations": {"k8s.io/initial-events-end": "true"}}}
 

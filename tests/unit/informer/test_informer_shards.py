@@ -8,8 +8,8 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.informer import Handler, Informer, Selection
 from kcr.informer.informer import NamespacedShard
+from tests.kit.informer_pods import replaced
 from tests.kit.scripted_transport import Script
-from tests.unit.informer.pods import replaced
 
 SELECTIONS = (Selection(ConfigMap, "a"), Selection(ConfigMap, "b"), Selection(ConfigMap))
 

@@ -17,7 +17,7 @@ from kcr.cluster.node.decide import (
     wake_at,
 )
 from kcr.cluster.node.life import PodLife, Stopping
-from tests.unit.cluster.node.lives import WAITING, backing_off, ended, life, running
+from tests.kit.pod_states import WAITING, backing_off, ended, life, running
 
 NOW = 100.0
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from kcr.cluster.node.life import PodLife, Stopping, is_over, phase
-from tests.unit.cluster.node.lives import WAITING, backing_off, ended, life, running
+from tests.kit.pod_states import WAITING, backing_off, ended, life, running
 
 
 @pytest.mark.parametrize(

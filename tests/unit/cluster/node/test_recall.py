@@ -3,7 +3,7 @@ from kcr.api.meta import ObjectMeta
 from kcr.cluster.node.containers import BackingOff, Ended, Waiting
 from kcr.cluster.node.pods import Container, ContainerState, ContainerStatus, RunnablePod, RunnableSpec, RunnableStatus
 from kcr.cluster.node.recall import recalled
-from tests.unit.cluster.node.lives import at, end
+from tests.kit.pod_states import at, end
 
 
 def pod(state: ContainerState, last: ContainerState | None = None, phase: str = "Running") -> RunnablePod:

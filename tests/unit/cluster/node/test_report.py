@@ -4,7 +4,7 @@ from kcr.api import codec
 from kcr.cluster.node.life import PodLife, Stopping
 from kcr.cluster.node.pods import ContainerStatus, RunnableStatus
 from kcr.cluster.node.report import patch_of, report
-from tests.unit.cluster.node.lives import WAITING, at, backing_off, ended, life, running
+from tests.kit.pod_states import WAITING, at, backing_off, ended, life, running
 
 
 def reported(pod: PodLife, now: float = 10.0) -> RunnableStatus:

@@ -5,8 +5,8 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.controllers.cronjob.active import followed_up, without
 from kcr.controllers.cronjob.plan import Announcement, Facts
-from tests.kit.cron_harness import at
-from tests.unit.controllers.cronjob.builders import cron, job, listed
+from tests.kit.cronjob_builders import cron, job, listed
+from tests.kit.cronjob_harness import at
 
 TEN = at("10:00:00")
 

@@ -7,7 +7,7 @@ import pytest
 
 from kcr.controllers.cronjob.clock_watch import ClockWatch
 from kcr.testing import VirtualClock
-from tests.kit.cron_harness import Shifted
+from tests.kit.cronjob_harness import Shifted
 
 pytestmark = pytest.mark.virtual
 

@@ -12,8 +12,8 @@ from kcr.cli.plugins import read_options
 from kcr.controllers.cronjob.controller import CronJobEvents, JobEvents, Options
 from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
 from kcr.workqueue import WorkQueue
-from tests.kit.cron_harness import TEN, at
-from tests.unit.controllers.cronjob.builders import cron, job
+from tests.kit.cronjob_builders import cron, job
+from tests.kit.cronjob_harness import TEN, at
 
 pytestmark = pytest.mark.virtual
 

@@ -10,8 +10,8 @@ from kcr.api.batch import CronJob
 from kcr.controllers.cronjob.decide import decide, look_again, too_late
 from kcr.controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.controllers.cronjob.plan import Announcement, Facts, NoOp, Start
-from tests.kit.cron_harness import at
-from tests.unit.controllers.cronjob.builders import cron, delay, job, judged, listed, reasons, started
+from tests.kit.cronjob_builders import cron, delay, job, judged, listed, reasons, started
+from tests.kit.cronjob_harness import at
 
 TEN = at("10:00:00")
 DAY = timedelta(days=1)

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from kcr.api.meta import ObjectMeta
 from kcr.controllers.cronjob.doubts import Run, absent, forgotten, recalled, unlisted
 from kcr.controllers.cronjob.job_template import SCHEDULED_AT
-from tests.kit.cron_harness import at
-from tests.unit.controllers.cronjob.builders import cron, job, listed
+from tests.kit.cronjob_builders import cron, job, listed
+from tests.kit.cronjob_harness import at
 
 TEN = at("10:00:00")
 MINUTE = timedelta(minutes=1)

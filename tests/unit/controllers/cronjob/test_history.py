@@ -5,8 +5,8 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.controllers.cronjob.history import surplus
-from tests.kit.cron_harness import at
-from tests.unit.controllers.cronjob.builders import cron, job
+from tests.kit.cronjob_builders import cron, job
+from tests.kit.cronjob_harness import at
 
 
 def gone(*jobs: Job, **limits: Any) -> list[str]:

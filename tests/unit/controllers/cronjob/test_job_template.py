@@ -6,8 +6,8 @@ import pytest
 
 from kcr.api import codec
 from kcr.controllers.cronjob.job_template import SCHEDULED_AT, job_name, job_of, run_of
-from tests.kit.cron_harness import at
-from tests.unit.controllers.cronjob.builders import TEMPLATE, cron, job
+from tests.kit.cronjob_builders import TEMPLATE, cron, job
+from tests.kit.cronjob_harness import at
 
 TEN = at("10:00:00")
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from kcr.api.batch import JobStatus
 from kcr.api.meta import Condition, ObjectMeta
 from kcr.controllers.cronjob.jobs import controller_names, end_of, has_succeeded, is_own
-from tests.unit.controllers.cronjob.builders import cron, job
+from tests.kit.cronjob_builders import cron, job
 
 
 def test_job_is_found_by_the_name_of_its_controller() -> None:

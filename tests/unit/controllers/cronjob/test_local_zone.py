@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kcr.controllers.cronjob.local_zone import local_zone
-from tests.kit.cron_harness import at
+from tests.kit.cronjob_harness import at
 
 SUMMER = at("12:00:00")
 

@@ -4,8 +4,8 @@ from kcr.controllers.cronjob.doubts import Run
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.plan import Outcome, Start
 from kcr.errors import TransportError
-from tests.kit.cron_harness import at
-from tests.unit.controllers.cronjob.builders import cron, job, judged
+from tests.kit.cronjob_builders import cron, job, judged
+from tests.kit.cronjob_harness import at
 
 
 def test_deleted_job_is_left_out_until_nobody_shows_it() -> None:

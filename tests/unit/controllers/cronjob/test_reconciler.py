@@ -9,7 +9,7 @@ from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
 from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
-from tests.unit.controllers.cronjob.builders import cron
+from tests.kit.cronjob_builders import cron
 
 pytestmark = pytest.mark.virtual
 

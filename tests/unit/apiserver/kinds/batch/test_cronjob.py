@@ -3,8 +3,8 @@ from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.core.shape import UndecodableError
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.cron_manifests import CRON_JOBS, cronjob, prepared
-from tests.kit.spoiling import spoiled
+from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared
+from tests.kit.invalid_manifests import spoiled
 
 FULL: Manifest = {
     **cronjob(

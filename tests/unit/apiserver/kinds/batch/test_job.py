@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from kcr.apiserver.kinds.core.shape import UndecodableError
 from kcr.apiserver.kinds.legacy import show_job, take_job
 from kcr.apiserver.kinds.strategy import Manifest
+from tests.kit.invalid_manifests import spoiled
 from tests.kit.manifests import JOBS, PODS, job, pod, stored, stored_pod
-from tests.kit.spoiling import spoiled
 
 CONTAINER = {
     "name": "c",

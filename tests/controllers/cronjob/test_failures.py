@@ -9,7 +9,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.errors import Cause, ConflictError, ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
-from tests.kit.cron_harness import (
+from tests.kit.cronjob_harness import (
     TEN,
     Shifted,
     at,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 
 @flow()

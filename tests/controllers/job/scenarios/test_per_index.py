@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 from kcr.api.core import Pod
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"

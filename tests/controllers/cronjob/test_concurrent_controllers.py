@@ -7,7 +7,7 @@ import pytest
 from kcr.api.batch import CronJob
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.cron_harness import (
+from tests.kit.cronjob_harness import (
     TEN,
     at,
     complete,

@@ -1,6 +1,6 @@
 """Whole lives of Jobs, drawn from a seed: the Job, the weather, the people, and the crashes of the controller.
 
-`python -m tests.kit.job_runs FIRST LAST` runs the seeds from FIRST to below LAST until a law is broken, and says how.
+`python -m tests.chaos.job_runs FIRST LAST` runs the seeds from FIRST to below LAST until a law is broken, and says how.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from kcr.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobLaw, PodLaw
 from tests.chaos.laws.overdue import Debts
+from tests.chaos.network_faults import Storm, Weather, drawn_weather, stormy
+from tests.chaos.random_jobs import drawn_job, drawn_options, drawn_outcomes
+from tests.chaos.random_user import User
 from tests.kit.harness import job_controller
-from tests.kit.job_drawings import drawn_job, drawn_options, drawn_outcomes
-from tests.kit.job_user import User
-from tests.kit.storm import Storm, Weather, drawn_weather, stormy
 
 # In seconds: how long a Job may take to end, and how long everything may take to come right after a storm: what is
 # expected and can never be seen is waited for five minutes.

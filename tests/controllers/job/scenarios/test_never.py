@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from kcr.api.core import Pod
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 
 def gap(before: Pod, after: Pod) -> float:

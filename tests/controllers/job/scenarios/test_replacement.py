@@ -1,6 +1,6 @@
 """When a pod that goes is replaced, with podReplacementPolicy: the last scenarios of job-controller §37.10."""
 
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 
 @flow()

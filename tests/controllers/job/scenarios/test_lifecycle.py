@@ -3,7 +3,7 @@
 import pytest
 
 from kcr.api.batch import UncountedTerminatedPods
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 
 @flow()

@@ -1,7 +1,7 @@
 """Requests to the embedded server that are almost right: one seed, one request, drawn from good ones and spoiled.
 
 What must hold of every answer: it comes at once, it is an answer, and a fault of the server it is only where the real
-server has one too. Run one seed with `python -m tests.kit.mutations SEED`.
+server has one too. Run one seed with `python -m tests.kit.invalid_requests SEED`.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from kcr.apiserver.server import HTTPRequest
 from kcr.cluster import EmbeddedCluster
 from kcr.testing.clock import VirtualClock
 from kcr.testing.loop import VirtualLoop
-from tests.apiserver.conftest import config_map, job, pod
-from tests.kit.wire import PROTOBUF, body, message
+from tests.kit.api import config_map, job, pod
+from tests.kit.protobuf import PROTOBUF, body, message
 
 ROOT = "/api/v1/namespaces/default"
 POD_TEMPLATE = {"template": {"spec": pod("")["spec"]}}

@@ -13,8 +13,8 @@ from kcr.client import Client
 from kcr.controllers.job.pods import has_ended, is_tracked
 from kcr.errors import ApiError
 from kcr.testing import eventually
+from tests.chaos.network_faults import AUTHOR, USER
 from tests.kit.harness import create
-from tests.kit.storm import AUTHOR, USER
 
 KEY = Key("default", "pi")
 SEEN = "example.dev/Seen"

@@ -1,6 +1,6 @@
 """Jobs whose pods find out themselves when the work is done: the scenarios of job-controller §37.2."""
 
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 
 @flow()

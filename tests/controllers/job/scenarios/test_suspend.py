@@ -8,7 +8,7 @@ from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
 from kcr.api.meta import Key
 from kcr.errors import InvalidError
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 ON_DISK = {"nodeSelector": {"disk": "ssd"}}
 AFFINITY = {

@@ -12,7 +12,7 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.cron_harness import (
+from tests.kit.cronjob_harness import (
     CREATED,
     TEN,
     at,

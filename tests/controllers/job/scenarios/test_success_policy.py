@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 MATCHED = "Matched rules at index 0"
 FAIL_JOB = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "10"}}}
 EXCEEDED = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=10, limited: pods=10"

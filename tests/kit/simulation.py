@@ -15,9 +15,9 @@ from kcr.controllers.job.pods import COMPLETION_INDEX, has_ended, is_active, is_
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.answers import LOSSES
-from tests.kit.hands import Hands
 from tests.kit.harness import LateWatches, job_controller
-from tests.kit.onlookers import Door, SeenJobs, SeenPods
+from tests.kit.observers import Door, SeenJobs, SeenPods
+from tests.kit.user_actions import Hands
 
 PATIENCE_SECONDS = 1200.0
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kcr.api.core import Pod
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 HANDLED = "pod_failures_handled_by_failure_policy"
 IGNORE_DISRUPTIONS = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}

@@ -11,8 +11,8 @@ from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key, controller_of
 from kcr.controllers.job.pods import TRACKING_FINALIZER, is_tracked
 from kcr.errors import ConflictError, ServerError
-from tests.kit.flows import World, flow
 from tests.kit.harness import manifest
+from tests.kit.scenario import World, flow
 
 SELECTED = {"app": "pi"}
 BY_HAND: dict[str, Any] = {"manualSelector": True, "selector": {"matchLabels": SELECTED}}

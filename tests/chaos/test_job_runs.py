@@ -1,13 +1,13 @@
 """Whatever goes wrong and whenever: each pod is counted once, none is too many, and the Job ends when its pods do.
 
-The laws are in tests/chaos/laws. Seeds are drawn by tests/kit/job_runs.py, which also runs them by itself.
+The laws are in tests/chaos/laws. Seeds are drawn by tests/chaos/job_runs.py, which also runs them by itself.
 """
 
 import os
 
 import pytest
 
-from tests.kit.job_runs import wrongs_of
+from tests.chaos.job_runs import wrongs_of
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
 QUICK, STEP = 300, 15

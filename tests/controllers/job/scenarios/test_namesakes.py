@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 
 def lives(world: World) -> tuple[bool, ...]:

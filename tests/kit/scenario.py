@@ -28,7 +28,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
-from tests.kit.world import NO_TROUBLE, Setting, Trouble, World, index_of
+from tests.kit.simulation import NO_TROUBLE, Setting, Trouble, World, index_of
 
 __all__ = ["World", "flow", "index_of"]
 

@@ -13,7 +13,7 @@ from kcr.controllers.cronjob.decide import decide
 from kcr.controllers.cronjob.doubts import Run, recalled
 from kcr.controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.controllers.cronjob.plan import Facts, NoOp, Plan, Start
-from tests.kit.cron_harness import CREATED
+from tests.kit.cronjob_harness import CREATED
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}}, "spec": {"template": {"spec": {}}}}
 

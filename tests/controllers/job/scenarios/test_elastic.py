@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kit.flows import World, flow, index_of
+from tests.kit.scenario import World, flow, index_of
 
 
 def sized(size: int) -> dict[str, Any]:

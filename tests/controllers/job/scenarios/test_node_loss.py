@@ -6,7 +6,7 @@ import pytest
 
 from kcr.api.core import Node
 from kcr.api.meta import Key
-from tests.kit.flows import World, flow
+from tests.kit.scenario import World, flow
 
 NODE = "node-1"
 IGNORING = {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}}

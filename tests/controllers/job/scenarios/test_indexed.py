@@ -1,6 +1,6 @@
 """Jobs whose pods have an index each: the scenarios of job-controller §37.7."""
 
-from tests.kit.flows import World, flow, index_of
+from tests.kit.scenario import World, flow, index_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 CONTAINERS = [
