@@ -1,200 +1,67 @@
-"""Defects of the Job controller that the laws must find: each is planted by a replacement of text."""
+"""Defects of the Job controller that the laws must find; tests/chaos/planting.py says how they are written."""
 
-from pathlib import Path
-from typing import NamedTuple
-
-
-class Edit(NamedTuple):
-    """A text that stands exactly once in a module below controllers/job, and what it becomes."""
-
-    file: str
-    old: str
-    new: str
-
-
-class Defect(NamedTuple):
-    """What is wrong, in a word, and what makes it so."""
-
-    name: str
-    edits: tuple[Edit, ...]
-
-    def plant(self, tree: Path) -> None:
-        """Change a copy of the project.
-
-        Raises:
-            ValueError: A text is not there exactly once: the code has changed, and the defect has to follow.
-        """
-        for file, old, new in self.edits:
-            path = tree / "controllers" / "job" / file
-            text = path.read_text()
-            if text.count(old) != 1:
-                raise ValueError(f"{self.name}: {text.count(old)} times in {file}: {old!r}")
-            path.write_text(text.replace(old, new))
-
-
-def _defect(name: str, file: str, old: str, new: str) -> Defect:
-    return Defect(name, (Edit(file, old, new),))
-
+from tests.chaos.planting import Edit, defect
 
 DEFECTS = (
-    _defect(
-        "restarts-may-exceed-the-limit",
-        "backoff.py",
-        "return restarts > 0 if limit == 0 else restarts >= limit",
-        "return restarts > limit",
-    ),
-    _defect(
-        "failures-may-not-reach-the-limit", "backoff.py", "return failed > _limit(job)", "return failed >= _limit(job)"
-    ),
-    _defect(
-        "failed-creation-stays-expected",
-        "actions.py",
-        "        self._expectations.creation_observed(identity(job), count - there)\n",
-        "",
-    ),
-    _defect(
-        "failed-deletion-stays-expected",
-        "actions.py",
-        "        self._expectations.deletion_observed(identity(job), len(pods) - len(outcome.deleted))\n",
-        "",
-    ),
-    _defect(
-        "unconfirmed_creates-creation-is-forgotten",
-        "memory.py",
-        "        self.unconfirmed_creates.extend(outcome.unconfirmed_creates)\n",
-        "",
-    ),
-    _defect(
-        "end-while-pods-are-terminating",
-        "status_update.py",
-        " and not status.terminating and not status.active",
-        " and not status.active",
-    ),
-    _defect(
-        "failures-of-an-index-do-not-add-up",
-        "indexed.py",
-        "return IndexedPod(index, failures_before(last) + counts,",
-        "return IndexedPod(index, failures_before(last),",
-    ),
-    _defect(
-        "ignored-failures-count", "failure_policy.py", "        return self.action != IGNORE\n", "        return True\n"
-    ),
-    _defect("no-parking", "controller.py", "        parking=parking,\n        workers", "        workers"),
-    _defect(
-        "lists-without-cap",
-        "tracking.py",
-        "        self.capped |= len(self._known) + len(self.completed) >= self._limit\n",
-        "",
-    ),
-    _defect(
-        "delayed-pods-are-let-go",
-        "status_update.py",
-        "held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),",
-        "held=frozenset(),",
-    ),
-    _defect(
-        "end-changes-its-reason",
-        "decide.py",
-        "already_succeeding, already_failing, failed_by_policy, past_backoff_limit,",
-        "already_succeeding, failed_by_policy, past_backoff_limit, already_failing,",
-    ),
-    _defect(
-        "terminating-pods-are-replaced",
-        "decide.py",
-        "counts.terminating if replaces_only_failed(job) else 0",
-        "0",
-    ),
-    _defect(
-        "terminating-pods-free-their-index",
-        "decide.py",
-        "filter(is_terminating, seen.pods) if replaces_only_failed(job) else ()",
-        "()",
-    ),
-    _defect(
-        "terminating-pods-fail-under-failed",
-        "pods.py",
-        "return is_terminating(pod) and not replaces_only_failed(job) and not is_ending(job)",
-        "return is_terminating(pod) and not is_ending(job)",
-    ),
-    _defect(
-        "fatal-failures-are-overlooked",
-        "decide.py",
-        "    already_succeeding, already_failing, failed_by_policy, past_backoff_limit,",
-        "    already_succeeding, already_failing, past_backoff_limit,",
-    ),
-    _defect("index-does-not-fail-at-once", "indexed.py", "    if found.action == FAIL_INDEX:\n", "    if False:\n"),
-    _defect(
-        "index-is-tried-once-too-often",
-        "indexed.py",
-        "return found.counts and failures_before(pod) >= (",
-        "return found.counts and failures_before(pod) > (",
-    ),
-    _defect("failed-indexes-may-exceed", "decide.py", "or len(failed) <= most:", "or len(failed) <= most + 1:"),
-    _defect("complete-while-pods-are-active", "completion.py", "    if active:\n        return False\n", ""),
-    _defect(
-        "pods-that-ended-unseen-are-spared",
-        "actions.py",
-        "await self._untrack_one(pod, require_version=True) if",
-        "await self._untrack_one(pod, require_version=False) if",
-    ),
-    _defect(
-        "suspended-pods-keep-their-finalizer",
-        "reconciler.py",
-        "return await self._deps.actions.remove(job, pods)",
-        "return await self._deps.actions.delete(job, pods)",
-    ),
-    _defect(
-        "end-before-every-finalizer-has-gone",
-        "status_update.py",
-        "done = nothing_listed and all_gone and not",
-        "done = nothing_listed and not",
-    ),
-    _defect(
-        "full-lists-are-not-taken-up-again",
-        "status_update.py",
-        "requeue=listing.capped or _put_off(seen, plan.work),",
-        "again=False,",
-    ),
-    _defect(
-        "surplus-indexes-stay",
-        "indexed.py",
-        "return (*needless, *more)",
-        "return tuple(more)",
-    ),
-    _defect(
-        "finalizers-go-before-the-count",
-        "reconciler.py",
-        """        recorded = await self._write_status(job, update.status, state)
-        self._deps.metrics.handled(update.handled)
-        self._record_events(recorded, update)
-        released = await self._untrack(job, update, state)
-""",
-        """        released = await self._untrack(job, update, state)
-        recorded = await self._write_status(job, update.status, state)
-        self._deps.metrics.handled(update.handled)
-        self._record_events(recorded, update)
-""",
-    ),
-    _defect(
-        "creation-seen-is-not-noted",
-        "handlers.py",
-        "            self._keys.expectations.creation_observed(identity(job))\n",
-        "            pass\n",
-    ),
-    Defect(
+    defect("restarts-may-exceed-the-limit", Edit("restarts_exceeded", "A > 0 if B == 0 else A >= B", "A > B")),
+    defect("failures-may-not-reach-the-limit", Edit("limit_exceeded", "A > B", "A >= B")),
+    defect("failed-creation-stays-expected", Edit("create", "A.creation_observed(...)")),
+    defect("failed-deletion-stays-expected", Edit("remove", "A.deletion_observed(...)")),
+    defect("unconfirmed-creation-is-forgotten", Edit("absorb", "A.unconfirmed_creates.extend(...)")),
+    defect("creation-seen-is-not-noted", Edit("on_add", "A.creation_observed(...)")),
+    defect("no-parking", Edit("setup", argument="add_controller.parking", by="None")),
+    defect(
         "memory-by-name-only",
-        (
-            Edit("memory.py", "if state is None or state.uid != job.metadata.uid:", "if state is None:"),
-            Edit("memory.py", "state = self._jobs.pop(key, None)", "state = self._jobs.get(key)"),
+        Edit("of", "A is None or A.uid != B", "A is None"),
+        Edit("forget", "A.pop(B, None)", "A.get(B)"),
+    ),
+    # The order of endings.
+    defect(
+        "end-changes-its-reason",
+        Edit("ENDINGS", "already_failing", "past_backoff_limit"),
+        Edit("ENDINGS", "past_backoff_limit", "already_failing"),
+    ),
+    defect("fatal-failures-are-overlooked", Edit("ENDINGS", "failed_by_policy", "past_backoff_limit")),
+    # How many pods there are.
+    defect("terminating-pods-are-replaced", Edit("_manage", "A if B else 0", "0")),
+    defect("terminating-pods-free-their-index", Edit("_missing", "A if B else ()", "()")),
+    defect("terminating-pods-fail-under-failed", Edit("has_failed", "not replaces_only_failed(A)", "True")),
+    defect("complete-while-pods-are-active", Edit("is_complete", "if A: return False")),
+    defect("surplus-indexes-stay", Edit("surplus", "(*A, *B)", "tuple(B)")),
+    defect("suspended-job-keeps-its-start", Edit("reported", "A = None", "A = status.start_time")),
+    # When a Job is looked at again.
+    defect(
+        "deadline-does-not-wake",
+        Edit("decide", "[A for A in (B, C) if A is not None]", "[A for A in (B,) if A is not None]"),
+    ),
+    defect(
+        "backoff-does-not-wake",
+        Edit("decide", "[A for A in (B, C) if A is not None]", "[A for A in (C,) if A is not None]"),
+    ),
+    # What counts as failed.
+    defect("failures-of-an-index-do-not-add-up", Edit("_member", "failures_before(A) + B", "failures_before(A)")),
+    defect("ignored-failures-count", Edit("counts", "A != IGNORE", "True")),
+    defect("index-does-not-fail-at-once", Edit("_is_last_failure", "A.action == FAIL_INDEX", "False")),
+    defect("index-is-tried-once-too-often", Edit("_is_last_failure", "A >= B", "A > B")),
+    defect("failed-indexes-may-exceed", Edit("too_many_failed_indexes", "len(A) <= B", "len(A) <= B + 1")),
+    # The order of writes.
+    defect("lists-without-cap", Edit("_is_full", "A.capped |= B")),
+    defect("delayed-pods-are-let-go", Edit("_listed", argument="Listing.held", by="frozenset()")),
+    defect("full-lists-are-not-taken-up-again", Edit("compute_status", argument="StatusUpdate.requeue", by="False")),
+    defect(
+        "finalizers-go-before-the-count",
+        Edit(
+            "_sync",
+            "recorded = await A._write_status(B, C.status, D)",
+            also="await A._untrack(B, C, D)",
         ),
     ),
-    _defect("held-pods-are-let-be", "handlers.py", "            self._orphans.add(pod.key)\n", "            pass\n"),
-    _defect("deadline-does-not-wake", "decide.py", "for moment in (wait, left) if", "for moment in (wait,) if"),
-    _defect("backoff-does-not-wake", "decide.py", "for moment in (wait, left) if", "for moment in (left,) if"),
-    _defect(
-        "suspended-job-keeps-its-start",
-        "suspend.py",
-        "        start = None\n",
-        "        start = status.start_time\n",
+    defect("end-while-pods-are-terminating", Edit("finalize_status", "not A.terminating", "True")),
+    defect("end-before-every-finalizer-has-gone", Edit("finalize_status", "A.issuperset(...)", "True")),
+    # Finalizers.
+    defect(
+        "pods-that-ended-unseen-are-spared", Edit("_remove_one", argument="_untrack_one.require_version", by="False")
     ),
+    defect("suspended-pods-keep-their-finalizer", Edit("_act", "A.remove(B, C)", "A.delete(B, C)")),
+    defect("held-pods-are-let-be", Edit("enqueue_orphan", "A.add(...)")),
 )
