@@ -129,7 +129,7 @@ def _match(pattern: object, node: object, bound: Bound) -> bool:
         return pattern == node
     if isinstance(pattern, ast.Name) and _is_wildcard(pattern.id):
         known = bound.setdefault(pattern.id, node)
-        return known is node or ast.dump(known) == ast.dump(node)
+        return known is node or ast.unparse(known) == ast.unparse(node)
     if type(pattern) is not type(node):
         return False
     fields = (name for name in pattern._fields if name not in _UNCOMPARED)
