@@ -68,6 +68,7 @@ class Defect(NamedTuple):
             found = [
                 (path, node, bound)
                 for path in sorted((tree / package).rglob("*.py"))
+                if edit.function in path.read_text()
                 for scope in _scopes(_parsed(path), edit.function)
                 for node, bound in _matches(edit, scope)
             ]
