@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from kcr.api.durations import parse_duration
+
 # Unicode's white space; `str.split` would take the separators U+001C to U+001F as well.
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(f"[^{_BLANKS}]+")
@@ -30,11 +32,6 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_NANOSECONDS = {
-    "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6,
-    "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
-}  # fmt: skip
-_TERM = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 
 
 class CronError(ValueError):
@@ -224,36 +221,10 @@ def _natural(text: str) -> int:
 
 def _every(text: str) -> Every:
     try:
-        seconds = _nanoseconds(text.removeprefix(_EVERY)) // 10**9
-    except CronError as error:
+        seconds = parse_duration(text.removeprefix(_EVERY)) // 10**9
+    except ValueError as error:
         raise CronError(f"failed to parse duration {text}: {error}") from error
     return Every(timedelta(seconds=max(seconds, 1)))
-
-
-def _nanoseconds(text: str) -> int:
-    """Return the length of a duration as `1h30m` or `-1.5s`, of at most 292 years."""
-    unsigned = text[1:] if text.startswith(("-", "+")) else text
-    if unsigned == "0":
-        return 0
-    invalid = CronError(f"time: invalid duration {_quoted_bytes(text)}")
-    # The most negative duration has no positive counterpart.
-    largest = _LARGEST + text.startswith("-")
-    total, position = 0, 0
-    while position < len(unsigned) or not unsigned:
-        term = _TERM.match(unsigned, position)
-        if term is None:
-            raise invalid
-        # What is cut off here is out of range without it, or less than a nanosecond.
-        whole, fraction, unit = term[1].lstrip("0")[: _MOST_DIGITS + 1], (term[2] or "")[:_MOST_DIGITS], term[3]
-        if not unit:
-            raise CronError(f"time: missing unit in duration {_quoted_bytes(text)}")
-        if unit not in _NANOSECONDS:
-            raise CronError(f"time: unknown unit {_quoted_bytes(unit)} in duration {_quoted_bytes(text)}")
-        total += int(whole or 0) * _NANOSECONDS[unit] + int(fraction or 0) * _NANOSECONDS[unit] // 10 ** len(fraction)
-        if total > largest:
-            raise invalid
-        position = term.end()
-    return -total if text.startswith("-") else total
 
 
 def _bits(*values: int) -> int:
@@ -264,19 +235,6 @@ def _quoted(text: str) -> str:
     """Return a text as Go quotes it."""
     shown = (
         one if one.isprintable() else f"\\x{ord(one):02x}" if one.isascii() else f"\\u{ord(one):04x}"
-        for one in _escaped(text)
+        for one in text.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{"".join(shown)}"'
-
-
-def _quoted_bytes(text: str) -> str:
-    """Return a text as Go quotes it in durations, where only ASCII is shown as such."""
-    shown = (
-        one if one.isascii() and one >= " " else "".join(f"\\x{byte:02x}" for byte in one.encode(errors="replace"))
-        for one in _escaped(text)
-    )
-    return f'"{"".join(shown)}"'
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -13,11 +13,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from kcr.api.durations import human_duration
 from kcr.api.meta import Key
 from kcr.cli.cronjob_view import CronJobView
 from kcr.cli.display import WARNING, View
 from kcr.cli.podlogs import PodView
-from kcr.cli.view import EventView, JobView, duration, shares, short, shown_name
+from kcr.cli.view import EventView, JobView, duration, shares, shown_name
 from kcr.clock import Clock
 
 _EVENTS = 5
@@ -187,8 +188,10 @@ class LiveDisplay:
         coming = view.next_run(now)
         yield Text(view.schedule)
         yield Text(f"{view.active} active", style="cyan" if view.active else "dim")
-        yield Text(f"last {short(now - view.last)} ago" if view.last else "last none", style="" if view.last else "dim")
-        yield Text(f"next in {short(coming - now)}" if coming else "next none", style="" if coming else "dim")
+        last = f"last {human_duration(now - view.last)} ago" if view.last else "last none"
+        yield Text(last, style="" if view.last else "dim")
+        following = f"next in {human_duration(coming - now)}" if coming else "next none"
+        yield Text(following, style="" if coming else "dim")
 
 
 def _aligned(events: Collection[EventView]) -> Iterable[Text]:

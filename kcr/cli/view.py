@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 from kcr.api.batch import Job
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Event
+from kcr.api.durations import human_duration
 from kcr.api.meta import Key
 
 # Conditions a Job may have, the last word first.
@@ -113,19 +114,7 @@ class Timed(Protocol):
 
 def duration(view: Timed, now: datetime) -> str:
     """Return how long it runs or ran, as kubectl writes it: `7s`, `2m5s`, `3h20m`; empty before it started."""
-    return "" if view.started is None else short((view.ended or now) - view.started)
-
-
-def short(delta: timedelta) -> str:
-    """Return a length of time as kubectl writes it; what lies in the past is `0s`."""
-    seconds = max(0, int(delta / timedelta(seconds=1)))
-    if seconds < 120:
-        return f"{seconds}s"
-    minutes, seconds = divmod(seconds, 60)
-    if minutes < 180:
-        return f"{minutes}m{seconds}s" if seconds else f"{minutes}m"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m" if minutes else f"{hours}h"
+    return "" if view.started is None else human_duration(max((view.ended or now) - view.started, timedelta()))
 
 
 class Shares(NamedTuple):

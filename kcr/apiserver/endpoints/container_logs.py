@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from kcr.apiserver.durations import span
+from kcr.api.durations import clamped_seconds
 from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.kinds.field_errors import forbidden, invalid_whole
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
@@ -94,7 +94,7 @@ def _lines(pieces: Iterable[tuple[datetime, bytes]]) -> list[tuple[datetime, byt
 
 def _since(query: Query, now: datetime) -> datetime:
     if seconds := query.integer("sinceSeconds"):
-        return now - span(seconds)
+        return now - clamped_seconds(seconds)
     if not (text := query.text("sinceTime")):
         return _LONG_AGO
     try:

@@ -5,16 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote
 
+from kcr.api.durations import parse_duration
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported, too_long
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
 from kcr.apiserver.kinds.strategy import FieldError
 from kcr.apiserver.responses import bad_request, invalid, invalid_option, method_not_allowed, no_such_resource
 
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)")
-# Durations are counted in billionths, in 64 bits.
-_LONGEST_SECONDS = 2**63 / 1e9
 _UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
 _LONGEST_INTEGER = 1_000
 _LONGEST_MANAGER = 128
@@ -88,14 +85,13 @@ class Query:
         """
         if not (text := self.text("timeout")):
             return None
-        parts = _DURATION.findall(text)
-        if "".join(number + unit for number, unit in parts) != text:
-            why = "missing unit in duration" if text.isdecimal() else "invalid duration"
-            raise bad_request(f'invalid timeout specified in the request URL - time: {why} "{text}"')
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-        if seconds > _LONGEST_SECONDS:
-            raise bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')
-        return seconds or None
+        try:
+            nanoseconds = parse_duration(text)
+            if nanoseconds < 0:
+                raise ValueError(f'time: invalid duration "{text}"')
+        except ValueError as error:
+            raise bad_request(f"invalid timeout specified in the request URL - {error}") from error
+        return nanoseconds / 1e9 or None
 
     def dry_run(self, options: str) -> bool:
         """Return whether the write is only tried.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from kcr.apiserver.durations import age
+from kcr.api.durations import age
 from kcr.apiserver.kinds.strategy import Manifest
 
 _NONE = "<none>"

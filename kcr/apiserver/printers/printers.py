@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from kcr.apiserver.durations import age, human
+from kcr.api.durations import age, human_duration
 from kcr.apiserver.kinds.catalogue import (
     CONFIG_MAPS,
     CRON_JOBS,
@@ -118,7 +118,7 @@ def _job_duration(status: Manifest, now: datetime) -> str:
     if not status.get("startTime"):
         return ""
     end = datetime.fromisoformat(status["completionTime"]) if status.get("completionTime") else now
-    return human(end - datetime.fromisoformat(status["startTime"]))
+    return human_duration(end - datetime.fromisoformat(status["startTime"]))
 
 
 def _event(event: Manifest, now: datetime) -> Cells:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from kcr.api import codec
+from kcr.api.durations import age
 from kcr.api.selectors import LabelSelector, text
-from kcr.apiserver.durations import age
 from kcr.apiserver.kinds.strategy import Manifest
 
 Cells = list[Any]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from kcr.apiserver.durations import span
+from kcr.api.durations import clamped_seconds
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Kind
 from kcr.apiserver.kinds.core.pod_defaults import containers_of
 from kcr.apiserver.kinds.strategy import Manifest
@@ -59,7 +59,7 @@ def share_of(kind: Kind, obj: Manifest) -> Share:
     if "deletionTimestamp" not in metadata:
         return Share(amounts)
     # The moment includes the grace period already; upstream adds it once more.
-    grace = span(metadata.get("deletionGracePeriodSeconds") or 0)
+    grace = clamped_seconds(metadata.get("deletionGracePeriodSeconds") or 0)
     return Share(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
 
 

@@ -7,8 +7,8 @@ pkg/registry/generic/registry/store.go, kubernetes/pkg/registry/core/{pod/strate
 from datetime import datetime
 from typing import NamedTuple
 
+from kcr.api.durations import clamped_seconds
 from kcr.api.resources import ResourceType
-from kcr.apiserver.durations import span
 from kcr.apiserver.kinds.catalogue import NAMESPACES, Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import timestamp
@@ -145,7 +145,7 @@ def _mark_graceful(obj: Manifest, asked_seconds: int | None, now: datetime) -> b
         _shorten(metadata, asked_seconds, now)
     else:
         period = _grace_seconds(obj, asked_seconds)
-        metadata["deletionTimestamp"] = timestamp(now + span(period))
+        metadata["deletionTimestamp"] = timestamp(now + clamped_seconds(period))
         metadata["deletionGracePeriodSeconds"] = period
         if metadata.get("generation"):
             metadata["generation"] += 1
@@ -166,8 +166,8 @@ def _shorten(metadata: Manifest, period: int | None, now: datetime) -> None:
     pending = metadata.get("deletionGracePeriodSeconds", 0)
     if period is None or period >= pending:
         return
-    marked = datetime.fromisoformat(metadata["deletionTimestamp"]) - span(pending)
-    due = marked + span(period)
+    marked = datetime.fromisoformat(metadata["deletionTimestamp"]) - clamped_seconds(pending)
+    due = marked + clamped_seconds(period)
     if due < now:
         # Late already: whoever stops the containers gets a second.
         due, period = now, min(period, 1)

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from kcr.api.durations import parse_duration
 from kcr.api.meta import controller_of
-from kcr.cluster.node.durations import seconds_of
 from kcr.cluster.node.images import is_idle_shell
 from kcr.cluster.node.pods import INDEX_ANNOTATION, Container, RunnablePod
 
@@ -112,6 +112,19 @@ def _said(annotations: Mapping[str, str], container: str) -> dict[str, str]:
     return general | own
 
 
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration such as `1m30s`, of a bare number, or of `forever`."""
+    if text == "forever":
+        return FOREVER
+    try:
+        seconds = float(text) if text[-1:].isdigit() else parse_duration(text) / 1e9
+    except ValueError:
+        seconds = -1.0
+    if seconds < 0:
+        raise ValueError(f"{text!r} is no duration")
+    return seconds
+
+
 def _flag(text: str) -> bool:
     if text not in {"true", "false"}:
         raise ValueError(f"{text!r} is neither true nor false")
@@ -136,9 +149,9 @@ def _code_by_index(pairs: str, index: str, otherwise: int) -> int:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
-    "start-delay": ("start_delay", seconds_of),
-    "run-for": ("run_for", seconds_of),
-    "ready-after": ("ready_after", seconds_of),
+    "start-delay": ("start_delay", _seconds),
+    "run-for": ("run_for", _seconds),
+    "ready-after": ("ready_after", _seconds),
     "reason": ("reason", str),
     "message": ("message", str),
     "termination-message": ("message", str),

@@ -9,9 +9,9 @@ from datetime import datetime
 import msgspec
 
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
+from kcr.api.durations import go_duration
 from kcr.api.meta import Condition, whole_seconds
 from kcr.cluster.node.containers import BackingOff, ContainerLife, Ended, Running, Waiting, has_run
-from kcr.cluster.node.durations import text_of
 from kcr.cluster.node.life import PodLife, is_over, phase
 from kcr.cluster.node.pods import Address, ContainerState, ContainerStatus, RunnableStatus, Terminated
 
@@ -134,7 +134,7 @@ def _is_ready(container: ContainerLife, now: float) -> bool:
 def _back_off_message(container: ContainerLife, life: PodLife) -> str:
     metadata = life.pod.metadata
     return (
-        f"back-off {text_of(container.delay or 0)} restarting failed container={container.name} "
+        f"back-off {go_duration(int(container.delay or 0))} restarting failed container={container.name} "
         f"pod={metadata.name}_{metadata.namespace}({metadata.uid})"
     )
 

@@ -40,6 +40,19 @@ def test_annotations_say_how_a_run_goes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1m30s", 90), ("250ms", 0.25), ("5", 5), ("1.5", 1.5), ("forever", FOREVER)]
+)
+def test_run_time_is_a_go_duration_a_number_or_forever(text: str, seconds: float) -> None:
+    assert annotated_outcome(annotated(run_for=text), "main", 0, Outcome()).run_for == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1 s", "-1", "-1s", "1s2", "nan"])
+def test_run_time_that_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"sim.kcr.dev/run-for: .* is no duration"):
+        annotated_outcome(annotated(run_for=text), "main", 0, Outcome())
+
+
 def test_pod_without_annotations_keeps_the_default() -> None:
     otherwise = Outcome(run_for=7)
     assert annotated_outcome(RunnablePod(), "main", 0, otherwise) is otherwise

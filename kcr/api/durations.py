@@ -1,0 +1,106 @@
+"""Durations: as Go reads and prints them (`1m30s`), and as kubectl shows them: `45s`, `3m20s`, `5h`, `2d3h`."""
+
+import re
+from datetime import datetime, timedelta
+
+_NANOSECONDS = {
+    "ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6,
+    "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
+}  # fmt: skip
+_TERM = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+# Go counts nanoseconds in 64 bits.
+_LARGEST = 2**63 - 1
+# Numbers of more digits, leading zeros aside, are out of range; Python would not even read some.
+_MOST_DIGITS = 19
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+# What Python's calendar has room for on both sides of any present.
+_LONGEST = 100 * _YEAR
+# Below the bound a duration is shown in the unit, and in the smaller one when there is a rest.
+_ROWS = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
+
+
+def parse_duration(text: str) -> int:
+    """Return the nanoseconds of a duration such as `1h30m` or `-1.5s`, of at most 292 years.
+
+    Raises:
+        ValueError: It is none; the message is Go's.
+
+    Source: Go's time.ParseDuration.
+    """
+    unsigned = text[1:] if text.startswith(("-", "+")) else text
+    if unsigned == "0":
+        return 0
+    invalid = ValueError(f"time: invalid duration {_quoted(text)}")
+    # The most negative duration has no positive counterpart.
+    largest = _LARGEST + text.startswith("-")
+    total, position = 0, 0
+    while position < len(unsigned) or not unsigned:
+        term = _TERM.match(unsigned, position)
+        if term is None:
+            raise invalid
+        # What is cut off here is out of range without it, or less than a nanosecond.
+        whole, fraction, unit = term[1].lstrip("0")[: _MOST_DIGITS + 1], (term[2] or "")[:_MOST_DIGITS], term[3]
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {_quoted(text)}")
+        if unit not in _NANOSECONDS:
+            raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
+        total += int(whole or 0) * _NANOSECONDS[unit] + int(fraction or 0) * _NANOSECONDS[unit] // 10 ** len(fraction)
+        if total > largest:
+            raise invalid
+        position = term.end()
+    return -total if text.startswith("-") else total
+
+
+def go_duration(seconds: int) -> str:
+    """Return a duration of whole seconds, not negative, as Go prints it: `10s`, `1m20s`, `5m0s`."""
+    minutes, rest = divmod(seconds, _MINUTE)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def clamped_seconds(seconds: int) -> timedelta:
+    """Return a duration of so many seconds, at most a hundred years: clients send any number of 64 bits."""
+    return timedelta(seconds=max(-_LONGEST, min(seconds, _LONGEST)))
+
+
+def human_duration(duration: timedelta) -> str:
+    """Return a duration in one or two units; `<invalid>` when it is below minus one second.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go, HumanDuration.
+    """
+    seconds = int(duration.total_seconds())
+    if seconds < 0:
+        return "<invalid>" if seconds < -1 else "0s"
+    for bound, unit, name, smaller, smaller_name in _ROWS:
+        if seconds < bound:
+            rest = seconds % unit // smaller if smaller else 0
+            return f"{seconds // unit}{name}{rest}{smaller_name}" if rest else f"{seconds // unit}{name}"
+    return f"{seconds // _YEAR}y"
+
+
+def age(moment: str | None, now: datetime) -> str:
+    """Return how long ago a timestamp was; `<unknown>` when there is none."""
+    return human_duration(now - datetime.fromisoformat(moment)) if moment else "<unknown>"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as Go quotes it in durations, where only ASCII is shown as such."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    shown = (
+        one if one.isascii() and one >= " " else "".join(f"\\x{byte:02x}" for byte in one.encode(errors="replace"))
+        for one in escaped
+    )
+    return f'"{"".join(shown)}"'
