@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kcr.api.meta import Key
 from kcr.apiserver import patch as patches
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.patch import PatchError, json_patch, merge_patch
@@ -20,7 +19,7 @@ VERSIONS = {"Job": "batch/v1", "CronJob": "batch/v1", "Deployment": "apps/v1"}
 
 
 def strategic_patch(kind: str, target: Manifest, patch: Any) -> Manifest:
-    return patches.strategic_patch(kind_shape(VERSIONS.get(kind, Key("", "v1")), kind), target, patch)
+    return patches.strategic_patch(kind_shape(VERSIONS.get(kind, "v1"), kind), target, patch)
 
 
 @pytest.mark.parametrize(
