@@ -212,8 +212,7 @@ async def measure(completions: int, parallelism: int, *, indexed: bool) -> tuple
     ):
         transport = CountingTransport(cluster.transport)
         manager = TimingManager(Client(transport), clock, random)
-        manager.embedded = True
-        setup(manager, Options())
+        setup(manager, Options(take_over=True))
         watcher = Watcher(manager, transport, completions)
         manager.informer(Job).add_handler(watcher)
         node = Node(cluster.client, clock=clock, random=random, fast=True)

@@ -1,4 +1,6 @@
-"""Alpha features, which are off unless somebody turns them on (`--feature-gates`)."""
+"""What the user must turn on: alpha features (`--feature-gates`), and to replace the cluster's own controllers."""
+
+from kcr.errors import ConfigError
 
 # The server knows workloads and groups of pods; and the Job controller makes them.
 GENERIC_WORKLOAD, WORKLOAD_WITH_JOB = "GenericWorkload", "WorkloadWithJob"
@@ -29,3 +31,21 @@ def read_gates(text: str) -> frozenset[str]:
         if _GATES[name] and _GATES[name] not in on:
             raise ValueError(f"feature gate {name} needs {_GATES[name]}=true as well")
     return frozenset(on)
+
+
+def require_take_over(name: str, *, instead_of: str, take_over: bool) -> None:
+    """Refuse a controller beside the cluster's own, when no field says which of the two an object belongs to.
+
+    Args:
+        name: The controller.
+        instead_of: What kube-controller-manager calls its own.
+        take_over: The user's word that its own does not run. The embedded server has none, so there it is implied.
+
+    Raises:
+        ConfigError: The user has not said so.
+    """
+    if not take_over:
+        raise ConfigError(
+            f"controller {name!r} cannot share a cluster with kube-controller-manager's own: "
+            f"start that with --controllers=*,-{instead_of}, and this one with take_over (kcr run --take-over)"
+        )

@@ -16,7 +16,7 @@ from kcr.controller import Channel, Controller, Parking, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
 from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, parse_address
-from kcr.errors import ConfigError, NotSyncedError, leaves
+from kcr.errors import NotSyncedError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
@@ -50,10 +50,8 @@ class Manager:
         clock: What time it is.
         random: Where all chance comes from.
         namespace: The one namespace to watch; empty for all.
-        identity: Names this process to others.
         metrics: What is counted, and where controllers register metrics of their own.
         health: What probes are answered; controllers add checks of their own.
-        embedded: Whether the server is the embedded one. Whoever builds the manager sets it.
     """
 
     def __init__(
@@ -63,17 +61,14 @@ class Manager:
         clock: Clock = _SYSTEM_CLOCK,
         random: randomness.Random | None = None,
         namespace: str = "",
-        identity: str = "",
         metrics: Metrics | None = None,
     ) -> None:
         self.client = client
         self.clock = clock
         self.random = random or randomness.Random()
         self.namespace = namespace
-        self.identity = identity
         self.metrics = metrics or Metrics()
         self.health = Health()
-        self.embedded = False
         self._informers: dict[type[Resource], Informer[Any]] = {}
         # What is followed of some kinds; of the others, all in the manager's namespace.
         self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
@@ -183,23 +178,6 @@ class Manager:
                 self.informer(source.kind).add_handler(EnqueueRequests(name, source, controller.queue.add))
         self.add(controller)
         return controller
-
-    def must_be_alone(self, name: str, *, instead_of: str, take_over: bool) -> None:
-        """Refuse a controller beside the cluster's own, when nothing says which objects are whose.
-
-        Args:
-            name: The controller.
-            instead_of: What kube-controller-manager calls its own.
-            take_over: Whether the user has said that its own does not run.
-
-        Raises:
-            ConfigError: It may run, and the server is not the embedded one, which has none.
-        """
-        if not (take_over or self.embedded):
-            raise ConfigError(
-                f"controller {name!r} cannot share a cluster with kube-controller-manager's own: "
-                f"start that with --controllers=*,-{instead_of}, and this one with take_over (kcr run --take-over)"
-            )
 
     def add(self, component: Runnable) -> None:
         """Run a component beside the controllers: once the stores are synced."""

@@ -21,6 +21,7 @@ from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
 from kcr.controllers.cronjob.schedule import requeue_delay, timetable_of
 from kcr.events import EventRecorder
+from kcr.gates import require_take_over
 from kcr.informer import Handler, Store
 from kcr.manager import Manager
 from kcr.workqueue import WorkQueue
@@ -54,7 +55,7 @@ def setup(manager: Manager, options: Options) -> None:
     Raises:
         ConfigError: It would run beside the cluster's own.
     """
-    manager.must_be_alone("cronjob", instead_of="cronjob-controller", take_over=options.take_over)
+    require_take_over("cronjob", instead_of="cronjob-controller", take_over=options.take_over)
     local = load_zone(options.cronjob_time_zone) if options.cronjob_time_zone else local_zone(os.environ)
     crons, jobs = manager.store(CronJob), manager.store(Job)
     jobs.add_index(BY_CONTROLLER, controller_names)

@@ -72,7 +72,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def setup(manager: Manager, options: Options) -> None:
     """Attach the Job controller to a manager."""
-    take_over = options.take_over or manager.embedded
     jobs, pods = manager.store(Job), manager.store(Pod)
     pods.add_index(indexes.UNSETTLED, indexes.unsettled)
     pods.add_index(indexes.ORPHANS, indexes.orphans)
@@ -103,7 +102,7 @@ def setup(manager: Manager, options: Options) -> None:
             options.max_uncounted_pods,
             options.max_pod_create_delete_per_sync,
         ),
-        is_ours=lambda job: is_ours(job, take_over=take_over),
+        is_ours=lambda job: is_ours(job, take_over=options.take_over),
         metrics=metrics,
         enqueue_after=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
     )

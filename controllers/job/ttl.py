@@ -19,6 +19,7 @@ from kcr.clock import Clock
 from kcr.controller import Result, watch
 from kcr.controllers.job.conditions import COMPLETE, FAILED, is_being_deleted, is_finished
 from kcr.errors import KcrError, NotFoundError
+from kcr.gates import require_take_over
 from kcr.informer import Store
 from kcr.manager import Manager
 
@@ -50,7 +51,7 @@ def setup(manager: Manager, options: Options) -> None:
     Raises:
         ConfigError: It would run beside the cluster's own.
     """
-    manager.must_be_alone("ttl", instead_of="ttl-after-finished-controller", take_over=options.take_over)
+    require_take_over("ttl", instead_of="ttl-after-finished-controller", take_over=options.take_over)
     latency = Histogram(
         "ttl_after_finished_controller_job_deletion_duration_seconds",
         "Seconds from the end of a Job's time until it was deleted.",

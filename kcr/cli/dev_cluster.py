@@ -73,10 +73,10 @@ async def _dev(
         kubeconfig = await _serve(cluster, values["port"])
         path = stack.enter_context(private_file(paths, kubeconfig))
         manager = Manager(cluster.client, random=random.Random())
-        manager.embedded = True
         # What a machine's zone is, a manifest cannot know.
         environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
-        attach(plugins, manager, environ, workers=values["workers"], feature_gates=values["feature_gates"])
+        given = {name: values[name] for name in ("workers", "feature_gates")}
+        attach(plugins, manager, environ, take_over=True, **given)
         display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, cluster.transport, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):

@@ -3,9 +3,7 @@
 import asyncio
 import inspect
 import random
-import socket
 import sys
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -26,7 +24,7 @@ from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
 from kcr.metrics import Metrics
 
-Prepare = Callable[[Manager], Awaitable[None]]
+Prepare = Callable[[Manager, bool], Awaitable[None]]
 
 
 def run_program(setup: Callable[[Manager], object], args: Sequence[str] | None, defaults: Mapping[str, Any]) -> None:
@@ -65,7 +63,7 @@ def _command(setup: Callable[[Manager], object], defaults: Mapping[str, Any]) ->
     @shared.connection_options
     @shared.operation_options("info")
     def command(**values: Any) -> None:
-        async def prepare(manager: Manager) -> None:
+        async def prepare(manager: Manager, embedded: bool) -> None:
             set_up("the program", setup, manager)
 
         begin(values)
@@ -90,7 +88,7 @@ def operate(values: Mapping[str, Any], prepare: Prepare, **logged: object) -> in
 
     Args:
         values: The connection and operation options, by parameter name.
-        prepare: Adds the controllers to the manager, before it runs.
+        prepare: Adds the controllers to the manager, before it runs; it is told whether the server is the embedded one.
         logged: What the line about the connection says besides server and version.
 
     Returns:
@@ -116,14 +114,12 @@ async def _operate(values: Mapping[str, Any], prepare: Prepare, logged: Mapping[
             metrics=metrics,
             random=random.Random(),
             namespace=values["namespace"],
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         )
         try:
             version = await client.server_version()
-            manager.embedded = version.endswith("+kcr")
             manager.expose(metrics=values["metrics_bind_address"], probes=values["health_probe_bind_address"])
             await warn_of_missing_namespace(client, values["namespace"])
-            await prepare(manager)
+            await prepare(manager, version.endswith("+kcr"))
         except (ApiError, TransportError) as error:
             raise click.ClickException(remedy(error, config.server, config.origin)) from error
         if values["ready_file"]:

@@ -37,7 +37,9 @@ def command(**values: Any) -> int:
     plugins = find_plugins(names)
     given = {name: values[name] for name in ("workers", "take_over", "feature_gates")}
 
-    async def prepare(manager: Manager) -> None:
+    async def prepare(manager: Manager, embedded: bool) -> None:
+        # The embedded server has no controllers of its own.
+        given["take_over"] = given["take_over"] or embedded
         attach(plugins, manager, os.environ, **given)
         await check_access(manager.client, manager.kinds, manager.namespace)
 

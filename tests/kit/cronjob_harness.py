@@ -49,8 +49,7 @@ async def cron_controller(
 ) -> AsyncIterator[Manager]:
     """Run the CronJob controller for as long as the context lives; it ends as a process does that is told to."""
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
-    manager.embedded = True
-    setup(manager, Options(**{"cronjob_time_zone": "UTC", **options}))
+    setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(manager.run())
         try:

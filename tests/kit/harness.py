@@ -31,17 +31,15 @@ async def job_controller(
     *,
     transport: Transport | None = None,
     seed: int | Random = 1,
-    embedded: bool = True,
     **options: Any,
 ) -> AsyncIterator[Manager]:
     """Run the Job controller for as long as the context lives; it ends as a process does that is told to.
 
-    It looks after all Jobs, as on an embedded cluster, unless it is told that this is none.
+    It reconciles all Jobs, as on an embedded cluster, unless `take_over` is false.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=random)
-    manager.embedded = embedded
-    setup(manager, Options(**options))
+    setup(manager, Options(**{"take_over": True, **options}))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(manager.run())
         try:

@@ -23,10 +23,9 @@ async def ttl_controller(
 ) -> AsyncIterator[Manager]:
     """Run the controller, and the Job controller in the same process if so wished, for as long as the context lives."""
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(1))
-    manager.embedded = True
-    setup(manager, Options())
+    setup(manager, Options(take_over=True))
     if with_jobs:
-        job.setup(manager, job.Options())
+        job.setup(manager, job.Options(take_over=True))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(manager.run())
         try:

@@ -17,9 +17,9 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.cli.main import unexpected
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.errors import ConfigError, ForbiddenError
+from kcr.errors import ForbiddenError
 from kcr.health import ProbeResult
-from kcr.testing import CrashingTransport, FakeSource, FaultyTransport, VirtualClock
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.harness import LateWatches
 
 pytestmark = pytest.mark.virtual
@@ -371,15 +371,6 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
         namespace = await cluster.client.get(Namespace, Key("", "default"))
     assert namespace.metadata.annotations["count"] == "5"
     assert marker.conflicts == 0
-
-
-def test_controller_that_must_be_alone_is_refused_beside_another() -> None:
-    manager = kcr.Manager(Client(FakeSource(Job)))
-    with pytest.raises(ConfigError, match=r"'ttl' cannot share a cluster .* --controllers=\*,-own, .* --take-over"):
-        manager.must_be_alone("ttl", instead_of="own", take_over=False)
-    manager.must_be_alone("ttl", instead_of="own", take_over=True)
-    manager.embedded = True
-    manager.must_be_alone("ttl", instead_of="own", take_over=False)
 
 
 class Broken:

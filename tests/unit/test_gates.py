@@ -1,6 +1,7 @@
 import pytest
 
-from kcr.gates import read_gates
+from kcr.errors import ConfigError
+from kcr.gates import read_gates, require_take_over
 
 
 def test_gates_are_off_unless_turned_on() -> None:
@@ -22,3 +23,9 @@ def test_gates_are_off_unless_turned_on() -> None:
 def test_wrong_gates_are_told_with_the_remedy(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         read_gates(text)
+
+
+def test_controller_that_must_be_alone_is_refused_beside_another() -> None:
+    with pytest.raises(ConfigError, match=r"'ttl' cannot share a cluster .* --controllers=\*,-own, .* --take-over"):
+        require_take_over("ttl", instead_of="own", take_over=False)
+    require_take_over("ttl", instead_of="own", take_over=True)

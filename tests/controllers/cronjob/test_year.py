@@ -96,8 +96,7 @@ async def live_a_year() -> Runs:
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
         shown, seen = Shown(cluster), Runs(clock)
         manager = shown.manager = FakeManager(client=Client(shown), clock=clock)
-        manager.embedded = True
-        setup(manager, Options())
+        setup(manager, Options(take_over=True))
         manager.informer(Job).add_handler(seen)
         for number, zone in enumerate(ZONES):
             spec = {"schedule": SCHEDULE, "timeZone": zone, "concurrencyPolicy": "Replace"}

@@ -220,7 +220,7 @@ async def test_job_of_our_own_is_looked_after(world: World, name: str | None) ->
     await world.ends("Complete", "CompletionsReached")
 
 
-@flow(options={"embedded": False}, calm=True)
+@flow(options={"take_over": False}, calm=True)
 async def test_jobs_of_the_cluster_are_left_to_it(world: World) -> None:
     # Row 132: beside a controller that looks after Jobs already.
     for name in (None, "kubernetes.io/job-controller", "example.com/x"):
