@@ -1,10 +1,12 @@
 """The whole cluster in one context: server, garbage collector, namespace controller, node."""
 
 import asyncio
-import random
 from contextlib import AsyncExitStack
+from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
+
+import structlog
 
 from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.kinds.gangs import with_gangs
@@ -13,19 +15,23 @@ from kcr.apiserver.server import Server
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
+from kcr.cluster.controllers import quota_status
 from kcr.cluster.controllers.census import Census
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.controllers.pod_gc import TERMINATED_POD_GC_THRESHOLD, FinishedPodCollector, PodCollector
-from kcr.cluster.controllers.quota_status import QuotaStatusWriter
 from kcr.cluster.node import Node
 from kcr.cluster.node.outcome import OnRun
 from kcr.cluster.transport import InProcessTransport
+from kcr.manager import Manager
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
     from kcr.cluster.listener import Address
 
 Runtime = Literal["simulated", "process"]
+
+# The field manager of what the cluster's own controllers write.
+COMPONENT = "kcr-cluster"
 
 
 class EmbeddedCluster:
@@ -35,6 +41,7 @@ class EmbeddedCluster:
         transport: The way to the server without a socket.
         client: An admin's client on that transport.
         server: The API server.
+        manager: Runs the cluster's own controllers.
         node: The one node; None when there is no runtime.
     """
 
@@ -42,7 +49,7 @@ class EmbeddedCluster:
         self,
         *,
         clock: Clock | None = None,
-        random: random.Random | None = None,
+        random: Random | None = None,
         runtime: Runtime | None = "simulated",
         gc: bool = True,
         legacy_apis: bool = False,
@@ -67,13 +74,21 @@ class EmbeddedCluster:
             terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
         """
         self._clock = clock or SystemClock()
-        self._random = random or _unseeded()
+        self._random = random or Random()
         self.storage = Storage()
         self._kinds = with_gangs(KINDS) if gangs else KINDS
         served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
         self.server = Server(self.storage, clock=self._clock, random=self._random, kinds=served)
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)
+        # Its own randomness, so that what the controllers do changes no name or uid that the server draws.
+        self.manager = Manager(
+            self.client.with_options(field_manager=COMPONENT),
+            clock=self._clock,
+            random=Random(self._random.getrandbits(64)),
+        )
+        if gc:
+            quota_status.setup(self.manager, self.server.registry.quotas)
         self.node = self._node(runtime, on_run)
         self._gc = gc
         self._threshold = terminated_pod_gc_threshold
@@ -90,18 +105,17 @@ class EmbeddedCluster:
     async def __aenter__(self) -> Self:
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(self._stop)
+        self._tasks.append(group.create_task(self._run_manager(), name=COMPONENT))
         if self._gc:
             census = Census(self.client, [kind.type for kind in self._kinds])
             collector = GarbageCollector(self.client, census)
             namespaces = NamespaceController(self.client, census, self._clock)
             pods = PodCollector(self.client, census, self._clock)
-            quotas = QuotaStatusWriter(self.client, self.server.registry.quotas)
             self._tasks += [
                 group.create_task(census.run(), name="census"),
                 group.create_task(collector.run(), name="gc"),
                 group.create_task(namespaces.run(), name="namespaces"),
                 group.create_task(pods.run(), name="podgc"),
-                group.create_task(quotas.run(), name="quotas"),
             ]
             if self._threshold:
                 finished = FinishedPodCollector(self.client, census, self._threshold)
@@ -118,6 +132,11 @@ class EmbeddedCluster:
             await self._stack.__aexit__(None, None, None)
             return None
         return await self._stack.__aexit__(kind, error, trace)
+
+    async def _run_manager(self) -> None:
+        # A task of its own, so this context is that of all its log lines: users run managers in the same process.
+        structlog.contextvars.bind_contextvars(component=COMPONENT)
+        await self.manager.run()
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.
@@ -143,7 +162,3 @@ class EmbeddedCluster:
         if self.node is not None:
             self.node.place.api_url, self.node.place.kubeconfig = address.url, address.kubeconfig
         return address
-
-
-def _unseeded() -> random.Random:
-    return random.Random()

@@ -1,50 +1,46 @@
-"""Keeps the status of quotas: what they allow, and what is used. A client like any other.
+"""Resource quota controller: writes what each quota allows and what is used into its status.
+
+The API server's admission counts what is used, so that a limit holds exactly; the controller publishes it.
 
 Source: kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResourceQuota.
 """
 
-import asyncio
-import logging
+from contextlib import suppress
 
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key
+from kcr.api.unstructured import unstructured
 from kcr.apiserver.quota.quotas import Quotas
 from kcr.client import Client
-from kcr.cluster.controllers.pending import Pending
-from kcr.errors import ApiError, NotFoundError, TransportError
+from kcr.controller import Result
+from kcr.errors import NotFoundError
+from kcr.manager import Manager
 
-_PAUSE_SECONDS = 1.0
-
-_log = logging.getLogger(__name__)
-
-
-class _ResourceQuota(Resource, api_version="v1", kind="ResourceQuota", plural="resourcequotas"):
-    """A quota; only its key matters here."""
+_ResourceQuota = unstructured("v1", "ResourceQuota", plural="resourcequotas")
 
 
-class QuotaStatusWriter:
-    """Writes the status of each quota that has changed. `run` does so until it is cancelled."""
+class QuotaStatusReconciler:
+    """Writes the status of one quota; idempotent."""
 
     def __init__(self, client: Client, quotas: Quotas) -> None:
         self._client = client
         self._quotas = quotas
-        self._changed: Pending[Key] = Pending()
-        quotas.on_change = self._changed.add
 
-    async def run(self) -> None:
-        """Write until cancelled."""
-        while True:
-            key = await self._changed.next()
-            try:
-                await self._write(key)
-            except NotFoundError:
-                continue
-            except (ApiError, TransportError) as error:
-                _log.warning("quota %s: status not written: %s", key, error)
-                self._changed.add(key)
-                await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _write(self, key: Key) -> None:
+    async def reconcile(self, key: Key) -> Result:
+        """Write the quota's status, unless the quota is gone."""
         status = self._quotas.status(key)
         if status is not None:
             replaced = {"op": "add", "path": "/status", "value": status}
-            await self._client.json_patch(_ResourceQuota, key, [replaced], subresource="status")
+            with suppress(NotFoundError):  # deleted meanwhile
+                await self._client.json_patch(_ResourceQuota, key, [replaced], subresource="status")
+        return Result()
+
+
+def setup(manager: Manager, quotas: Quotas) -> None:
+    """Add the controller.
+
+    Args:
+        manager: The manager.
+        quotas: Counts what is used of every quota, and names those whose status may be out of date.
+    """
+    controller = manager.add_controller("resourcequota", QuotaStatusReconciler(manager.client, quotas))
+    quotas.on_change = controller.queue.add

@@ -1,6 +1,5 @@
-"""The writer of quotas' status as a client: what it survives, and what it leaves alone."""
+"""Resource quota controller: what it survives, and what it leaves alone."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -12,11 +11,11 @@ import pytest
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers.quota_status import QuotaStatusWriter
+from kcr.cluster.controllers import quota_status
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
+from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create
 
 pytestmark = pytest.mark.virtual
@@ -30,12 +29,9 @@ async def written(clock: VirtualClock) -> AsyncIterator[tuple[EmbeddedCluster, F
     """A cluster whose quotas are written through a faulty transport."""
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
         faults = FaultyTransport(cluster.transport)
-        writer = QuotaStatusWriter(Client(faults), cluster.server.registry.quotas)
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(writer.run())
-            await clock.settle()
+        quotas = cluster.server.registry.quotas
+        async with running_controllers(clock, faults, lambda manager: quota_status.setup(manager, quotas)):
             yield cluster, faults
-            task.cancel()
 
 
 async def used(cluster: EmbeddedCluster) -> Any:
