@@ -3,9 +3,9 @@
 The source is the OpenAPI document that Kubernetes publishes for each of its versions, as the package
 `kubernetes-validate` ships it (`pip install -e '.[schema]'`). Facts are taken from it, and no prose: the names of types
 and fields, their types, which fields are required, list types and the keys of their items, keys of strategic merge
-patch. Which zero values count as absent comes from `tools.zeros`, and what kinds are called in paths from
-`tools.kinds`, because the document does not say. Types of stable
-versions are taken, those of gang scheduling, and no lists of kinds, whose form is always the same.
+patch. What kinds are called in paths comes from `tools.kinds`, because the document does not say; what Go's structs add
+to it is in a table of its own, see `tools.struct_tags`. Types of stable versions are taken, those of gang scheduling,
+and no lists of kinds, whose form is always the same.
 
 The table is JSON with one line per type, so that a difference can be read. Its first line tells where it comes from,
 and has the digest of the other lines. The same source gives the same bytes. To go to another version of Kubernetes,
@@ -23,7 +23,6 @@ from typing import Any
 import msgspec
 
 from tools.kinds import KINDS
-from tools.zeros import ABSENT, SHOWN
 
 VERSION = "1.36.0"
 TABLE = Path(__file__).parent.parent / "kcr" / "apiserver" / "schema" / "kubernetes.json"
@@ -58,7 +57,7 @@ def table() -> str:
         "file": _FILE,
         "sha256": hashlib.sha256(raw).hexdigest(),
     }
-    rest = ',\n"kinds":{\n' + _lines(_kinds(definitions)) + '},\n"types":{\n' + _lines(_types(definitions)) + "}}\n"
+    rest = ',\n"kinds":{\n' + lines(_kinds(definitions)) + '},\n"types":{\n' + lines(_types(definitions)) + "}}\n"
     digest = hashlib.sha256(rest.encode()).hexdigest()
     return f'{{"source":{_text(source)},"sha256":"{digest}"{rest}'
 
@@ -67,7 +66,8 @@ def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _lines(entries: Mapping[str, object]) -> str:
+def lines(entries: Mapping[str, object]) -> str:
+    """Return the entries as JSON, sorted, one a line."""
     return ",\n".join(f"{_text(name)}:{_text(entries[name])}" for name in sorted(entries)) + "\n"
 
 
@@ -103,14 +103,10 @@ def _types(definitions: Definitions) -> dict[str, object]:
 
 def _field(owner: str, name: str, definitions: Definitions) -> object:
     """Return what is known of a field: its type alone, where there is nothing else to say."""
-    given, required = definitions[owner]["properties"][name], name in definitions[owner].get("required", ())
+    given = definitions[owner]["properties"][name]
     facts = {"type": _type(given, definitions), **_facts(given)}
-    if required:
+    if name in definitions[owner].get("required", ()):
         facts["required"] = True
-    if name in ABSENT.get(owner, ()):
-        facts["zero"] = "absent"
-    if name in SHOWN.get(owner, ()) or (required and facts["type"] in ("time", "microtime")):
-        facts["zero"] = "null"
     return facts["type"] if len(facts) == 1 else facts
 
 

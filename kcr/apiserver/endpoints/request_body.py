@@ -14,9 +14,9 @@ from kcr.apiserver.kinds.core.shape import receive
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.patch.errors import kind_of
-from kcr.apiserver.protobuf import decoding as protobuf
 from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr.apiserver.responses import RefusedError, bad_request, invalid_option
+from kcr.apiserver.schema import protobuf
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Shape
 
@@ -63,7 +63,7 @@ def decoded(body: bytes, content_type: str) -> Any:
             return load_yaml(body)
         case "application/vnd.kubernetes.protobuf":
             try:
-                return protobuf.decoded(body)
+                return protobuf.decode(body)
             except protobuf.UnknownMessageError as error:
                 _log.info("a protobuf body is refused: %s cannot be read", error)
                 raise unsupported_media_type() from None

@@ -1,12 +1,11 @@
-"""The shapes of Kubernetes' built-in types, from the table that `python -m tools.schema` makes.
+"""The shapes of Kubernetes' built-in types, from the tables that `tools.schema` and `tools.struct_tags` make.
 
-Source: the OpenAPI document of Kubernetes; the table's first line says of which version.
+Source: the OpenAPI document of Kubernetes and the tags of its Go structs; the tables' first lines say of which version.
 """
 
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -23,7 +22,9 @@ class _Facts(msgspec.Struct, frozen=True, rename="camel"):
     type: str
     required: bool = False
     patch_merge_key: str | None = None
-    zero: Literal["", "absent", "null"] = ""
+    list_type: str = "atomic"
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = "granular"
 
 
 class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,6 +55,12 @@ class _Table(msgspec.Struct, frozen=True):
     types: Mapping[str, msgspec.Raw]
 
 
+class _Tags(msgspec.Struct, frozen=True):
+    """The table of struct tags: per type its fields, each with its number and `?` or `!`, see `tools.struct_tags`."""
+
+    types: Mapping[str, str]
+
+
 _FIELDS = msgspec.json.Decoder(dict[str, str | _Facts])
 
 
@@ -62,10 +69,23 @@ def _table() -> _Table:
     return msgspec.json.decode(Path(__file__).with_name("kubernetes.json").read_bytes(), type=_Table)
 
 
+@cache
+def _tags() -> _Tags:
+    return msgspec.json.decode(Path(__file__).with_name("struct_tags.json").read_bytes(), type=_Tags)
+
+
 def builtin_kinds() -> dict[tuple[str, str], BuiltinKind]:
     """Return the kinds whose names are known, by apiVersion and kind."""
     named = ((name.split(" "), kind) for name, kind in _table().kinds.items())
     return {(parts[0], parts[1]): kind for parts, kind in named if isinstance(kind, BuiltinKind)}
+
+
+def encoded_shape(api_version: str, kind: str) -> Shape | None:
+    """Return the shape of what a body is said to be, an object or the options of a DELETE; None for unknown kinds."""
+    if kind == "DeleteOptions":
+        return type_shape("meta.v1.DeleteOptions")
+    known = _table().kinds.get(f"{api_version} {kind}")
+    return None if known is None else type_shape(known if isinstance(known, str) else known.type)
 
 
 @cache
@@ -92,14 +112,25 @@ def kind_shape(api_version: str, kind: str) -> Shape:
 
 
 def _fields(name: str) -> Mapping[str, Field]:
-    return {field: _field(facts) for field, facts in _FIELDS.decode(_table().types[name]).items()}
+    tags = dict(entry.split(":") for entry in _tags().types.get(name, "").split())
+    return {field: _field(facts, tags.get(field, "")) for field, facts in _FIELDS.decode(_table().types[name]).items()}
 
 
-def _field(said: str | _Facts) -> Field:
+def _field(said: str | _Facts, tag: str) -> Field:
     facts = _Facts(said) if isinstance(said, str) else said
     # Optional lists and maps are left out when they are empty; an object is there or not there, and never zero.
-    dropped = not facts.required if facts.type.startswith((_LIST, _MAP)) else facts.zero == "absent"
-    return Field(_type(facts.type), not dropped, facts.zero == "null", facts.patch_merge_key)
+    dropped = not facts.required if facts.type.startswith((_LIST, _MAP)) else tag.endswith("?")
+    return Field(
+        _type(facts.type),
+        keeps_zero=not dropped,
+        keeps_null=tag.endswith("!"),
+        required=facts.required,
+        merge_key=facts.patch_merge_key,
+        list_type=facts.list_type,
+        list_map_keys=facts.list_map_keys,
+        map_type=facts.map_type,
+        number=tuple(int(number) for number in tag.rstrip("?!").split(".") if number),
+    )
 
 
 @cache

@@ -95,14 +95,24 @@ class Field(NamedTuple):
         type: What its value has to be.
         keeps_zero: Whether a zero value is stored, and not the same as an absent one.
         keeps_null: Whether null is stored.
+        required: Whether an object is invalid without it.
         merge_key: How strategic merge patch merges a list: by this field of its items, as a set where it is `""`,
             not at all where it is None.
+        list_type: How server-side apply merges a list: `atomic`, `set` or `map`.
+        list_map_keys: The fields that identify the items of a list of type `map`.
+        map_type: How server-side apply merges a map or an object: `granular` or `atomic`.
+        number: Its number in protobuf, behind those of the embedded messages that it lies in; empty for none.
     """
 
     type: Type
     keeps_zero: bool = True
     keeps_null: bool = False
+    required: bool = False
     merge_key: str | None = None
+    list_type: str = "atomic"
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = "granular"
+    number: tuple[int, ...] = ()
 
     def keeps(self, zero: object) -> bool:
         """Return whether a zero value, or null, is stored."""
@@ -128,6 +138,13 @@ class Shape:
     def fields(self) -> Mapping[str, Field]:
         """What is known of each field, by its name."""
         return self._read()
+
+    @cached_property
+    def numbers(self) -> Mapping[tuple[int, ...], str]:
+        """The names of the fields by their protobuf numbers; embedded messages have none, and are there as `""`."""
+        found = {field.number: name for name, field in self.fields.items() if field.number}
+        embedded = {number[:depth]: "" for number in found for depth in range(1, len(number))}
+        return embedded | found
 
     def conform(self, value: Any) -> Any:
         """Bring a value into this shape, in place.

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from tools.schema import TABLE, VERSION, table
-from tools.zeros import ABSENT, SHOWN
 
 TEXT = TABLE.read_text()
 PARSED = msgspec.json.decode(TEXT)
@@ -25,12 +24,6 @@ def test_table_was_not_changed_by_hand() -> None:
     # The digest is of all that stands behind it.
     digest = f'"{PARSED["sha256"]}"'
     assert hashlib.sha256(TEXT.partition(digest)[2].encode()).hexdigest() == PARSED["sha256"]
-
-
-@pytest.mark.parametrize(("zeros", "mark"), [(ABSENT, "absent"), (SHOWN, "null")])
-def test_every_field_of_the_zeros_is_in_the_table(zeros: dict[str, frozenset[str]], mark: str) -> None:
-    for name, fields in zeros.items():
-        assert {field: PARSED["types"][name][field]["zero"] for field in fields} == dict.fromkeys(fields, mark)
 
 
 def test_table_holds_no_prose() -> None:

@@ -34,7 +34,7 @@ def default_parts(spec: Manifest) -> None:
     """Fill in what lies within the spec of a Job: all that is filled in already where a CronJob carries it."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
-            pattern.setdefault("status", "True")
+            pattern["status"] = pattern.get("status") or "True"
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))

@@ -1,1 +1,0 @@
-"""Protobuf bodies, as kubectl and Go's typed clients send them."""

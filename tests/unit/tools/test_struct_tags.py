@@ -1,0 +1,62 @@
+import hashlib
+
+import msgspec
+import pytest
+
+from kcr.apiserver.schema.builtin import type_shape
+from tools.schema import TABLE, VERSION
+from tools.struct_tags import TAGS
+
+TEXT = TAGS.read_text()
+PARSED = msgspec.json.decode(TEXT)
+TYPES = PARSED["types"]
+SCHEMA = msgspec.json.decode(TABLE.read_bytes())["types"]
+
+
+def numbers(name: str) -> dict[str, str]:
+    return {field: number.rstrip("?!") for field, number in (entry.split(":") for entry in TYPES[name].split())}
+
+
+def test_table_is_of_the_version_of_the_schema() -> None:
+    assert PARSED["source"]["kubernetes"] == VERSION
+
+
+def test_table_was_not_changed_by_hand() -> None:
+    digest = f'"{PARSED["sha256"]}"'
+    assert hashlib.sha256(TEXT.partition(digest)[2].encode()).hexdigest() == PARSED["sha256"]
+
+
+def test_numbered_fields_are_those_of_the_schema() -> None:
+    # What the server keeps of an object, a client sends back in this form; type metadata is in the envelope.
+    envelope = {"apiVersion", "kind"}
+    assert not [name for name in TYPES if envelope | numbers(name).keys() != envelope | SCHEMA[name].keys()]
+    assert not [name for name in TYPES if not numbers(name).keys() <= SCHEMA[name].keys()]
+
+
+def test_numbers_are_unique_in_a_type() -> None:
+    for name in TYPES:
+        found = list(numbers(name).values())
+        assert len(set(found)) == len(found), name
+        # No field has the number of an embedded message.
+        assert not [one for one in found for other in found if other.startswith(f"{one}.")], name
+        assert set(type_shape(name).numbers.values()) - {""} == numbers(name).keys(), name
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "tag"),
+    [
+        pytest.param("batch.v1.JobSpec", "parallelism", "1", id="pointer"),
+        pytest.param("apps.v1.DeploymentSpec", "minReadySeconds", "5?", id="value"),
+        pytest.param("core.v1.PodCondition", "lastProbeTime", "3!", id="time"),
+        pytest.param("core.v1.Volume", "configMap", "2.19", id="embedded"),
+        pytest.param("meta.v1.ObjectMeta", "creationTimestamp", "8", id="omitted-time"),
+    ],
+)
+def test_tags_are_those_of_the_go_struct(name: str, field: str, tag: str) -> None:
+    assert dict(entry.split(":") for entry in TYPES[name].split())[field] == tag
+
+
+@pytest.mark.parametrize("name", ["apiextensions.v1.CustomResourceDefinition", "meta.v1.WatchEvent"])
+def test_types_of_other_repositories_have_no_numbers(name: str) -> None:
+    assert name in SCHEMA
+    assert not type_shape(name).numbers

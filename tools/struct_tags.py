@@ -1,0 +1,87 @@
+"""Write what the tags of Kubernetes' Go structs say: `python -m tools.struct_tags k8s.io/api k8s.io/apimachinery`.
+
+The arguments are checkouts of the two repositories at the version that `tools.schema` takes its schema from. Two facts
+per field are taken, which the published schema does not have:
+
+- the number that the field has in protobuf. Those of embedded structs, whose members JSON shows beside the others, are
+  written with the number of the struct: `configMap:2.19`;
+- which zero value is not stored. Go leaves `""`, `0` and `false` out of JSON where a field holds them by value and is
+  tagged `omitempty` (`?` here); where it holds a pointer, they are kept. A time that is held by value is written as
+  null when it is not set (`!` here), unless it is tagged `omitzero`.
+
+Types and fields are those of the published schema; the table has one line per type, and its first line tells where it
+comes from.
+
+Source: types.go in k8s.io/api and k8s.io/apimachinery.
+"""
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tools.schema import TABLE, VERSION, lines
+
+TAGS = TABLE.with_name("struct_tags.json")
+
+_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^\s+(?:\w+\s+)??(\S+)\s+`json:\"([^\",]*)([^\"]*)\"[^`]* protobuf:\"\w+,(\d+),", re.MULTILINE)
+_SCALARS = ("bool", "bytes", "float64", "int32", "int64", "string")
+_TIMES = ("time", "microtime")
+
+Types = Mapping[str, Mapping[str, Any]]
+
+
+class _Tags(NamedTuple):
+    """One field of a struct: its Go type, its name in JSON, the options behind that, and its protobuf number."""
+
+    type: str
+    name: str
+    options: str
+    number: str
+
+
+def struct_tags(folders: list[Path]) -> str:
+    """Return the table's text, made of the Go sources below the folders."""
+    types: Types = msgspec.json.decode(TABLE.read_bytes())["types"]
+    structs = {name: fields for folder in folders for name, fields in _structs(folder)}
+    entries = {name: " ".join(_entries(name, "", structs, types[name])) for name in types if name in structs}
+    rest = ',\n"types":{\n' + lines(entries) + "}}\n"
+    digest = hashlib.sha256(rest.encode()).hexdigest()
+    return f'{{"source":{{"kubernetes":"{VERSION}"}},"sha256":"{digest}"{rest}'
+
+
+def _structs(folder: Path) -> Iterator[tuple[str, list[_Tags]]]:
+    """Yield the structs of all stable packages by the names of the published schema, such as `core.v1.Pod`."""
+    for path in sorted(folder.rglob("types.go")):
+        package = ".".join(path.parent.parts[-2:])
+        for name, body in _STRUCT.findall(path.read_text()):
+            yield f"{package}.{name}", [_Tags(*found) for found in _FIELD.findall(body)]
+
+
+def _entries(name: str, outer: str, structs: Mapping[str, list[_Tags]], fields: Mapping[str, Any]) -> Iterator[str]:
+    for tags in structs[name]:
+        if tags.name in fields:
+            yield f"{tags.name}:{outer}{tags.number}{_zero(tags, fields[tags.name])}"
+        elif not tags.name:
+            embedded = f"{name.rpartition('.')[0]}.{tags.type}"
+            yield from _entries(embedded, f"{outer}{tags.number}.", structs, fields)
+
+
+def _zero(tags: _Tags, facts: Any) -> str:
+    kind = facts if isinstance(facts, str) else facts["type"]
+    if tags.type.startswith("*"):
+        return ""
+    if kind in _TIMES:
+        return "" if "omitzero" in tags.options else "!"
+    return "?" if kind in _SCALARS and "omitempty" in tags.options else ""
+
+
+if __name__ == "__main__":
+    made = struct_tags([Path(argument) for argument in sys.argv[1:]])
+    TAGS.write_text(made)
+    sys.stdout.write(f"{TAGS}: {len(made)} bytes\n")
