@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from kcr.api.resources import ResourceType
-from kcr.apiserver.kinds.strategy import FieldError
+from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.errors import ApiError, KcrError
 
 JSON = "application/json"

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from kcr.apiserver.endpoints import container_logs as logs
 from kcr.apiserver.endpoints import discovery, listing, subresources, writing
 from kcr.apiserver.endpoints import self_subject_review as reviews
-from kcr.apiserver.endpoints.discovery import Discovery
-from kcr.apiserver.endpoints.openapi import OpenApi
+from kcr.apiserver.endpoints.discovery import Discovery, OpenApi
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
     Form,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core.shape import UndecodableError
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared, refused, refused_change
 
 NEGATIVE = "must be greater than or equal to 0"

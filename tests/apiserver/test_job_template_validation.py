@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core.names import LABEL_MESSAGE, QUALIFIED_MESSAGE
+from kcr.apiserver.kinds.names import LABEL_MESSAGE, QUALIFIED_MESSAGE
 from kcr.apiserver.kinds.strategy import Manifest
 from tests.kit.manifests import job, refused
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
-from kcr.apiserver.kinds.core.shape import UndecodableError
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.manifests import JOBS, UID, job, prepared, refused, stored
 
 RESTARTS = 'valid values: "OnFailure", "Never"'

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from kcr.apiserver.kinds.batch import CronJobStrategy
+from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.strategy import Manifest
 from tests.kit.manifests import UID, job, texts
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
-from kcr.apiserver.kinds.batch import JobStrategy
-from kcr.apiserver.kinds.core import PodStrategy
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.batch.job import JobStrategy
+from kcr.apiserver.kinds.field_errors import FieldError
+from kcr.apiserver.kinds.pods.strategy import PodStrategy
+from kcr.apiserver.kinds.strategy import Manifest
 
 UID = "1f1e-u"
 JOBS, PODS = JobStrategy(), PodStrategy()

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from kcr.api.durations import clamped_seconds
 from kcr.apiserver.endpoints.routes import Query
-from kcr.apiserver.kinds.field_errors import forbidden, invalid_whole
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid_whole
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.responses import Answer, bad_request, invalid
 from kcr.apiserver.storage.storage import Record
 

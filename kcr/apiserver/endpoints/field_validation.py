@@ -13,8 +13,7 @@ from typing import Any
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.kinds.core.shape import UndecodableError
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 
 
 def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:

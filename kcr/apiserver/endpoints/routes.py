@@ -7,9 +7,8 @@ from urllib.parse import parse_qsl, unquote
 
 from kcr.api.durations import parse_duration
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
-from kcr.apiserver.kinds.field_errors import forbidden, not_supported, too_long
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, not_supported, too_long
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
-from kcr.apiserver.kinds.strategy import FieldError
 from kcr.apiserver.responses import bad_request, invalid, invalid_option, method_not_allowed, no_such_resource
 
 _UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")

@@ -8,9 +8,8 @@ from datetime import datetime
 
 from kcr.apiserver.endpoints import request_body as bodies
 from kcr.apiserver.endpoints.writing import Write
-from kcr.apiserver.kinds.core.shape import receive
 from kcr.apiserver.kinds.field_errors import not_supported, required
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, receive
 from kcr.apiserver.registry.deletion import check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry

@@ -15,10 +15,9 @@ from kcr.apiserver.endpoints.routes import Query, Route
 from kcr.apiserver.endpoints.serialization import Form, Plain, of_version
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.kinds.core.shape import UndecodableError
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, required
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from kcr.apiserver.patch import json_patch, merge_patch, strategic_patch
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.registry.deletion import DeleteOptions, delete

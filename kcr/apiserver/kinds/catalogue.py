@@ -6,22 +6,21 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from kcr.api.resources import ResourceType
-from kcr.apiserver.kinds.batch import CronJobStrategy, JobStrategy
+from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
+from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.core import (
     ConfigMapStrategy,
     EventStrategy,
-    GenericStrategy,
-    IdleStrategy,
     LeaseStrategy,
     LimitRangeStrategy,
     NamespaceStrategy,
     NodeStrategy,
-    PodStrategy,
     ResourceQuotaStrategy,
     SecretStrategy,
 )
-from kcr.apiserver.kinds.core.names import dns_label, dns_subdomain, path_segment
-from kcr.apiserver.kinds.strategy import Manifest, Strategy
+from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
+from kcr.apiserver.kinds.pods.strategy import PodStrategy
+from kcr.apiserver.kinds.strategy import GenericStrategy, IdleStrategy, Manifest, Strategy
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr.apiserver.schema.shape import Shape
 

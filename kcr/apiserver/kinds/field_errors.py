@@ -6,14 +6,28 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/validation/field/err
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
-
-from kcr.apiserver.kinds.strategy import FieldError
 
 # What upstream says of a field that may not change.
 IMMUTABLE = "field is immutable"
 NON_NEGATIVE = "must be greater than or equal to 0"
+
+
+class FieldError(NamedTuple):
+    """One fault found by validation.
+
+    Attributes:
+        field: The path, such as `spec.template.spec.containers[0].name`.
+        reason: The cause's reason, such as `FieldValueInvalid`.
+        message: The words after the path, such as `Invalid value: -1: must be greater than or equal to 0`.
+    """
+
+    field: str
+    reason: str
+    message: str
+
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 from kcr.api.resources import ResourceType
 from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.catalogue import JOBS, Kind
-from kcr.apiserver.kinds.core import GenericStrategy
-from kcr.apiserver.kinds.field_errors import IMMUTABLE, invalid
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
+from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest
 
 _GROUP, _VERSION = "scheduling.k8s.io", "v1alpha2"
 

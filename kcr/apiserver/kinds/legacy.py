@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind, View
-from kcr.apiserver.kinds.core.shape import receive
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, receive
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Field, Shape
 

@@ -1,26 +1,20 @@
-"""What a kind does on its way into the storage: defaults, preparation, validation.
+"""The strategy of a kind: what happens to its objects between request and storage.
 
 Objects are plain manifests here (`dict`s as decoded from JSON): the server keeps every field that the kind's schema
 names, known to kcr's types or not.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update}.go and
+pkg/registry/generic/registry/store.go; k8s.io/apimachinery/pkg/api/equality/semantic.go.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from kcr.apiserver.kinds.field_errors import FieldError
+from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.schema.builtin import kind_shape
+from kcr.apiserver.schema.shape import Shape
 
 Manifest = dict[str, Any]
-
-
-class FieldError(NamedTuple):
-    """One fault found by validation.
-
-    Attributes:
-        field: The path, such as `spec.template.spec.containers[0].name`.
-        reason: The cause's reason, such as `FieldValueInvalid`.
-        message: The words after the path, such as `Invalid value: -1: must be greater than or equal to 0`.
-    """
-
-    field: str
-    reason: str
-    message: str
 
 
 class Strategy:
@@ -79,3 +73,76 @@ class Strategy:
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return texts for `Warning` headers; `old` is None on create."""
         return []
+
+
+class GenericStrategy(Strategy):
+    """Objects are brought into the shape of their kind, and nothing is filled in."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring an object into the shape of its kind.
+
+        Raises:
+            UndecodableError: It is no object of the kind.
+        """
+        receive(kind_shape(obj["apiVersion"], obj["kind"]), obj)
+
+
+class IdleStrategy(GenericStrategy):
+    """Kinds that a cluster has controllers or other components for, and this one has none."""
+
+    def __init__(self, display: str, *, has_generation: bool) -> None:
+        """Make the strategy of a kind.
+
+        Args:
+            display: What messages call the kind, such as `deployments.apps`.
+            has_generation: Whether `metadata.generation` is kept.
+        """
+        self.has_generation = has_generation
+        self._warning = f"{display} are stored by this server, and nothing here acts on them"
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Drop the status, which is written by itself."""
+        obj.pop("status", None)
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return, to the one who makes an object, that it has no effect here."""
+        return [self._warning] if old is None else []
+
+
+class UndecodableError(RefusedError):
+    """The body is JSON and no object of its kind: 400.
+
+    Attributes:
+        text: The decoder's words, which the answer to a patch puts into another message.
+    """
+
+    def __init__(self, kind: str, version: str, text: str) -> None:
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {text}')
+        self.text = text
+
+
+def receive(shape: Shape, obj: Manifest) -> None:
+    """Bring an object into the shape of its kind, in place.
+
+    Raises:
+        UndecodableError: It is no object of the kind.
+    """
+    try:
+        shape.conform(obj)
+    except ValueError as error:
+        raise UndecodableError(shape.short_name, shape.name.partition(".")[0], str(error)) from None
+
+
+def same(one: object, other: object) -> bool:
+    """Return whether two values say the same."""
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(same(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return _is_nothing(one) and _is_nothing(other)
+
+
+def _is_nothing(value: object) -> bool:
+    return value is None or value == [] or value == {}

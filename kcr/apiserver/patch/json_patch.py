@@ -1,9 +1,9 @@
-"""JSON patch: a list of operations that all apply, or none does.
+"""JSON patch, a list of operations that all apply or none does, and JSON merge patch.
 
 Four habits of the server's library are kept: `replace` of a member that is not there adds it, `copy` of one copies
 null, indexes may count from the end, and `test` for null holds for a member that is not there.
 
-Source: RFC 6902; kubernetes/vendor/gopkg.in/evanphx/json-patch.v4.
+Source: RFC 6902; kubernetes/vendor/gopkg.in/evanphx/json-patch.v4; RFC 7396.
 """
 
 import re
@@ -177,3 +177,28 @@ def _equal(one: Any, other: Any) -> bool:
 _OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
     "add": _add, "remove": _remove, "replace": _replace, "move": _move, "test": _test,
 }  # fmt: skip
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Return the target with the patch applied; neither is changed.
+
+    Raises:
+        PatchError: The patch is no object.
+    """
+    if not isinstance(patch, dict):
+        raise PatchError.malformed(
+            f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}"
+        )
+    return _merged(target, patch)
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), value)
+    return result

@@ -1,8 +1,8 @@
-"""Strategic merge patch: a merge patch that knows which lists are maps in disguise.
+"""Strategic merge patch: a merge patch in which the schema says which lists merge, and by which key.
 
 Directives: `$patch: replace|delete` in a map or an item, `$retainKeys`, `$deleteFromPrimitiveList/<list>`,
-`$setElementOrder/<list>`. Items keep the relative order of the patch and of the live list; where both
-allow it they are interleaved as they were, and items new to the list come first.
+`$setElementOrder/<list>`. Items that the patch names keep the patch's order, the others that of the live list. The two
+are interleaved: an item of the live list precedes one of the patch only where it did before.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go.
 """
@@ -13,7 +13,6 @@ from typing import Any
 
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.patch.errors import PatchError, kind_of
-from kcr.apiserver.patch.ordering import interleave
 from kcr.apiserver.schema.scalars import ANY
 from kcr.apiserver.schema.shape import Field, Shape, Type
 
@@ -201,3 +200,38 @@ def _as_go_prints(value: Any) -> str:
         return f"[{' '.join(map(_as_go_prints, value))}]"
     words: Iterable[tuple[object, str]] = ((None, "<nil>"), (True, "true"), (False, "false"))
     return next((word for one, word in words if value is one), str(value))
+
+
+def interleave(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
+    """Return the merged items in order.
+
+    Args:
+        merged: All items.
+        order: The items of the patch, or the order it asks for.
+        live: The list before the patch.
+        key: The member that names an item; `""` for plain values.
+    """
+    wanted, before = _places(order, key), _places(live, key)
+    named = sorted((item for item in merged if _name(item, key) in wanted), key=lambda item: wanted[_name(item, key)])
+    others = [item for item in merged if _name(item, key) not in wanted]
+    others.sort(key=lambda item: before.get(_name(item, key), len(before)))
+    result: list[Any] = []
+    for item in others:
+        place = before.get(_name(item, key))
+        while named and not _precedes(place, before.get(_name(named[0], key))):
+            result.append(named.pop(0))
+        result.append(item)
+    return result + named
+
+
+def _precedes(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and one < other
+
+
+def _places(items: list[Any], key: str) -> dict[Any, int]:
+    return {_name(item, key): position for position, item in reversed(list(enumerate(items)))}
+
+
+def _name(item: Any, key: str) -> Any:
+    name = item.get(key) if isinstance(item, dict) else item
+    return str(name) if isinstance(name, dict | list) else name

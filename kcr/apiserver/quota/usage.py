@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kcr.api.durations import clamped_seconds
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES, Kind
-from kcr.apiserver.kinds.core.pod_defaults import containers_of
+from kcr.apiserver.kinds.pods.defaults import containers_of
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.quantities import amount
 

@@ -9,10 +9,9 @@ import uuid
 from datetime import UTC, datetime
 
 from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.kinds.core.names import check_annotations, check_labels, qualified_name
-from kcr.apiserver.kinds.core.shape import UndecodableError
-from kcr.apiserver.kinds.field_errors import forbidden, invalid, rendered, required
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, rendered, required
+from kcr.apiserver.kinds.names import check_annotations, check_labels, qualified_name
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import MisfitError
 

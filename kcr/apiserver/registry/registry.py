@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from kcr.apiserver.endpoints.routes import parse_integer
 from kcr.apiserver.kinds.catalogue import NAMESPACES, Kind
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.field_errors import FieldError
+from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.quota import Quotas
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.responses import (

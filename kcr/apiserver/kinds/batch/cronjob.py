@@ -1,15 +1,17 @@
-"""The behaviour of CronJobs.
+"""The strategy of CronJobs.
 
-Source: kubernetes/pkg/registry/batch/cronjob/strategy.go; pkg/apis/batch/v1/defaults.go, SetDefaults_CronJob.
+Source: kubernetes/pkg/registry/batch/cronjob/strategy.go; pkg/apis/batch/v1/defaults.go, SetDefaults_CronJob;
+pkg/apis/batch/validation/validation.go, validateCronJobSpec and ValidateJobTemplateSpec.
 """
 
-from kcr.apiserver.kinds.batch.cronjob_spec import check_cronjob_spec, names_zone
+import re
+
+from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
+from kcr.apiserver.kinds.batch.job import name_warnings, spec_warnings
 from kcr.apiserver.kinds.batch.job_defaults import default_parts
-from kcr.apiserver.kinds.batch.job_warnings import name_warnings, spec_warnings
-from kcr.apiserver.kinds.core.equality import same
-from kcr.apiserver.kinds.core.shape import receive
-from kcr.apiserver.kinds.field_errors import invalid
-from kcr.apiserver.kinds.strategy import FieldError, Manifest, Strategy
+from kcr.apiserver.kinds.batch.job_spec import check_job_spec
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported, one_of, required
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, receive, same
 from kcr.apiserver.schema.builtin import kind_shape
 
 # The names of its Jobs add a dash and ten digits, and have to be labels.
@@ -67,3 +69,86 @@ class CronJobStrategy(Strategy):
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             )
         return warnings
+
+
+_POLICIES = ("Allow", "Forbid", "Replace")
+_ZONE_PART = re.compile(r"(?!-|\.\.?$)[A-Za-z.\-_0-9+]{1,14}")
+_ZONE_IN_SCHEDULE = "TZ"
+# The zone of the server itself, which Go calls so.
+_LOCAL = "Local"
+
+
+def names_zone(spec: Manifest) -> bool:
+    """Return whether a schedule brings its time zone along, as old ones do."""
+    return _ZONE_IN_SCHEDULE in spec.get("schedule", "")
+
+
+def check_cronjob_spec(spec: Manifest, stored: Manifest | None) -> list[FieldError]:
+    """Return the faults of a spec.
+
+    Args:
+        spec: The spec, defaulted.
+        stored: The spec it is to replace, None for a new CronJob. What was stored with a zone in its schedule, or
+            with a zone that nobody knows any longer, may keep it.
+    """
+    faults = _check_schedule(spec, may_name_zone=stored is not None and names_zone(stored))
+    faults += non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+    if stored is None or spec.get("timeZone") != stored.get("timeZone"):
+        faults += _check_zone(spec.get("timeZone"))
+    faults += one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], _POLICIES)
+    faults += _check_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        faults += non_negative(f"spec.{name}", spec.get(name))
+    return faults
+
+
+def _check_schedule(spec: Manifest, *, may_name_zone: bool) -> list[FieldError]:
+    field, schedule = "spec.schedule", spec.get("schedule", "")
+    if not schedule:
+        return [required(field)]
+    faults: list[FieldError] = []
+    try:
+        parse(schedule)
+    except CronError as error:
+        faults.append(invalid(field, schedule, str(error)))
+    if names_zone(spec):
+        if not may_name_zone:
+            words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+            faults.append(invalid(field, schedule, words))
+        elif spec.get("timeZone") is not None:
+            words = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+            faults.append(invalid(field, schedule, words))
+    return faults
+
+
+def _check_zone(zone: str | None) -> list[FieldError]:
+    field = "spec.timeZone"
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(field, zone, "timeZone must be nil or non-empty string")]
+    unknown = invalid(field, zone, f"unknown time zone {zone}")
+    if not all(_ZONE_PART.fullmatch(part) for part in zone.split("/")):
+        return [unknown]
+    faults: list[FieldError] = []
+    if zone.lower() == _LOCAL.lower():
+        words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        faults.append(invalid(field, zone, words))
+    return faults if _is_zone(zone) else [*faults, unknown]
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        load_zone(name)
+    except UnknownZoneError:
+        return name == _LOCAL
+    return True
+
+
+def _check_template(job: Manifest, field: str) -> list[FieldError]:
+    faults = check_job_spec(job, field)
+    if job.get("selector") is not None:
+        faults.append(invalid(f"{field}.selector", job["selector"], "`selector` will be auto-generated"))
+    if job.get("manualSelector"):
+        faults.append(not_supported(f"{field}.manualSelector", True, ("nil", "false")))
+    return faults

@@ -1,17 +1,22 @@
-"""The behaviour of Jobs.
+"""The strategy of Jobs, and warnings about them.
 
 Source: kubernetes/pkg/registry/batch/job/strategy.go.
 """
 
-from kcr.apiserver.kinds.batch.job_defaults import copy_labels, default_job
+from kcr.apiserver.kinds.batch.job_defaults import (
+    copy_labels,
+    default_job,
+    generate_selector,
+    has_generated_labels,
+    is_automatic,
+)
 from kcr.apiserver.kinds.batch.job_spec import check_job
 from kcr.apiserver.kinds.batch.job_status import check_status
 from kcr.apiserver.kinds.batch.job_update import check_job_update
-from kcr.apiserver.kinds.batch.job_warnings import name_warnings, spec_warnings
-from kcr.apiserver.kinds.batch.selector import generate_selector, has_generated_labels, is_automatic
-from kcr.apiserver.kinds.core.equality import same
-from kcr.apiserver.kinds.core.shape import receive
-from kcr.apiserver.kinds.strategy import FieldError, Manifest, Strategy
+from kcr.apiserver.kinds.field_errors import FieldError
+from kcr.apiserver.kinds.names import dns_label
+from kcr.apiserver.kinds.pods.warnings import template_warnings
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, receive, same
 from kcr.apiserver.schema.builtin import kind_shape
 
 
@@ -60,3 +65,32 @@ class JobStrategy(Strategy):
         if old is None or not same(new["spec"], old["spec"]):
             warnings += spec_warnings(new["spec"], "spec")
         return warnings
+
+
+_MANY_COMPLETIONS, _MUCH_PARALLELISM = 100_000, 10_000
+
+
+def name_warnings(obj: Manifest) -> list[str]:
+    """Return the warning of a name that pods cannot carry on as their hostname."""
+    reasons = dns_label(obj["metadata"].get("name", ""))
+    if not reasons:
+        return []
+    return [
+        "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+        f"a DNS label is recommended: [{' '.join(reasons)}]"
+    ]
+
+
+def spec_warnings(spec: Manifest, field: str) -> list[str]:
+    """Return the warnings of the spec of a Job."""
+    warnings: list[str] = []
+    if (
+        spec.get("completionMode") == "Indexed"
+        and (spec.get("completions") or 0) > _MANY_COMPLETIONS
+        and (spec.get("parallelism") or 0) > _MUCH_PARALLELISM
+    ):
+        warnings.append(
+            f"{field}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
+            "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+    return warnings + template_warnings(spec["template"]["spec"], f"{field}.template.spec")

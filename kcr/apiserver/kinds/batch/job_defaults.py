@@ -1,10 +1,15 @@
-"""What the server fills in on Jobs.
+"""Defaults of Jobs, and the selector that the server generates.
 
-Source: kubernetes/pkg/apis/batch/v1/defaults.go, SetDefaults_Job.
+The uid makes the selector unique over time and kinds; the name is there for people. Keys that are present are never
+overwritten: a Job that is posted again with the labels of another is refused, not repaired.
+
+Source: kubernetes/pkg/apis/batch/v1/defaults.go, SetDefaults_Job; pkg/registry/batch/job/strategy.go, generateSelector;
+pkg/apis/batch/validation/validation.go, validateGeneratedSelector.
 """
 
-from kcr.apiserver.kinds.batch.selector import has_generated_labels, is_automatic
-from kcr.apiserver.kinds.core.pod_defaults import default_pod_spec
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, required
+from kcr.apiserver.kinds.names import selects
+from kcr.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr.apiserver.kinds.strategy import Manifest
 
 _NO_LIMIT = 2**31 - 1
@@ -45,3 +50,62 @@ def copy_labels(job: Manifest) -> None:
     metadata, labels = job.setdefault("metadata", {}), job["spec"]["template"]["metadata"].get("labels")
     if labels and not metadata.get("labels"):
         metadata["labels"] = dict(labels)
+
+
+UID_LABEL, NAME_LABEL = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
+_OLD_UID_LABEL, _OLD_NAME_LABEL = "controller-uid", "job-name"
+
+
+def is_automatic(job: Manifest) -> bool:
+    """Return whether the server makes the selector."""
+    return job["spec"].get("manualSelector") is not True
+
+
+def has_generated_labels(job: Manifest) -> bool:
+    """Return whether the template carries both prefixed labels."""
+    labels = _template_labels(job)
+    return UID_LABEL in labels and NAME_LABEL in labels
+
+
+def generate_selector(job: Manifest) -> None:
+    """Add the four labels to the template and the uid to the selector, where they are missing."""
+    uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+    labels: Manifest = job["spec"]["template"]["metadata"].setdefault("labels", {})
+    for key, value in _expected(uid, name, prefixed=True).items():
+        labels.setdefault(key, value)
+    selector: Manifest = job["spec"].setdefault("selector", {})
+    selector.setdefault("matchLabels", {}).setdefault(UID_LABEL, uid)
+
+
+def check_generated_selector(job: Manifest, *, prefixed: bool) -> list[FieldError]:
+    """Return the faults of labels and selector where the server makes them.
+
+    Args:
+        job: The Job after `generate_selector`.
+        prefixed: Whether the two prefixed labels are demanded; very old Jobs lack them.
+    """
+    selector = job["spec"].get("selector")
+    if not is_automatic(job) or selector is None:
+        return []
+    labels = _template_labels(job)
+    expected = _expected(job["metadata"].get("uid", ""), job["metadata"].get("name", ""), prefixed=prefixed)
+    faults: list[FieldError] = []
+    for key, value in expected.items():
+        field, words = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+        if key not in labels:
+            faults.append(required(field, words))
+        elif labels[key] != value:
+            faults.append(invalid(field, labels, words))
+    if not selects(selector, expected):
+        faults.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+    return faults
+
+
+def _expected(uid: str, name: str, *, prefixed: bool) -> dict[str, str]:
+    old = {_OLD_UID_LABEL: uid, _OLD_NAME_LABEL: name}
+    return {**old, UID_LABEL: uid, NAME_LABEL: name} if prefixed else old
+
+
+def _template_labels(job: Manifest) -> Manifest:
+    labels: Manifest | None = job["spec"]["template"]["metadata"].get("labels")
+    return labels or {}

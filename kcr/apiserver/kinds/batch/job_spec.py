@@ -3,14 +3,12 @@
 Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJob and validateJobSpec.
 """
 
-from kcr.apiserver.kinds.batch.failure_policy import check_failure_policy
-from kcr.apiserver.kinds.batch.selector import check_generated_selector
-from kcr.apiserver.kinds.batch.success_policy import check_success_policy
-from kcr.apiserver.kinds.core.names import dns_label, domain_prefixed_path
-from kcr.apiserver.kinds.core.pod_spec import check_template
-from kcr.apiserver.kinds.core.selectors import check_selector, selects
-from kcr.apiserver.kinds.field_errors import invalid, non_negative, not_supported, required, too_long
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.batch.job_defaults import check_generated_selector
+from kcr.apiserver.kinds.batch.job_policies import check_failure_policy, check_success_policy
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported, required, too_long
+from kcr.apiserver.kinds.names import check_selector, dns_label, domain_prefixed_path, selects
+from kcr.apiserver.kinds.pods.spec import check_template
+from kcr.apiserver.kinds.strategy import Manifest
 
 _COUNTS = (
     "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",

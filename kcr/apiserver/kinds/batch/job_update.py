@@ -7,9 +7,8 @@ pkg/registry/batch/job/strategy.go, validationOptionsForJob.
 from copy import deepcopy
 
 from kcr.apiserver.kinds.batch.job_spec import check_job_spec, check_selector_of
-from kcr.apiserver.kinds.core.equality import same
-from kcr.apiserver.kinds.field_errors import IMMUTABLE, invalid
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
+from kcr.apiserver.kinds.strategy import Manifest, same
 
 _LATE_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.kinds.field_errors import (
+    FieldError,
     duplicate,
     forbidden,
     invalid,
@@ -15,7 +16,6 @@ from kcr.apiserver.kinds.field_errors import (
     too_long,
     too_many,
 )
-from kcr.apiserver.kinds.strategy import FieldError
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core.shape import UndecodableError
 from kcr.apiserver.kinds.legacy import opposite, show_job, take_job
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.manifests import job, prepared, refused
 
 

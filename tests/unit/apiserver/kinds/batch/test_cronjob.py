@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.core.shape import UndecodableError
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared
 from tests.kit.invalid_manifests import spoiled
 

@@ -3,9 +3,8 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.core.shape import UndecodableError
 from kcr.apiserver.kinds.legacy import show_job, take_job
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.invalid_manifests import spoiled
 from tests.kit.manifests import JOBS, PODS, job, pod, stored, stored_pod
 

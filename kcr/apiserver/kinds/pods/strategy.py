@@ -1,18 +1,17 @@
-"""The behaviour of pods.
+"""The strategy of pods.
 
 Source: kubernetes/pkg/registry/core/pod/strategy.go.
 """
 
-from kcr.apiserver.kinds.core.names import dns_label
-from kcr.apiserver.kinds.core.pod_defaults import admit, default_pod
-from kcr.apiserver.kinds.core.pod_spec import check_pod_spec
-from kcr.apiserver.kinds.core.pod_status import check_pod_status, default_pod_status
-from kcr.apiserver.kinds.core.pod_update import check_pod_update
-from kcr.apiserver.kinds.core.pod_warnings import template_warnings
-from kcr.apiserver.kinds.core.resources import qos_class
-from kcr.apiserver.kinds.core.shape import receive
-from kcr.apiserver.kinds.field_errors import forbidden
-from kcr.apiserver.kinds.strategy import FieldError, Manifest, Strategy
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden
+from kcr.apiserver.kinds.names import dns_label
+from kcr.apiserver.kinds.pods.containers import qos_class
+from kcr.apiserver.kinds.pods.defaults import admit, default_pod
+from kcr.apiserver.kinds.pods.spec import check_pod_spec
+from kcr.apiserver.kinds.pods.status import check_pod_status, default_pod_status
+from kcr.apiserver.kinds.pods.update import check_pod_update
+from kcr.apiserver.kinds.pods.warnings import template_warnings
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, receive
 from kcr.apiserver.schema.builtin import kind_shape
 
 _GATED: Manifest = {

@@ -1,10 +1,10 @@
-"""What may stand in the spec of a pod, and in a template of pods.
+"""Validation of pod specs and pod templates.
 
-Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodSpec and ValidatePodTemplateSpec.
+Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodSpec, ValidatePodTemplateSpec and ValidateVolumes.
 """
 
-from kcr.apiserver.kinds.core.containers import check_containers
-from kcr.apiserver.kinds.core.names import (
+from kcr.apiserver.kinds.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, one_of, required
+from kcr.apiserver.kinds.names import (
     check_annotations,
     check_labels,
     dns_label,
@@ -12,9 +12,8 @@ from kcr.apiserver.kinds.core.names import (
     label_value,
     qualified_name,
 )
-from kcr.apiserver.kinds.core.volumes import check_volumes
-from kcr.apiserver.kinds.field_errors import duplicate, forbidden, invalid, not_supported, one_of, required
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.pods.containers import check_containers
+from kcr.apiserver.kinds.strategy import Manifest
 
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -109,3 +108,31 @@ def _check_operator(toleration: Manifest, key: str, field: str) -> list[FieldErr
     elif value:
         faults.append(invalid(f"{field}.operator", toleration, "value must be empty when `operator` is 'Exists'"))
     return faults
+
+
+# What a source cannot do without; kinds of volumes that are not named are taken as they come.
+_NEEDED = {
+    "configMap": "name", "hostPath": "path", "nfs": "server", "persistentVolumeClaim": "claimName",
+    "secret": "secretName",
+}  # fmt: skip
+
+
+def check_volumes(volumes: list[Manifest] | tuple[()], field: str) -> tuple[dict[str, Manifest], list[FieldError]]:
+    """Return the volumes by name, and their faults."""
+    named: dict[str, Manifest] = {}
+    faults: list[FieldError] = []
+    for position, volume in enumerate(volumes):
+        path, name = f"{field}[{position}]", volume.get("name", "")
+        faults += [invalid(f"{path}.name", name, reason) for reason in dns_label(name)] if name else []
+        if not name:
+            faults.append(required(f"{path}.name"))
+        elif name in named:
+            faults.append(duplicate(f"{path}.name", name))
+        named[name] = volume
+        sources = [source for source in volume if source != "name"]
+        faults += [forbidden(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]]
+        for source in sources[:1]:
+            needed = _NEEDED.get(source)
+            if needed and not volume[source].get(needed):
+                faults.append(required(f"{path}.{source}.{needed}"))
+    return named, faults

@@ -1,19 +1,23 @@
 import pytest
 
-from kcr.apiserver.kinds.core.names import (
+from kcr.apiserver.kinds.names import (
     LABEL_MESSAGE,
     QUALIFIED_MESSAGE,
     SUBDOMAIN_MESSAGE,
     VALUE_MESSAGE,
     check_annotations,
     check_labels,
+    check_selector,
     dns_label,
     dns_subdomain,
     domain_prefixed_path,
     label_value,
     port_name,
     qualified_name,
+    selects,
 )
+from kcr.apiserver.kinds.strategy import Manifest
+from tests.kit.manifests import texts
 
 
 @pytest.mark.parametrize("text", ["a", "a-1", "0", "a" * 63])
@@ -87,3 +91,37 @@ def test_domain_prefixed_path_names_the_bad_part() -> None:
     assert domain_prefixed_path("acme.io/foo/bar") == []
     assert [part for part, _ in domain_prefixed_path("acme.io/")] == ["acme.io/"]
     assert [part for part, _ in domain_prefixed_path("Acme/a b")] == ["Acme", "a b"]
+
+
+def requirement(operator: str, *values: str, key: str = "a") -> Manifest:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "fault"),
+    [
+        pytest.param(
+            requirement("In"), "values: Required value: must be specified when `operator` is 'In' or 'NotIn'", id="in"
+        ),
+        pytest.param(
+            requirement("Exists", "b"),
+            "values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            id="exists",
+        ),
+        pytest.param(requirement("Foo"), 'operator: Invalid value: "Foo": not a valid selector operator', id="unknown"),
+    ],
+)
+def test_requirement_is_refused_in_upstreams_words(selector: Manifest, fault: str) -> None:
+    assert texts(check_selector(selector, "spec.selector")) == [f"spec.selector.matchExpressions[0].{fault}"]
+
+
+def test_labels_of_selector_are_checked() -> None:
+    (fault,) = check_selector({"matchLabels": {"a": "b c"}}, "spec.selector")
+    assert fault.field == "spec.selector.matchLabels"
+
+
+def test_selector_picks_by_labels_and_requirements() -> None:
+    assert check_selector(requirement("In", "b", "c"), "spec.selector") == []
+    assert selects(requirement("In", "b", "c"), {"a": "b"})
+    assert not selects({"matchLabels": {"a": "b"}, **requirement("DoesNotExist", key="x")}, {"a": "b", "x": ""})
+    assert selects({}, {"anything": "goes"})

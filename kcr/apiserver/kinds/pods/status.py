@@ -1,6 +1,6 @@
-"""What a write to the status of a pod may do, and the form it is stored in.
+"""Validation of writes to the status of a pod, and its defaults.
 
-Phases are nobody's business here: the node may set any, in any order.
+Phases are not validated: the node may set any, in any order.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodStatusUpdate.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import ip_address
 
-from kcr.apiserver.kinds.core.names import qualified_name
-from kcr.apiserver.kinds.field_errors import IMMUTABLE, forbidden, invalid
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
+from kcr.apiserver.kinds.names import qualified_name
+from kcr.apiserver.kinds.strategy import Manifest
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")

@@ -1,4 +1,4 @@
-"""What the user should know about pods that are accepted all the same.
+"""Warnings about pod specs that are valid.
 
 Source: kubernetes/pkg/api/pod/warnings.go.
 """

@@ -1,11 +1,10 @@
-"""What a change of a pod may change.
+"""Validation of updates of pods.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodUpdate.
 """
 
-from kcr.apiserver.kinds.core.equality import same
-from kcr.apiserver.kinds.field_errors import forbidden, invalid, rendered
-from kcr.apiserver.kinds.strategy import FieldError, Manifest
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, rendered
+from kcr.apiserver.kinds.strategy import Manifest, same
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

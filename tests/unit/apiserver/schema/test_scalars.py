@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.apiserver.schema.times import micro, whole_seconds
+from kcr.apiserver.schema.scalars import micro, whole_seconds
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,20 @@
-"""What names, labels and qualified names may look like, and the words that refuse them.
+"""Validation of names, labels and label selectors.
 
-Each rule returns the reasons against a text, an empty tuple when there are none.
+Each rule for a text returns the reasons why it is invalid, an empty tuple when there are none.
 
-Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go.
+Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and
+pkg/apis/meta/v1/validation/validation.go.
 """
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kcr.apiserver.kinds.field_errors import invalid, too_long
-from kcr.apiserver.kinds.strategy import FieldError
+import msgspec
+
+from kcr.api.selectors import LabelSelector, matches
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, required, too_long
+from kcr.apiserver.kinds.strategy import Manifest
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -145,3 +149,36 @@ def domain_prefixed_path(text: str) -> list[tuple[str, str]]:
     if not _path.fullmatch(path):
         faults.append((path, f"Invalid path (regex used for validation is '{_PATH}')"))
     return faults
+
+
+def check_selector(selector: Manifest, field: str) -> list[FieldError]:
+    """Return the faults of a label selector."""
+    faults = check_labels(selector.get("matchLabels") or {}, f"{field}.matchLabels")
+    for position, requirement in enumerate(selector.get("matchExpressions") or ()):
+        faults += _check_requirement(requirement, f"{field}.matchExpressions[{position}]")
+    return faults
+
+
+def _check_requirement(requirement: Manifest, field: str) -> list[FieldError]:
+    faults: list[FieldError] = []
+    operator, values = requirement.get("operator", ""), requirement.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            faults.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            faults.append(
+                forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+            )
+    else:
+        faults.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
+    key = requirement.get("key", "")
+    faults += [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)]
+    for position, value in enumerate(values):
+        faults += [invalid(f"{field}.values[{position}]", value, reason) for reason in label_value(value)]
+    return faults
+
+
+def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
+    """Return whether a selector without faults picks these labels."""
+    return matches(msgspec.convert(selector, LabelSelector), labels)

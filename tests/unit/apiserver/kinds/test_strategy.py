@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core.equality import same
+from kcr.apiserver.kinds.strategy import UndecodableError, receive, same
+from kcr.apiserver.schema.builtin import kind_shape
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,11 @@ def test_nothing_null_and_emptiness_are_one(one: Any, other: Any) -> None:
 )
 def test_what_differs_upstream_differs_here(one: Any, other: Any) -> None:
     assert not same(one, other)
+
+
+def test_object_that_does_not_fit_is_refused_in_words_of_the_server() -> None:
+    words = "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32"
+    with pytest.raises(UndecodableError) as caught:
+        receive(kind_shape("batch/v1", "Job"), {"spec": {"parallelism": "3"}})
+    assert caught.value.text == words
+    assert str(caught.value) == f'Job in version "v1" cannot be handled as a Job: {words}'

@@ -1,0 +1,300 @@
+"""The strategies of the core kinds but pods, and of Leases.
+
+Source: kubernetes/pkg/registry/core/*/strategy.go; pkg/apis/core/v1/defaults.go; pkg/apis/core/validation/{validation,
+events}.go; pkg/apis/coordination/validation/validation.go.
+"""
+
+import binascii
+import re
+from base64 import b64decode, b64encode
+from functools import lru_cache
+
+from kcr.apiserver.kinds.field_errors import (
+    IMMUTABLE,
+    NON_NEGATIVE,
+    FieldError,
+    forbidden,
+    invalid,
+    non_negative,
+    required,
+    too_long,
+)
+from kcr.apiserver.kinds.names import qualified_name
+from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, Strategy, UndecodableError, receive
+from kcr.apiserver.schema.builtin import kind_shape
+from kcr.apiserver.schema.quantities import amount, whole
+
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    """Namespaces carry their name as a label, and a finalizer of their own in the spec."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a namespace into shape, and add the label that selectors of namespaces use.
+
+        Raises:
+            UndecodableError: It is no namespace.
+        """
+        receive(kind_shape("v1", "Namespace"), obj)
+        metadata = obj.setdefault("metadata", {})
+        if metadata.get("name"):
+            metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set the finalizer by which the namespace waits for its content, and the phase."""
+        spec: Manifest = obj.get("spec") or {}
+        finalizers: list[str] = spec.get("finalizers") or []
+        if "kubernetes" not in finalizers:
+            finalizers = [*finalizers, "kubernetes"]
+        obj["spec"] = {**spec, "finalizers": finalizers}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep the status and the finalizers of the spec, which only `/finalize` changes."""
+        super().prepare_update(new, old)
+        new["spec"] = {**(new.get("spec") or {}), "finalizers": (old.get("spec") or {}).get("finalizers") or []}
+
+
+class NodeStrategy(Strategy):
+    """Nodes register with their status; what they can hold is what they may give away unless they say less."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a node into shape; `allocatable` is `capacity` when it is not there.
+
+        Raises:
+            UndecodableError: It is no node.
+        """
+        receive(kind_shape("v1", "Node"), obj)
+        status = obj.setdefault("status", {})
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        obj.setdefault("spec", {})
+
+
+_LIMIT = 1024 * 1024
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+
+
+class ConfigMapStrategy(Strategy):
+    """ConfigMaps hold at most 1 MiB, and may be sealed."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a ConfigMap into shape.
+
+        Raises:
+            UndecodableError: It is no ConfigMap.
+        """
+        receive(kind_shape("v1", "ConfigMap"), obj)
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a ConfigMap."""
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        faults = _check_keys("data", data)
+        for key in sorted(data.keys() & binary.keys()):
+            faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        faults += _check_keys("binaryData", binary)
+        size = sum(len(value.encode()) for value in data.values()) + sum(
+            len(value) * 3 // 4 for value in binary.values()
+        )
+        return [*faults, too_long("[]", _LIMIT)] if size > _LIMIT else faults
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change; none of a sealed one is allowed."""
+        return _check_sealed(new, old, ("data", "binaryData")) + self.validate(new)
+
+
+class SecretStrategy(Strategy):
+    """Secrets store base64; `stringData` is folded into `data` and never shown again."""
+
+    def default(self, obj: Manifest) -> None:
+        """Fill in the type and fold `stringData`.
+
+        Raises:
+            UndecodableError: It is no Secret, or a value of `data` is no base64.
+        """
+        receive(kind_shape("v1", "Secret"), obj)
+        obj["type"] = obj.get("type") or "Opaque"
+        data: Manifest = obj.get("data") or {}
+        for key, value in (obj.pop("stringData", None) or {}).items():
+            data[key] = b64encode(value.encode()).decode()
+        for value in data.values():
+            try:
+                b64decode(value, validate=True)
+            except binascii.Error:
+                raise UndecodableError("Secret", "v1", "illegal base64 data at input byte 0") from None
+        if data:
+            obj["data"] = data
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a Secret."""
+        data = obj.get("data") or {}
+        faults = _check_keys("data", data)
+        size = sum(len(value) * 3 // 4 for value in data.values())
+        return [*faults, too_long("data", _LIMIT)] if size > _LIMIT else faults
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change; the type stays, and a sealed Secret altogether."""
+        faults = [] if new["type"] == old["type"] else [invalid("type", new["type"], IMMUTABLE)]
+        return faults + _check_sealed(new, old, ("data",)) + self.validate(new)
+
+
+def _check_keys(field: str, data: Manifest) -> list[FieldError]:
+    return [invalid(f"{field}[{key}]", key, reason) for key in sorted(data) for reason in _key(key)]
+
+
+@lru_cache(1024)
+def _key(text: str) -> tuple[str, ...]:
+    reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
+    if not _KEY.fullmatch(text):
+        reasons.append(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+            f"'KEY_NAME',  or 'key-name', regex used for validation is '{_KEY.pattern}')"
+        )
+    if text in (".", "..") or text.startswith(".."):
+        reasons.append(f"must not be '{text}'" if text in (".", "..") else "must not start with '..'")
+    return tuple(reasons)
+
+
+def _check_sealed(new: Manifest, old: Manifest, parts: tuple[str, ...]) -> list[FieldError]:
+    if not old.get("immutable"):
+        return []
+    words = "field is immutable when `immutable` is set"
+    faults = [] if new.get("immutable") else [forbidden("immutable", words)]
+    return faults + [forbidden(part, words) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
+
+
+_OBJECTS = (
+    "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
+    "services.loadbalancers", "services.nodeports",
+)  # fmt: skip
+_RESOURCES = tuple(
+    f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory", "ephemeral-storage")
+)
+_STANDARD = frozenset((*_OBJECTS, *_RESOURCES, "requests.storage"))
+_HUGE_PAGES = ("hugepages-", "requests.hugepages-")
+_NOT_STANDARD = "must be a standard resource for quotas"
+
+
+class ResourceQuotaStrategy(Strategy):
+    """Quotas say what a namespace may hold; their status says what it holds."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a quota into shape.
+
+        Raises:
+            UndecodableError: It is no quota.
+        """
+        receive(kind_shape("v1", "ResourceQuota"), obj)
+        obj.setdefault("spec", {})
+        obj.setdefault("status", {})
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Start with nothing known to be used."""
+        obj["status"] = {}
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a quota."""
+        return _check("spec.hard", obj["spec"].get("hard") or {})
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change; the scopes stay."""
+        scopes = [spec.get("scopes") or [] for spec in (new["spec"], old["spec"])]
+        changed = [] if sorted(scopes[0]) == sorted(scopes[1]) else [invalid("spec.scopes", scopes[0], IMMUTABLE)]
+        return self.validate(new) + changed
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change of the status."""
+        status = new["status"]
+        return _check("status.hard", status.get("hard") or {}) + _check("status.used", status.get("used") or {})
+
+
+def _check(field: str, amounts: Manifest) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for name, value in sorted(amounts.items()):
+        path = f"{field}[{name}]"
+        reasons = qualified_name(name)
+        if not reasons and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
+            reasons = (_NOT_STANDARD,)
+        faults += [invalid(path, name, reason) for reason in reasons]
+        if amount(value) < 0:
+            faults.append(invalid(path, value, NON_NEGATIVE))
+        if not whole(value) and (name in _OBJECTS or name.startswith("count/")):
+            faults.append(invalid(path, value, "must be an integer"))
+    return faults
+
+
+class LimitRangeStrategy(GenericStrategy):
+    """Limit ranges are kept as they come, and said to be no more than that."""
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return, to the one who makes a limit range, that it has no effect here."""
+        return [] if old is not None else ["limit ranges are stored and not applied by this server"]
+
+
+_LONGEST_MESSAGE, _LONGEST_NAME = 1024, 128
+_SYSTEM_NAMESPACES = ("default", "kube-system")
+
+
+class EventStrategy(Strategy):
+    """Events live beside what they are about; those of things without a namespace live in `default`."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring an Event into shape, and show the members that are always there.
+
+        Raises:
+            UndecodableError: It is no Event; `eventTime` needs exactly six fractional digits.
+        """
+        receive(kind_shape("v1", "Event"), obj)
+        for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
+            obj.setdefault(name, None)
+        for name in ("reportingComponent", "reportingInstance"):
+            obj.setdefault(name, "")
+        obj.setdefault("source", {})
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of an Event; those with an `eventTime` must say who reports what."""
+        about, here = (obj.get("involvedObject") or {}).get("namespace", ""), obj["metadata"].get("namespace", "")
+        modern = obj.get("eventTime") is not None
+        at_home = here in ("", *_SYSTEM_NAMESPACES[: 2 if modern else 1])
+        faults: list[FieldError] = []
+        if not (at_home if not about else modern or about == here):
+            faults.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
+        return faults + _check_modern(obj) if modern else faults
+
+
+def _check_modern(obj: Manifest) -> list[FieldError]:
+    faults: list[FieldError] = []
+    for name in ("reportingComponent", "reportingInstance", "action", "reason"):
+        value = obj.get(name) or ""
+        if not value:
+            faults.append(required(name))
+        if name == "reportingComponent":
+            faults += [invalid(name, value, reason) for reason in qualified_name(value)]
+        elif len(value) > _LONGEST_NAME:
+            faults.append(invalid(name, "", f"can have at most {_LONGEST_NAME} characters"))
+    if len(obj.get("message") or "") > _LONGEST_MESSAGE:
+        faults.append(invalid("message", "", f"can have at most {_LONGEST_MESSAGE} characters"))
+    return faults
+
+
+class LeaseStrategy(Strategy):
+    """Leases say who leads, since when and for how long."""
+
+    def default(self, obj: Manifest) -> None:
+        """Bring a Lease into shape.
+
+        Raises:
+            UndecodableError: It is no Lease; its times need exactly six fractional digits.
+        """
+        receive(kind_shape("coordination.k8s.io/v1", "Lease"), obj)
+        obj.setdefault("spec", {})
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a Lease."""
+        spec = obj["spec"]
+        duration = spec.get("leaseDurationSeconds")
+        faults: list[FieldError] = []
+        if duration is not None and duration <= 0:
+            faults.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+        return faults + non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))

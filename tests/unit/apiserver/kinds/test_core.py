@@ -1,0 +1,140 @@
+from typing import Any
+
+import pytest
+
+from kcr.apiserver.kinds.core import (
+    ConfigMapStrategy,
+    EventStrategy,
+    LeaseStrategy,
+    NamespaceStrategy,
+    NodeStrategy,
+    SecretStrategy,
+)
+from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
+from tests.kit.manifests import texts
+
+
+def faults_of_config_map(**members: Any) -> list[str]:
+    return texts(ConfigMapStrategy().validate({"metadata": {}, **members}))
+
+
+def test_config_map_is_held_to_keys_and_size() -> None:
+    assert faults_of_config_map(data={"a.b_c-D": "x"}, binaryData={"b": "eA=="}) == []
+    assert faults_of_config_map(data={"a b": "x"})[0].startswith('data[a b]: Invalid value: "a b": a valid config key')
+    assert faults_of_config_map(data={"a": "x"}, binaryData={"a": ""})[0].startswith("data[a]: Invalid value")
+    # AS 16.5
+    assert faults_of_config_map(data={"a": "x" * 1048577}) == ["[]: Too long: may not be more than 1048576 bytes"]
+
+
+def test_sealed_config_map_does_not_change() -> None:
+    words = "Forbidden: field is immutable when `immutable` is set"
+    old: Manifest = {"metadata": {}, "immutable": True, "data": {"a": "b"}}
+    faults = ConfigMapStrategy().validate_update({"metadata": {}, "data": {"a": "c"}}, old)
+    assert texts(faults) == [f"immutable: {words}", f"data: {words}"]
+    assert ConfigMapStrategy().validate_update(dict(old), old) == []
+
+
+def test_secret_folds_text_into_base64() -> None:
+    # AS 16.5
+    obj: Manifest = {"metadata": {}, "data": {"a": "eA=="}, "stringData": {"b": "y"}}
+    SecretStrategy().default(obj)
+    assert obj == {"metadata": {}, "type": "Opaque", "data": {"a": "eA==", "b": "eQ=="}}
+
+
+def test_secret_with_bad_base64_is_no_secret() -> None:
+    with pytest.raises(UndecodableError, match="illegal base64 data"):
+        SecretStrategy().default({"metadata": {}, "data": {"a": "?"}})
+
+
+def test_type_of_secret_does_not_change() -> None:
+    (fault,) = SecretStrategy().validate_update({"type": "a"}, {"type": "b"})
+    assert texts([fault]) == ['type: Invalid value: "a": field is immutable']
+
+
+def event(**members: Any) -> Manifest:
+    return {"metadata": {"namespace": "default"}, "involvedObject": {"namespace": "default"}, **members}
+
+
+def test_event_shows_members_that_are_always_there() -> None:
+    # AS 25.2
+    obj = event(lastTimestamp="2026-01-01T00:00:00.5Z")
+    EventStrategy().default(obj)
+    assert obj == event(
+        firstTimestamp=None,
+        lastTimestamp="2026-01-01T00:00:00Z",
+        eventTime=None,
+        source={},
+        reportingComponent="",
+        reportingInstance="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("home", "about", "modern", "accepted"),
+    [
+        pytest.param("default", "default", False, True, id="same"),
+        pytest.param("default", "other", False, False, id="different"),
+        pytest.param("default", "", False, True, id="of-the-cluster"),
+        pytest.param("other", "", False, False, id="of-the-cluster-elsewhere"),
+        pytest.param("kube-system", "", True, True, id="of-the-cluster-in-system"),
+        pytest.param("other", "", True, False, id="of-the-cluster-elsewhere-modern"),
+    ],
+)
+def test_event_lives_beside_its_object(home: str, about: str, modern: bool, accepted: bool) -> None:
+    told = {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingComponent": "a.io/c", "reportingInstance": "i"}
+    obj = event(**told, action="a", reason="r") if modern else event()
+    obj |= {"metadata": {"namespace": home}, "involvedObject": {"namespace": about}}
+    fault = f'involvedObject.namespace: Invalid value: "{about}": does not match event.namespace'
+    assert texts(EventStrategy().validate(obj)) == ([] if accepted else [fault])
+
+
+def test_event_with_its_own_time_says_who_reports() -> None:
+    faults = EventStrategy().validate(event(eventTime="2026-01-01T00:00:00.000000Z", message="x" * 1025))
+    required = [fault.field for fault in faults if fault.reason == "FieldValueRequired"]
+    assert required == ["reportingComponent", "reportingInstance", "action", "reason"]
+    assert faults[-1].message == 'Invalid value: "": can have at most 1024 characters'
+
+
+def test_lease_times_need_six_digits() -> None:
+    # AS 8.7
+    good: Manifest = {"metadata": {}, "spec": {"renewTime": "2026-01-01T01:00:00.000001+01:00"}}
+    LeaseStrategy().default(good)
+    assert good["spec"]["renewTime"] == "2026-01-01T00:00:00.000001Z"
+    with pytest.raises(UndecodableError, match=r'Lease in version "v1" .* cannot parse "Z" as ".000000"'):
+        LeaseStrategy().default({"metadata": {}, "spec": {"renewTime": "2026-01-01T00:00:00Z"}})
+
+
+def test_lease_numbers_have_lower_bounds() -> None:
+    faults = LeaseStrategy().validate({"spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}})
+    assert texts(faults) == [
+        "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0",
+        "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0",
+    ]
+
+
+def test_namespace_gets_label_finalizer_and_phase() -> None:
+    # AS 15
+    strategy, obj = NamespaceStrategy(), {"metadata": {"name": "n", "labels": {"a": "b"}}}
+    strategy.default(obj)
+    strategy.prepare_create(obj)
+    assert obj == {
+        "metadata": {"name": "n", "labels": {"a": "b", "kubernetes.io/metadata.name": "n"}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+
+
+def test_update_of_namespace_keeps_finalizers_and_status() -> None:
+    old: Manifest = {"metadata": {}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+    new: Manifest = {"metadata": {}, "spec": {"finalizers": []}}
+    NamespaceStrategy().prepare_update(new, old)
+    assert new == old
+
+
+def test_node_registers_with_its_status() -> None:
+    obj: Manifest = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": 2, "memory": "1024Mi"}}}
+    strategy = NodeStrategy()
+    strategy.default(obj)
+    strategy.prepare_create(obj)
+    amounts = {"cpu": "2", "memory": "1Gi"}
+    assert obj["status"] == {"capacity": amounts, "allocatable": amounts}
