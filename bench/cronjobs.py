@@ -23,7 +23,7 @@ from bench.jobs_load import in_parallel, job
 from bench.jobs_server import CREATED, embedded_server
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import controller_of
-from kcr.cli.process import fast_loop
+from kcr.app.process import fast_loop
 from kcr.client import Client, HttpTransport, load_config
 from kcr.clock import SystemClock
 from kcr.errors import leaves

@@ -26,7 +26,7 @@ from kcr.api.batch import Job
 from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.cli.logs import configure_logs
+from kcr.app.logs import configure_logs
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster

@@ -25,7 +25,7 @@ from bench.jobs_requests import CountingTransport, read_page
 from bench.jobs_server import embedded_server
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.cli.process import fast_loop
+from kcr.app.process import fast_loop
 from kcr.client import Client, HttpTransport, load_config
 from kcr.client.wire.requests import target
 from kcr.errors import leaves

@@ -20,7 +20,7 @@ from bench.jobs_requests import page, verb_and_resource
 from kcr.apiserver.responses import Answer, json_answer, text_answer
 from kcr.apiserver.server import HTTPRequest, Server
 from kcr.apiserver.storage.storage import Storage
-from kcr.cli.process import fast_loop, tune_gc
+from kcr.app.process import fast_loop, tune_gc
 from kcr.clock import SystemClock
 from kcr.cluster.listener import Address, Listener
 

@@ -214,7 +214,7 @@ def __dir__() -> list[str]:
 
 
 def run(  # noqa: PLR0913  # the options of a program, all by name
-    setup: "Callable[[Manager], object]",
+    setup: "Callable[..., object]",
     *,
     args: "Sequence[str] | None" = None,
     kubeconfig: str | None = None,
@@ -230,6 +230,9 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
 ) -> None:
     """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1 or 2.
 
+    Before the controllers run, the program checks that the server answers, serves every kind that they watch, and
+    allows to list and watch it.
+
     The program has the options of `kcr run` that are named here (`--kube-api-qps`, …, and `--help`, which shows the
     docstring of `setup`), and reads the same variables (`KCR_KUBE_API_QPS`, …). An option goes before a variable, and a
     variable before the argument given here.
@@ -238,7 +241,8 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
     `kcr.run(setup, args=[])`. The variables are read all the same.
 
     Args:
-        setup: Adds the controllers to a manager.
+        setup: Adds the controllers to a manager: `setup(manager)`, or `setup(manager, options)`, where the annotation
+            of `options` is a struct whose fields are read from `KCR_` and their names.
         args: The arguments to read options from; None for those of the command line.
         kubeconfig: The file to use; None for `KUBECONFIG`, the pod's own account, or `~/.kube/config`.
         context: The context to use; None for the file's current one.

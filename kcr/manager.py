@@ -104,17 +104,19 @@ class Manager:
         """Return the informer of a kind; it is made on first use."""
         informer = self._informers.get(kind)
         if informer is None:
-            selected = self._selected.get(kind) or (Selection(kind, self.namespace),)
-            informer = Informer(self.client, selected, random=self.random)
+            informer = Informer(self.client, self._selections_of(kind), random=self.random)
             self._informers[kind] = informer
             self._watching.add(informer, kind.resource.display)
             self._measure(kind, informer)
         return cast("Informer[R]", informer)
 
     @property
-    def kinds(self) -> tuple[type[Resource], ...]:
-        """The kinds that are watched."""
-        return tuple(self._informers)
+    def selections(self) -> tuple[Selection[Any], ...]:
+        """What is watched: kinds, each in all namespaces or in some."""
+        return tuple(selection.normal() for kind in self._informers for selection in self._selections_of(kind))
+
+    def _selections_of(self, kind: type[R]) -> tuple[Selection[R], ...]:
+        return self._selected.get(kind) or (Selection(kind, self.namespace),)
 
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind."""

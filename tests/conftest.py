@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from kcr.cli.logs import configure_logs
+from kcr.app.logs import configure_logs
 
 pytest_plugins = ("pytester",)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from kcr.app.logs import configure_logs
 from kcr.cli import options as shared
-from kcr.cli.logs import configure_logs
+from kcr.errors import ConfigError
 
 # What the extra `embedded` brings.
 _EXTRA = ("cryptography", "rich")
@@ -72,7 +73,7 @@ def command(**values: Any) -> int:
     """
     configure_logs(values["log_format"] or "plain", values["log_level"])
     if any(importlib.util.find_spec(name) is None for name in _EXTRA):
-        raise click.ClickException("kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'")
+        raise ConfigError("kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'")
     title = f"kcr dev: a cluster in this process, until {'its Jobs have ended' if values['wait'] else 'Ctrl-C'}"
     if sys.stderr.isatty():
         # Before all else: to import the cluster and start it takes a second, and a blank screen looks broken.

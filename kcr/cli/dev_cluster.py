@@ -1,8 +1,7 @@
-"""The cluster of `kcr dev`, its controllers, and what happens to its Jobs."""
+"""What `kcr dev` does with its cluster: applies the files, shows what happens, waits for the Jobs."""
 
 import asyncio
 import os
-import random
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,15 +14,14 @@ import click
 
 from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
+from kcr.app.dev import ClusterSettings, dev_cluster
+from kcr.app.plugins import Setup, find_plugins
+from kcr.app.process import run_to_end
 from kcr.cli import options as shared
 from kcr.cli.display import Display, PlainDisplay
 from kcr.cli.kubeconfig import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
-from kcr.cli.plugins import Setup, attach, find_plugins
-from kcr.cli.process import run_to_end
 from kcr.cli.progress import Progress
-from kcr.cluster import EmbeddedCluster
-from kcr.gates import GENERIC_WORKLOAD, read_gates
 from kcr.manager import Manager
 
 # Terminals on which nothing can be drawn.
@@ -38,16 +36,16 @@ def start(title: str, values: Mapping[str, Any]) -> int:
         values: The options of `kcr dev`, by parameter name.
 
     Raises:
-        click.ClickException: An option cannot be used.
-        ConfigError: A file cannot be read or written, or an object of it is refused.
+        click.UsageError: An option cannot be used.
+        ConfigError: The port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
-    plugins = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
+    setups = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
     documents = [document for file in values["files"] for document in read_documents(file)]
     kinds = {document.kind for document in documents}
     if values["wait"] and "Job" not in kinds:
         never = "a CronJob never ends, and " if "CronJob" in kinds else ""
         raise click.UsageError(f"{never}--wait needs a Job to wait for: name its file with -f")
-    code = run_to_end(lambda: _dev(title, values, plugins, documents), force_on_second_signal=False)
+    code = run_to_end(lambda: _dev(title, values, setups, documents), force_on_second_signal=False)
     if code is not None:
         return code
     # The last line must not be the one that names the kubeconfig, which is gone.
@@ -57,26 +55,18 @@ def start(title: str, values: Mapping[str, Any]) -> int:
 
 
 async def _dev(
-    title: str, values: Mapping[str, Any], plugins: Mapping[str, Setup], documents: Sequence[Document]
+    title: str, values: Mapping[str, Any], setups: Mapping[str, Setup], documents: Sequence[Document]
 ) -> int:
     default = default_path(os.environ)
     paths = iter([values["kubeconfig"]]) if values["kubeconfig"] else candidates(default)
+    # What a machine's zone is, a manifest cannot know.
+    environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
+    given = {name: values[name] for name in ("workers", "feature_gates")}
+    settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(
-            EmbeddedCluster(
-                runtime=values["runtime"],
-                legacy_apis=values["legacy_apis"],
-                terminated_pod_gc_threshold=values["terminated_pod_gc_threshold"],
-                gangs=GENERIC_WORKLOAD in read_gates(values["feature_gates"]),
-            )
-        )
-        kubeconfig = await _serve(cluster, values["port"])
-        path = stack.enter_context(private_file(paths, kubeconfig))
-        manager = Manager(cluster.client, random=random.Random())
-        # What a machine's zone is, a manifest cannot know.
-        environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
-        given = {name: values[name] for name in ("workers", "feature_gates")}
-        attach(plugins, manager, environ, take_over=True, **given)
+        cluster = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
+        manager = cluster.manager
+        path = stack.enter_context(private_file(paths, cluster.kubeconfig))
         display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, cluster.transport, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):
@@ -95,15 +85,6 @@ async def _dev(
                 running.cancel()
                 return code
     return 0
-
-
-async def _serve(cluster: EmbeddedCluster, port: int) -> str:
-    try:
-        return (await cluster.serve(port)).kubeconfig
-    except OSError as error:
-        raise click.ClickException(
-            f"cannot listen on port {port} of 127.0.0.1: {os.strerror(error.errno or 0)}: name another with --port"
-        ) from error
 
 
 def _display(stack: AsyncExitStack, manager: Manager, hint: str) -> Display:

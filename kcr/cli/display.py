@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from kcr.api.meta import Key
+from kcr.app.logs import discard_stderr
 from kcr.cli.cronjob_view import CronJobView
-from kcr.cli.logs import discard_stderr
 from kcr.cli.podlogs import PodView
 from kcr.cli.view import EventView, JobView, duration, shown_name
 from kcr.clock import Clock

@@ -13,7 +13,7 @@ import click
 import structlog
 from click.core import ParameterSource
 
-from kcr.cli.logs import configure_logs, flush_stderr
+from kcr.app.logs import configure_logs, flush_stderr
 from kcr.errors import KcrError
 
 # Each command lives in a module of its name, imported when it is called: `kcr run` never sees `kcr dev`.
@@ -89,8 +89,6 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
             path = error.ctx.command_path if error.ctx else program
             see = f": see '{path} --help'" if has_help else ""
             return _say(program, f"{_fault(error).rstrip('.')}{see}", 2)
-        case click.ClickException():
-            return _say(program, error.format_message(), error.exit_code)
         case KcrError():
             return _say(program, str(error), 1)
         case click.Abort() | KeyboardInterrupt():

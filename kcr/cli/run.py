@@ -1,15 +1,12 @@
 """`kcr run`: controllers against the API server that a kubeconfig, or the pod they run in, names."""
 
-import os
 from typing import Any
 
 import click
 
+from kcr.app.plugins import find_plugins
+from kcr.app.run import Settings, run
 from kcr.cli import options as shared
-from kcr.cli.contact import check_access
-from kcr.cli.plugins import attach, find_plugins
-from kcr.cli.program import begin, operate
-from kcr.manager import Manager
 
 
 @click.command(
@@ -28,19 +25,10 @@ from kcr.manager import Manager
 @shared.workers_option
 @shared.feature_gates_option
 @shared.operation_options("info")
-def command(**values: Any) -> int:
+def command(**values: Any) -> None:
     """Run controllers against a Kubernetes API server."""
-    begin(values)
-    names = shared.names(values["controllers"])
+    names = shared.names(values.pop("controllers"))
     if not names:
         raise click.UsageError("--controllers names none")
-    plugins = find_plugins(names)
-    given = {name: values[name] for name in ("workers", "take_over", "feature_gates")}
-
-    async def prepare(manager: Manager, embedded: bool) -> None:
-        # The embedded server has no controllers of its own.
-        given["take_over"] = given["take_over"] or embedded
-        attach(plugins, manager, os.environ, **given)
-        await check_access(manager.client, manager.kinds, manager.namespace)
-
-    return operate(values, prepare, controllers=names) or 0
+    given = {name: values.pop(name) for name in ("workers", "take_over", "feature_gates")}
+    run(Settings(**values), lambda: find_plugins(names), given, controllers=names)

@@ -19,6 +19,7 @@ from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.health import ProbeResult
+from kcr.informer import Selection
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.harness import LateWatches
 
@@ -330,10 +331,13 @@ async def test_workers_begin_when_all_sources_are_there(cluster: EmbeddedCluster
     assert set(sizes) == {(len(manager.store(Namespace)), 1)}
 
 
-async def test_kinds_are_those_that_are_watched(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = manager_on(cluster.client, clock)
-    manager.add_controller("greeter", Greeter(manager), watches=[kcr.owned(Pod, by=Job)])
-    assert manager.kinds == (Namespace, Pod)
+async def test_selections_are_what_is_watched(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = kcr.Manager(cluster.client, clock=clock, namespace="web")
+    chosen = (Selection(Job, "a"), Selection(Job, "b"))
+    manager.select(*chosen)
+    manager.add_controller("greeter", Greeter(manager), watches=[kcr.owned(Pod, by=Job), kcr.watch(Job)])
+    # Namespaces are in no namespace.
+    assert manager.selections == (Selection(Namespace), Selection(Pod, "web"), *chosen)
 
 
 async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluster, clock: VirtualClock) -> None:

@@ -307,6 +307,35 @@ async def test_failure_of_the_programs_own_is_one_line(tmp_path: Path) -> None:
         assert "--" not in line
 
 
+async def test_kind_that_is_not_served_is_one_line(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        program = PROGRAM.replace(
+            "def setup",
+            'class Website(kcr.Resource, api_version="example.dev/v1", plural="websites"):\n    pass\n\n\ndef setup',
+        ).replace("watch(Namespace)", "watch(Website)")
+        process = await start(tmp_path / "kubeconfig", program)
+        _, stderr = await process.communicate()
+        assert process.returncode == 1
+        (line,) = stderr.decode().splitlines()
+        assert line.startswith("greeter.py: https://127.0.0.1:")
+        assert "does not serve what the controllers need: websites in example.dev/v1: install the kind, or see" in line
+
+
+async def test_setup_of_a_program_may_have_options_of_its_own(tmp_path: Path) -> None:
+    program = PROGRAM.replace(
+        "def setup(manager: kcr.Manager)",
+        "import msgspec\n\n\nclass Options(msgspec.Struct, frozen=True):\n    greeting: int = 1\n\n\n"
+        "def setup(manager: kcr.Manager, options: Options)",
+    )
+    async with EmbeddedCluster(runtime=None) as cluster:
+        (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+        process = await start(tmp_path / "kubeconfig", program, KCR_GREETING="hello")
+        _, stderr = await process.communicate()
+        assert process.returncode == 2
+        assert stderr.decode() == "greeter.py: KCR_GREETING: expected int\n"
+
+
 async def test_asynchronous_setup_is_refused(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)

@@ -99,7 +99,7 @@ async def test_controller_needs_a_cluster_to_itself() -> None:
     with pytest.raises(ConfigError, match=r"'cronjob' cannot share a cluster .*-cronjob-controller.* --take-over"):
         setup(manager, Options())
     setup(manager, Options(take_over=True))
-    assert set(manager.kinds) == {CronJob, Job}
+    assert {selection.kind for selection in manager.selections} == {CronJob, Job}
 
 
 def test_unknown_zone_is_refused_as_an_option() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, OwnerReference
-from kcr.cli.plugins import read_options
+from kcr.app.plugins import read_options
 from kcr.controllers.cronjob.controller import CronJobEvents, JobEvents, Options
 from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
 from kcr.workqueue import WorkQueue

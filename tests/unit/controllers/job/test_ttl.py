@@ -106,7 +106,7 @@ def test_cluster_of_others_is_refused() -> None:
     manager = FakeManager()
     with pytest.raises(ConfigError, match=r"controller 'ttl' cannot share .*-ttl-after-finished-controller"):
         setup(manager, Options())
-    assert manager.kinds == ()
+    assert manager.selections == ()
 
 
 def reconciler(manager: FakeManager) -> TtlReconciler:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import structlog
 
-from kcr.cli.logs import configure_logs
+from kcr.app.logs import configure_logs
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], f
 
 LOGS_TO_NO_READER = """
 import structlog
-from kcr.cli.logs import configure_logs
+from kcr.app.logs import configure_logs
 
 configure_logs("json", "info")
 structlog.get_logger().info("started")

@@ -1,18 +1,19 @@
-"""The first words with an API server: whether it answers, knows us and lets us work; if not, what to do."""
+"""The first contact with an API server: whether it answers, and allows what is needed; if not, what to do."""
 
 import asyncio
 import ssl
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import structlog
 
 from kcr.api import codec
 from kcr.api.core import Namespace
-from kcr.api.meta import Key, Object, Resource
+from kcr.api.meta import Key, Object
 from kcr.client import Client
-from kcr.client.wire.requests import target
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
+from kcr.informer import Selection
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -27,35 +28,44 @@ class _Review(Object):
     status: _ReviewStatus
 
 
-async def check_access(client: Client, kinds: Iterable[type[Resource]], namespace: str) -> None:
-    """Check that each kind can be listed and watched, so that a missing permission shows at once and not later.
+async def check_access(client: Client, selections: Iterable[Selection[Any]]) -> None:
+    """Check that all selections can be listed and watched: a missing permission or kind shows at once, not later.
 
     What the controllers write is known to them alone: the client logs the first refusal of each right.
 
     Raises:
         ApiError: The server refuses.
     """
-    kinds = tuple(kinds)
-    for kind in kinds:
+    selections = tuple(selections)
+    for selection in selections:
         # Not decoded: one object that does not fit its type is no obstacle.
-        await client.request("GET", target(kind.resource.path(namespace), {"limit": 1}))
+        try:
+            await client.request("GET", selection.target({"limit": 1}))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            # Of a group that it does not know, a server answers with a page that names nothing.
+            resource = selection.kind.resource
+            raise NotFoundError(404, "NotFound", f"{resource.plural} in {resource.api_version}") from error
     async with asyncio.TaskGroup() as group:
-        checks = [group.create_task(_may_watch(client, kind, namespace)) for kind in kinds]
-    for kind, check in zip(kinds, checks, strict=True):
+        checks = [group.create_task(_may_watch(client, selection)) for selection in selections]
+    for selection, check in zip(selections, checks, strict=True):
         if not check.result():
+            resource, namespace = selection.kind.resource, selection.namespace
             where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-            words = f'cannot watch resource "{kind.resource.plural}" in API group "{kind.resource.group}" {where}'
-            raise ForbiddenError(403, "Forbidden", f"{kind.resource.display} is forbidden: {words}")
+            words = f'cannot watch resource "{resource.plural}" in API group "{resource.group}" {where}'
+            raise ForbiddenError(403, "Forbidden", f"{resource.display} is forbidden: {words}")
 
 
-async def _may_watch(client: Client, kind: type[Resource], namespace: str) -> bool:
+async def _may_watch(client: Client, selection: Selection[Any]) -> bool:
     """Return whether the server allows watching a kind; True also when it does not say.
 
-    The watches themselves tell then.
+    In that case the watches themselves fail, and name the cause.
 
     Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
     """
-    attributes = {"verb": "watch", "group": kind.resource.group, "resource": kind.resource.plural}
+    resource, namespace = selection.kind.resource, selection.namespace
+    attributes = {"verb": "watch", "group": resource.group, "resource": resource.plural}
     spec = {"resourceAttributes": attributes | ({"namespace": namespace} if namespace else {})}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
     try:
@@ -86,7 +96,7 @@ async def warn_of_missing_namespace(client: Client, namespace: str) -> None:
         )
 
 
-def remedy(error: KcrError, server: str, source: str) -> str:
+def explain_failure(error: KcrError, server: str, source: str) -> str:
     """Return cause and remedy of a failed first contact, in one line.
 
     Args:
@@ -98,14 +108,15 @@ def remedy(error: KcrError, server: str, source: str) -> str:
         case TransportError():
             # It begins with the request, which says the address once more.
             why = str(error).removeprefix(f"GET {server}/version: ")
-            return f"cannot reach the API server {server}: {why}: {_hint(error.__cause__, source)}"
+            return f"cannot reach the API server {server}: {why}: {_connection_hint(error.__cause__, source)}"
         case UnauthorizedError():
             return f"the API server {server} does not know us: renew the credentials in {source}"
         case ForbiddenError():
-            cure = "grant it with a role, such as the ClusterRole in kcr's README, or use another identity"
-            return f"the API server {server} refuses: {error.message}: {cure}"
+            hint = "grant it with a role, such as the ClusterRole in kcr's README, or use another identity"
+            return f"the API server {server} refuses: {error.message}: {hint}"
         case NotFoundError() if error.reason:
-            return f"{server} does not serve what the controllers need: {error.message}: see what {source} is about"
+            hint = f"install the kind, or see what {source} is about"
+            return f"{server} does not serve what the controllers need: {error.message}: {hint}"
         case ApiError(code=404):
             return f"{server} is no API server, it answers 404: see what {source} is about"
         case ApiError():
@@ -114,7 +125,7 @@ def remedy(error: KcrError, server: str, source: str) -> str:
             return str(error)
 
 
-def _hint(cause: BaseException | None, source: str) -> str:
+def _connection_hint(cause: BaseException | None, source: str) -> str:
     match cause:
         case ssl.SSLCertVerificationError():
             return f"see that the certificate authority in {source} is this server's"

@@ -28,6 +28,9 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
         names: As the user wrote them.
         installed: The entry points to choose from; None means those installed.
 
+    Returns:
+        The setup functions by what errors call them, such as `controller 'job'`.
+
     Raises:
         click.UsageError: There is no plugin of this name.
         ConfigError: A plugin cannot be imported.
@@ -37,7 +40,7 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
         if name not in known:
             listed = ", ".join(sorted(known)) or "none is installed"
             raise click.UsageError(f"no controller is named {name!r}: known are {listed}")
-    return {name: _load(known[name]) for name in names}
+    return {f"controller {name!r}": _load(known[name]) for name in names}
 
 
 def _load(point: EntryPoint) -> Setup:
@@ -93,34 +96,31 @@ def _converted(text: str, wanted: Any, variable: str) -> object:
         raise click.UsageError(f"{variable}: {fault}") from None
 
 
-def attach(plugins: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
-    """Call the setup of each plugin with the manager and its options.
+def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
+    """Call each setup function with the manager and its options.
+
+    Args:
+        setups: The functions, by what errors call them.
+        manager: What they add controllers to.
+        environ: The environment that options are read from.
+        given: Values of the command line by field name; they come before the environment.
 
     Raises:
         click.UsageError: A value does not fit its option.
         ConfigError: A setup is not made as the module's docstring says.
     """
-    for name, setup in plugins.items():
+    for name, setup in setups.items():
+        arguments: list[object] = [manager]
         parameters = tuple(inspect.signature(setup).parameters)
-        if len(parameters) < 2:
-            set_up(f"controller {name!r}", setup, manager)
-            continue
-        kind = get_type_hints(setup).get(parameters[1])
-        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-            raise ConfigError(f"controller {name!r}: the options of its setup are no struct: annotate them with one")
-        set_up(f"controller {name!r}", setup, manager, read_options(kind, environ, given))
-
-
-def set_up(what: str, setup: Setup, *arguments: object) -> None:
-    """Call a setup function.
-
-    Raises:
-        ConfigError: It is asynchronous, so the call has done nothing.
-    """
-    made = setup(*arguments)
-    if inspect.iscoroutine(made):
-        made.close()
-        raise ConfigError(
-            f"{what}: its setup is an async function: write `def setup(manager)`, and await in a component that "
-            "is given to manager.add"
-        )
+        if len(parameters) > 1:
+            kind = get_type_hints(setup).get(parameters[1])
+            if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+                raise ConfigError(f"{name}: the options of its setup are no struct: annotate them with one")
+            arguments.append(read_options(kind, environ, given))
+        result = setup(*arguments)
+        if inspect.iscoroutine(result):
+            result.close()
+            raise ConfigError(
+                f"{name}: its setup is an async function: write `def setup(manager)`, and await in a component that "
+                "is given to manager.add"
+            )

@@ -7,10 +7,11 @@ from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
 from kcr.api.core import Namespace, Pod
-from kcr.cli.contact import REVIEWS, check_access, remedy, warn_of_missing_namespace
+from kcr.app.startup import REVIEWS, check_access, explain_failure, warn_of_missing_namespace
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
+from kcr.informer import Selection
 from kcr.testing import FaultyTransport
 from tests.kit.scripted_transport import Say, Script, failure
 
@@ -29,7 +30,7 @@ SERVER, SOURCE = "https://10.0.0.1:6443", "kubeconfig /home/me/.kube/config, con
     ],
 )
 def test_failure_names_server_cause_and_cure(error: KcrError, cause: str, cure: str) -> None:
-    line = remedy(error, SERVER, SOURCE)
+    line = explain_failure(error, SERVER, SOURCE)
     assert SERVER in line
     assert cause in line
     assert cure in line.partition(cause)[2]
@@ -46,13 +47,13 @@ def test_failure_names_server_cause_and_cure(error: KcrError, cause: str, cure: 
 def test_cure_follows_the_cause_of_a_failed_connection(cause: Exception, cure: str) -> None:
     error = TransportError(f"GET {SERVER}/version: no connection")
     error.__cause__ = cause
-    line = remedy(error, SERVER, SOURCE)
+    line = explain_failure(error, SERVER, SOURCE)
     assert line.startswith(f"cannot reach the API server {SERVER}: no connection: ")
     assert cure in line
 
 
 def test_error_that_explains_itself_is_left_alone() -> None:
-    assert remedy(ConfigError("no cluster is configured"), SERVER, SOURCE) == "no cluster is configured"
+    assert explain_failure(ConfigError("no cluster is configured"), SERVER, SOURCE) == "no cluster is configured"
 
 
 def review(*, allowed: bool) -> Say:
@@ -66,21 +67,23 @@ async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, wher
     script = Script(Say({"items": []}), Say({"items": []}), review(allowed=True), review(allowed=False))
     words = f'^jobs.batch is forbidden: cannot watch resource "jobs" in API group "batch" {where}$'
     with pytest.raises(ForbiddenError, match=words) as caught:
-        await check_access(Client(script), (Pod, Job), namespace)
+        await check_access(Client(script), (Selection(Pod, namespace), Selection(Job, namespace)))
     assert script.targets[2:] == [REVIEWS, REVIEWS]
-    assert "ClusterRole" in remedy(caught.value, SERVER, SOURCE)
+    assert "ClusterRole" in explain_failure(caught.value, SERVER, SOURCE)
 
 
 @pytest.mark.virtual
 async def test_server_without_access_reviews_is_taken_as_it_is() -> None:
     answers = (Say(b"404 page not found\n", status=404), failure(403, "Forbidden"), Say(b"<html>"))
-    await check_access(Client(Script(*(Say({"items": []}) for _ in answers), *answers)), (Pod, Job, Pod), "")
+    await check_access(
+        Client(Script(*(Say({"items": []}) for _ in answers), *answers)), map(Selection, (Pod, Job, Pod))
+    )
 
 
 @pytest.mark.virtual
 async def test_object_that_does_not_fit_its_type_is_no_obstacle() -> None:
     page = Say({"items": [{"metadata": {"name": 5}}]})
-    await check_access(Client(Script(page, review(allowed=True))), (Pod,), "")
+    await check_access(Client(Script(page, review(allowed=True))), (Selection(Pod),))
 
 
 @pytest.mark.virtual

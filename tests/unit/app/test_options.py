@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from kcr.cli.plugins import Setup, attach, find_plugins, read_options
+from kcr.app.plugins import Setup, attach, find_plugins, read_options
 from kcr.cli.run import command
 from kcr.controllers.job import controller as job
 from kcr.controllers.job import ttl

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kcr.api.core import Pod
-from kcr.cli.plugins import GROUP, attach, find_plugins, read_options
+from kcr.app.plugins import GROUP, attach, find_plugins, read_options
 from kcr.client import Client
 from kcr.errors import ConfigError
 from kcr.manager import Manager
@@ -105,4 +105,4 @@ async def asynchronous(manager: object) -> None: ...
 def test_asynchronous_setup_is_refused_with_the_remedy() -> None:
     manager = Manager(Client(FakeSource(Pod)))
     with pytest.raises(ConfigError, match=r"controller 'mine': its setup is an async function: write `def setup"):
-        attach({"mine": asynchronous}, manager, {})
+        attach({"controller 'mine'": asynchronous}, manager, {})

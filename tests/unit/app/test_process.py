@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kcr.cli.process import run_to_end
+from kcr.app.process import run_to_end
 
 
 def test_exit_code_of_the_command_is_returned() -> None:
@@ -58,7 +58,7 @@ def test_cancellation_without_a_signal_is_an_error() -> None:
 
 STUBBORN = """
 import asyncio, os, signal
-from kcr.cli import process
+from kcr.app import process
 process.GRACE_SECONDS = 0.1
 
 async def hang():

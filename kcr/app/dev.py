@@ -1,0 +1,71 @@
+"""Controllers on an embedded cluster in the same process."""
+
+import os
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Literal, NamedTuple
+
+from kcr.app.plugins import Setup, attach
+from kcr.client import Client, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.errors import ConfigError
+from kcr.gates import GENERIC_WORKLOAD, read_gates
+from kcr.manager import Manager
+
+
+class ClusterSettings(NamedTuple):
+    """What the embedded cluster has options for; `EmbeddedCluster` explains each.
+
+    Attributes:
+        port: Where the API server listens on 127.0.0.1; 0 for a free port.
+    """
+
+    runtime: Literal["process", "simulated"] = "process"
+    port: int = 0
+    legacy_apis: bool = False
+    terminated_pod_gc_threshold: int = 0
+    feature_gates: str = ""
+
+
+class DevCluster(NamedTuple):
+    """An embedded cluster that is served, and a manager on it that does not run yet."""
+
+    client: Client
+    transport: Transport
+    manager: Manager
+    kubeconfig: str
+
+
+@asynccontextmanager
+async def dev_cluster(
+    settings: ClusterSettings, setups: Mapping[str, Setup], environ: Mapping[str, str], given: Mapping[str, object]
+) -> AsyncIterator[DevCluster]:
+    """Serve an embedded cluster for as long as the context lives.
+
+    Args:
+        settings: What it consists of.
+        setups: The controllers that the manager gets, by what errors call them.
+        environ: Where their options are read.
+        given: Values of the command line for these options, by field name.
+
+    Raises:
+        ConfigError: The port cannot be used.
+        click.UsageError: An option of a plugin cannot be used.
+    """
+    async with EmbeddedCluster(
+        runtime=settings.runtime,
+        legacy_apis=settings.legacy_apis,
+        terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
+        gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),
+    ) as cluster:
+        try:
+            address = await cluster.serve(settings.port)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise ConfigError(
+                f"cannot listen on port {settings.port} of 127.0.0.1: {reason}: name another with --port"
+            ) from error
+        manager = Manager(cluster.client, random=random.Random())
+        attach(setups, manager, environ, **{**given, "take_over": True})
+        yield DevCluster(cluster.client, cluster.transport, manager, address.kubeconfig)

@@ -1,0 +1,117 @@
+"""Controllers on an API server that a kubeconfig, or the pod they run in, names."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import structlog
+
+from kcr.app.logs import configure_logs
+from kcr.app.plugins import Setup, attach
+from kcr.app.process import fast_loop, run_to_end, tune_gc
+from kcr.app.startup import check_access, explain_failure, warn_of_missing_namespace
+from kcr.client import Client, HttpTransport, RateLimit, load_config
+from kcr.errors import ApiError, ConfigError, TransportError
+from kcr.manager import Manager
+from kcr.metrics import Metrics
+
+
+class Settings(NamedTuple):
+    """What every program with controllers has options for; `kcr.run` explains each."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str = ""
+    kube_api_qps: float = 0.0
+    kube_api_burst: int = 100
+    metrics_bind_address: str = "0"
+    health_probe_bind_address: str = "0"
+    ready_file: Path | None = None
+    log_format: str | None = None
+    log_level: str = "info"
+
+
+def run(
+    settings: Settings, find: Callable[[], Mapping[str, Setup]], given: Mapping[str, object], **logged: object
+) -> None:
+    """Run controllers until one of them fails or a signal ends the process.
+
+    Args:
+        settings: How to connect and to operate.
+        find: Returns the setup functions by what errors call them; called once the logs are set up.
+        given: Values of the command line for the options of the setup functions, by field name.
+        logged: What the line about the connection says besides server and version.
+
+    Raises:
+        ConfigError: A setting or the server cannot be used; the message has the cause and the remedy.
+        click.UsageError: An option of a plugin cannot be used.
+    """
+    configure_logs(settings.log_format, settings.log_level)
+    if settings.ready_file:
+        clear(settings.ready_file)
+    setups = find()
+    run_to_end(lambda: _run(settings, setups, given, logged), fast_loop())
+
+
+async def _run(
+    settings: Settings, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object]
+) -> int:
+    config = load_config(settings.kubeconfig, settings.context)
+    metrics, host = Metrics(), urlsplit(config.server).netloc
+    limiter = None
+    if settings.kube_api_qps:
+        limiter = RateLimit(settings.kube_api_qps, settings.kube_api_burst, on_wait=metrics.rate_limiter(host))
+    async with HttpTransport(config) as transport:
+        client = Client(transport, limiter=limiter, on_request=metrics.requests(host))
+        manager = Manager(client, metrics=metrics, random=random.Random(), namespace=settings.namespace)
+        try:
+            version = await client.server_version()
+            manager.expose(metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address)
+            await warn_of_missing_namespace(client, settings.namespace)
+            # The embedded server has no controllers of its own beside which others could not run.
+            take_over = version.endswith("+kcr") or given.get("take_over")
+            attach(setups, manager, os.environ, **{**given, "take_over": take_over})
+            await check_access(client, manager.selections)
+        except (ApiError, TransportError) as error:
+            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
+        if settings.ready_file:
+            manager.add(ReadyFile(manager, settings.ready_file))
+        structlog.get_logger().info("connected", server=config.server, version=version, **logged)
+        tune_gc()
+        await manager.run()
+    return 0
+
+
+def clear(ready_file: Path) -> None:
+    """Remove a ready file that a killed process left behind: there is none before the workers run.
+
+    Raises:
+        ConfigError: There can be no such file.
+    """
+    try:
+        with NamedTemporaryFile(dir=ready_file.parent):
+            ready_file.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"ready file {ready_file}: {error.strerror}: name a file that can be written") from error
+
+
+class ReadyFile:
+    """A file that exists while the caches are synced and the workers run."""
+
+    def __init__(self, manager: Manager, path: Path) -> None:
+        self._manager = manager
+        self._path = path
+
+    async def run(self) -> None:
+        """Create the file when the manager is ready, and remove it at the end."""
+        await self._manager.wait_ready()
+        self._path.touch()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._path.unlink(missing_ok=True)
