@@ -74,6 +74,26 @@ class Subresources(Calls):
         path = object_path(Pod, key, "eviction")
         decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(eviction)))
 
+    async def bind(self, key: Key, node: str, *, uid: str = "") -> None:
+        """Assign a pod to a node, as a scheduler does.
+
+        Args:
+            key: The pod's namespace and name.
+            node: The node's name.
+            uid: When given, a pod of the same name that was made later is left alone.
+
+        Raises:
+            ConflictError: It has a node, is being deleted, or has scheduling gates.
+            NotFoundError: It is gone.
+
+        Source: client-go/kubernetes/typed/core/v1/pod_expansion.go, Bind.
+        """
+        metadata = {"name": key.name, "namespace": key.namespace, "uid": uid}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        path = object_path(Pod, key, "binding")
+        decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(binding)))
+
     async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:
         """Return what a container of a pod has printed so far; bytes that are no UTF-8 are replaced.
 

@@ -15,7 +15,7 @@ from kcr.apiserver.server import Server
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.cluster.controllers import quota_status
+from kcr.cluster.controllers import quota_status, scheduler
 from kcr.cluster.controllers.census import Census
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
@@ -87,6 +87,8 @@ class EmbeddedCluster:
             clock=self._clock,
             random=Random(self._random.getrandbits(64)),
         )
+        if runtime is not None:
+            scheduler.setup(self.manager)
         if gc:
             quota_status.setup(self.manager, self.server.registry.quotas)
         self.node = self._node(runtime, on_run)

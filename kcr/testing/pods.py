@@ -16,8 +16,6 @@ kube-apiserver. Where only the outcome matters, `EmbeddedCluster(on_run=…)` is
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from kcr.api.core import Pod
 from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
@@ -100,11 +98,8 @@ class PodScript:
     async def _scheduled(self, pod: Pod) -> Pod:
         if pod.spec.node_name:
             return pod
-        target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.metadata.name}, "target": target}
-        path = Pod.resource.path(self._namespace, pod.metadata.name, "binding")
-        await self._client.request("POST", path, msgspec.json.encode(binding))
-        return await self._client.get(Pod, Key(self._namespace, pod.metadata.name))
+        await self._client.bind(pod.key, NODE)
+        return await self._client.get(Pod, pod.key)
 
     async def _report(
         self, pod: Pod, phase: str, state: Mapping[str, Any], condition: Mapping[str, str], *, ready: bool

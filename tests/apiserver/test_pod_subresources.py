@@ -30,6 +30,15 @@ async def bound(api: Api, name: str = "pa", **metadata: Any) -> dict[str, Any]:
     return made
 
 
+async def test_binding_meant_for_another_pod_of_the_name_is_refused(api: Api) -> None:
+    made = await api.post(PODS, pod("pa"))
+    target = {"kind": "Node", "name": "n1"}
+    refused = await api.call("POST", f"{PODS}/pa/binding", {"metadata": {"uid": "zzz"}, "target": target})
+    assert (refused.status, refused.body["reason"]) == (409, "Conflict")
+    await api.post(f"{PODS}/pa/binding", {"metadata": {"uid": made["metadata"]["uid"]}, "target": target})
+    assert (await api.get(f"{PODS}/pa"))["spec"]["nodeName"] == "n1"
+
+
 async def test_evicted_pod_is_marked_then_goes_gracefully(api: Api) -> None:
     await bound(api)
     events = await api.watch(f"{PODS}?")

@@ -41,10 +41,11 @@ async def log(client: Client, name: str, query: str = "") -> str:
 
 
 async def events(client: Client, name: str) -> list[tuple[str, int, str]]:
-    """The events of a pod in the order in which they were posted: reason, count, message."""
+    """The events of a pod, the scheduler's first, in the order in which they were posted: reason, count, message."""
     body = await client.request("GET", "/api/v1/namespaces/default/events")
     items = [item for item in msgspec.json.decode(body)["items"] if item["involvedObject"]["name"] == name]
-    items.sort(key=lambda item: str(item["metadata"]["name"]))
+    # Names are in the order of time for the events of one component only.
+    items.sort(key=lambda item: (item["source"]["component"] != "default-scheduler", item["metadata"]["name"]))
     return [(item["reason"], item["count"], item["message"]) for item in items]
 
 

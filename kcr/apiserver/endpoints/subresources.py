@@ -10,7 +10,7 @@ from kcr.apiserver.endpoints import request_body as bodies
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.kinds.field_errors import not_supported, required
 from kcr.apiserver.kinds.strategy import Manifest, receive
-from kcr.apiserver.registry.deletion import check_preconditions, delete
+from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import Answer, bad_request, conflict, encoded, invalid, json_answer
@@ -30,6 +30,7 @@ def bind(registry: Registry, write: Write) -> Answer:
     if faults:
         raise invalid("Binding", "", route.name, faults)
     old = registry.find(route.kind, route.namespace, route.name)
+    check_preconditions(old, DeleteOptions(uid=(body.get("metadata") or {}).get("uid") or ""))
     before, new = old.manifest(), old.manifest()
     refusal = _why_not_bound(new)
     if refusal:

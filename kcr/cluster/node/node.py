@@ -1,4 +1,4 @@
-"""The node: a scheduler, a kubelet and a runtime, all of them ordinary clients of the server."""
+"""The node: a kubelet and a runtime, ordinary clients of the server."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,9 +19,8 @@ from kcr.cluster.node.outcome import OnRun, Outcome, annotated_outcome, default_
 from kcr.cluster.node.place import Place
 from kcr.cluster.node.pods import Container, RunnablePod
 from kcr.cluster.node.process import process_runtime
-from kcr.cluster.node.registration import follow, node_labels, register
+from kcr.cluster.node.registration import follow, register
 from kcr.cluster.node.runtime import Runtime
-from kcr.cluster.node.scheduler import Scheduler
 from kcr.cluster.node.simulated import SimulatedRuntime
 
 # How long a node is away whose Node object was deleted.
@@ -109,25 +108,16 @@ class Node:
         name, place = self.place.name, self.place
         events = Events(self._client, self._clock, name)
         async with self._open_runtime() as runtime, asyncio.TaskGroup() as group:
-            scheduler = Scheduler(self._client, events, group, clock=self._clock, node=name, labels=node_labels(name))
             kubelet = Kubelet(
                 self._client, runtime, events, self.logs, group,
                 clock=self._clock, random=self._random, place=place, fast=self._fast,
             )  # fmt: skip
 
-            def observe(pod: RunnablePod) -> None:
-                scheduler.observe(pod)
-                kubelet.observe(pod)
-
-            def forget(uid: str) -> None:
-                scheduler.forget(uid)
-                kubelet.forget(uid)
-
-            scheduler.observe_node(await register(self._client, name, place.ip, self._clock.now()))
+            await register(self._client, name, place.ip, self._clock.now())
             group.create_task(events.run())
-            group.create_task(PodFeed(self._client, self._random, on_pod=observe, on_gone=forget).run())
+            group.create_task(PodFeed(self._client, self._random, on_pod=kubelet.observe, on_gone=kubelet.forget).run())
             try:
-                await follow(self._client, name, scheduler.observe_node)
+                await follow(self._client, name, lambda _: None)
                 raise _UnregisteredError(name)
             finally:
                 kubelet.close()

@@ -10,6 +10,7 @@ import pytest
 from kcr.api.core import Pod
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.controllers import scheduler
 from kcr.cluster.node import FOREVER, Node, Outcome, RunnablePod
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
@@ -49,7 +50,9 @@ def node_of(cluster: EmbeddedCluster, clock: VirtualClock, transport: Transport,
 
 @asynccontextmanager
 async def bare_cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster with a scheduler and without a node."""
     async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None) as cluster:
+        scheduler.setup(cluster.manager)
         yield cluster
 
 

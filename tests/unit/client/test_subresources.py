@@ -48,6 +48,18 @@ async def test_eviction_names_the_pod_and_its_preconditions() -> None:
     }  # fmt: skip
 
 
+async def test_binding_names_the_pod_its_uid_and_the_node() -> None:
+    script = Script(Say({"kind": "Status", "status": "Success"}, status=201))
+    await Client(script).bind(KEY, "node-1", uid="u")
+    assert script.targets == ["/api/v1/namespaces/default/pods/a/binding?fieldManager=kcr"]
+    assert json.loads(script.requests[0].body) == {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "a", "namespace": "default", "uid": "u"},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
+    }
+
+
 async def test_budget_that_protects_a_pod_is_told() -> None:
     answer = failure(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.")
     with pytest.raises(TooManyRequestsError, match="disruption budget"):

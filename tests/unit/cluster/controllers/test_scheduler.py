@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kcr.api.meta import ObjectMeta
+from kcr.cluster.controllers.scheduler import wants_a_node
 from kcr.cluster.node.pods import RunnablePod, RunnableSpec, RunnableStatus
-from kcr.cluster.node.scheduler import wants_a_node
 
 
 @pytest.mark.parametrize(
