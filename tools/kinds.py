@@ -1,7 +1,8 @@
 """What kinds are called in paths and by kubectl: facts that Kubernetes' published schema does not have.
 
 One kind per line: apiVersion, kind, plural, scope, short names, categories, traits; `-` for none. Traits are `status`
-(there is a `/status`), `generation` (it is kept) and `any-name` (names need only be fit for a path).
+and `scale` (there is a subresource of that name), `generation` (it is kept) and `any-name` (names need only be fit for
+a path).
 
 Source: kubernetes/pkg/registry/*/*/{storage/storage,strategy}.go.
 """
@@ -19,16 +20,16 @@ v1 PersistentVolume persistentvolumes cluster pv - status
 v1 PersistentVolumeClaim persistentvolumeclaims namespaced pvc - status
 v1 Pod pods namespaced po all status,generation
 v1 PodTemplate podtemplates namespaced - - generation
-v1 ReplicationController replicationcontrollers namespaced rc all status,generation
+v1 ReplicationController replicationcontrollers namespaced rc all scale,status,generation
 v1 ResourceQuota resourcequotas namespaced quota - status
 v1 Secret secrets namespaced - - -
 v1 Service services namespaced svc all status
 v1 ServiceAccount serviceaccounts namespaced sa - -
 apps/v1 ControllerRevision controllerrevisions namespaced - - -
 apps/v1 DaemonSet daemonsets namespaced ds all status,generation
-apps/v1 Deployment deployments namespaced deploy all status,generation
-apps/v1 ReplicaSet replicasets namespaced rs all status,generation
-apps/v1 StatefulSet statefulsets namespaced sts all status,generation
+apps/v1 Deployment deployments namespaced deploy all scale,status,generation
+apps/v1 ReplicaSet replicasets namespaced rs all scale,status,generation
+apps/v1 StatefulSet statefulsets namespaced sts all scale,status,generation
 autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers namespaced hpa all status
 batch/v1 CronJob cronjobs namespaced cj all status,generation
 batch/v1 Job jobs namespaced - all status,generation

@@ -16,6 +16,7 @@ MAX_DEPTH = 10_000
 _FEW_BRACKETS = 200
 TOO_DEEP = "exceeded max depth"
 
+_KINDS = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 # Opening brackets count one, closing ones minus one, as signed bytes.
@@ -51,6 +52,11 @@ def decode_json(body: bytes) -> Any:
         raise ValueError(TOO_DEEP) from None
     except msgspec.DecodeError as error:
         raise ValueError(_in_words_of_go(str(error), body)) from None
+
+
+def kind_of(value: object) -> str:
+    """Return what JSON calls a value: `object`, `array`, `string`, `number`, `bool` or `null`."""
+    return _KINDS.get(type(value), "number")
 
 
 def check_depth(body: bytes) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.kinds.field_errors import FieldError
-from kcr.errors import ApiError, KcrError
+from kcr.errors import KcrError
 
 JSON = "application/json"
 
@@ -214,12 +214,9 @@ def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> R
     return RefusedError(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
 
 
-def refusal_of(error: ApiError) -> RefusedError:
-    """Return the refusal that a kind's own rules raised as a plain error; patches do so, and malformed times."""
-    causes = [cause._asdict() for cause in error.causes]
-    # A patch that does not apply is refused without a word about why, yet with details.
-    details = {"causes": causes} if causes else {} if error.code == 422 else None
-    return RefusedError(error.code, error.reason, error.message, details=details)
+def unprocessable() -> RefusedError:
+    """422: a JSON patch does not apply; upstream does not say why, yet sends details."""
+    return RefusedError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
 
 
 def invalid_option(options: str, error: FieldError) -> RefusedError:

@@ -32,9 +32,9 @@ from kcr.apiserver.responses import (
     Answer,
     RefusedError,
     bad_request,
+    encoded,
     internal,
     json_answer,
-    refusal_of,
     text_answer,
     too_late,
     warned,
@@ -42,7 +42,6 @@ from kcr.apiserver.responses import (
 from kcr.apiserver.storage.selection import selection_of
 from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
-from kcr.errors import ApiError
 
 _HEALTH_PATHS = ("healthz", "livez", "readyz")
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -190,6 +189,8 @@ class Server:
         record = self.registry.find(route.kind, route.namespace, route.name)
         if route.subresource == "log":
             return logs.answer(self.logs, record, query, self._clock.now())
+        if route.subresource == "scale":
+            return json_answer(encoded(subresources.scale_of(record)))
         return json_answer(form.one(record))
 
     async def _watch(self, route: Route, query: Query, form: Form) -> Answer:
@@ -207,6 +208,8 @@ class Server:
                 return subresources.evict(self.registry, write)
             case "finalize":
                 return subresources.finalize(self.registry, write)
+            case "scale":
+                return subresources.update_scale(self.registry, write, is_patch=method == "PATCH")
         return self._methods[method](self.registry, write)
 
     @property
@@ -228,8 +231,6 @@ async def _answered(request: HTTPRequest, serving: Awaitable[Answer]) -> Answer:
         return refused.answer()
     except TimeoutError:
         return too_late().answer()
-    except ApiError as error:
-        return refusal_of(error).answer()
     except RecursionError:
         return bad_request(TOO_DEEP).answer()
     except Exception as error:

@@ -37,7 +37,7 @@ async def test_kind_without_controller_is_stored_with_a_warning(api: Api) -> Non
 async def test_status_of_a_kind_without_controller_has_its_own_path(api: Api) -> None:
     await api.post(DEPLOYMENTS, deployment())
     reply = await api.call("PUT", f"{DEPLOYMENTS}/web/status", {**deployment(replicas=9), "status": {"replicas": 1}})
-    assert (reply.status, reply.body["status"], "replicas" in reply.body["spec"]) == (200, {"replicas": 1}, False)
+    assert (reply.status, reply.body["status"], reply.body["spec"]["replicas"]) == (200, {"replicas": 1}, 1)
     reply = await api.call("PUT", f"{DEPLOYMENTS}/web", {**deployment(), "status": {"replicas": 3}})
     assert (reply.body["status"], reply.body["metadata"]["generation"]) == ({"replicas": 1}, 1)
 
@@ -84,6 +84,102 @@ async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, clock: A
     assert (await api.get("/apis/apps/v1/deployments"))["items"] == []
 
 
+@pytest.mark.parametrize(
+    ("place", "obj", "fields"),
+    [
+        pytest.param("apps/v1/namespaces/default/deployments", {}, ["spec.selector", "spec.template"], id="spec"),
+        pytest.param(
+            "apps/v1/namespaces/default/deployments",
+            deployment(template={"spec": {"containers": [{"image": "i"}]}}),
+            ["spec.template.spec.containers[0].name"],
+            id="items-of-lists",
+        ),
+        pytest.param(
+            "apps/v1/namespaces/default/deployments",
+            deployment(template={"spec": {"containers": []}}),
+            ["spec.template.spec.containers"],
+            id="empty-list",
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+            {"roleRef": {"apiGroup": "", "kind": "Role", "name": ""}},
+            ["roleRef.name"],
+            id="empty-string",
+        ),
+        pytest.param("storage.k8s.io/v1/storageclasses", {}, ["provisioner"], id="no-spec"),
+        # Absent numbers are zero in Go.
+        pytest.param("scheduling.k8s.io/v1/priorityclasses", {}, [], id="number"),
+    ],
+)
+async def test_fields_that_the_schema_requires_are_demanded(api: Api, place: str, obj: Any, fields: list[str]) -> None:
+    reply = await api.call("POST", f"/apis/{place}", {"metadata": {"name": "a"}, **obj})
+    assert reply.status == (422 if fields else 201), reply.body
+    causes = [(one["field"], one["message"], one["reason"]) for one in reply.body.get("details", {}).get("causes", ())]
+    assert causes == [(field, "Required value", "FieldValueRequired") for field in fields]
+
+
+async def test_constant_defaults_of_the_kind_are_set(api: Api) -> None:
+    spec = (await api.post(DEPLOYMENTS, deployment(revisionHistoryLimit=0)))["spec"]
+    found = [spec[name] for name in ("replicas", "strategy", "revisionHistoryLimit", "progressDeadlineSeconds")]
+    assert found == [1, {"type": "RollingUpdate"}, 0, 600]
+
+
+CONTROLLER = {"selector": {"c": "d", "a": "b"}, "template": deployment()["spec"]["template"]}
+
+
+@pytest.mark.parametrize(
+    ("place", "spec", "selector"),
+    [
+        pytest.param("/apis/apps/v1/namespaces/default/deployments", deployment()["spec"], "a=b", id="deployment"),
+        pytest.param("/apis/apps/v1/namespaces/default/replicasets", deployment()["spec"], "a=b", id="replica-set"),
+        pytest.param("/apis/apps/v1/namespaces/default/statefulsets", deployment()["spec"], "a=b", id="stateful-set"),
+        pytest.param("/api/v1/namespaces/default/replicationcontrollers", CONTROLLER, "a=b,c=d", id="controller"),
+    ],
+)
+async def test_scale_reads_and_writes_the_number_of_replicas(api: Api, place: str, spec: Any, selector: str) -> None:
+    # Source: pkg/registry/apps/deployment/storage/storage.go, ScaleREST
+    made = (await api.post(place, {"metadata": {"name": "web"}, "spec": spec}))["metadata"]
+    await api.call("PUT", f"{place}/web/status", {"metadata": {"name": "web"}, "status": {"replicas": 5}})
+    found = await api.get(f"{place}/web/scale")
+    assert (found["apiVersion"], found["kind"], found["metadata"]["uid"]) == ("autoscaling/v1", "Scale", made["uid"])
+    assert found["metadata"].keys() == {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}
+    assert (found["spec"], found["status"]) == ({"replicas": 1}, {"replicas": 5, "selector": selector})
+    # What `kubectl scale` sends
+    scale = await api.patch(f"{place}/web/scale", {"spec": {"replicas": 3}})
+    assert (scale["spec"], scale["kind"]) == ({"replicas": 3}, "Scale")
+    stored = await api.get(f"{place}/web")
+    assert (stored["spec"], stored["status"]) == ({**stored["spec"], "replicas": 3}, {"replicas": 5})
+    assert stored["metadata"].get("generation", 2) == 2
+    # Zero is what an absent number means.
+    assert (await api.put(f"{place}/web/scale", {**scale, "spec": {}}))["spec"] == {}
+    assert (await api.get(f"{place}/web"))["spec"]["replicas"] == 0
+
+
+@pytest.mark.parametrize(
+    ("scale", "code", "words"),
+    [
+        pytest.param({"spec": {"replicas": -1}}, 422, 'Scale.autoscaling "web" is invalid: ', id="below"),
+        pytest.param({"metadata": {"name": "other"}}, 400, "the name of the object (other) does not match", id="name"),
+        pytest.param({"metadata": {"name": "web", "resourceVersion": "1"}}, 409, "Operation cannot", id="version"),
+        pytest.param({"spec": {"replicas": "1"}}, 400, 'Scale in version "v1" cannot be handled', id="type"),
+    ],
+)
+async def test_scale_that_cannot_be_is_refused(api: Api, scale: Any, code: int, words: str) -> None:
+    await api.post(DEPLOYMENTS, deployment())
+    reply = await api.call("PUT", f"{DEPLOYMENTS}/web/scale", {"metadata": {"name": "web"}, **scale})
+    assert (reply.status, reply.body["message"][: len(words)]) == (code, words)
+    assert (await api.get(f"{DEPLOYMENTS}/web"))["spec"]["replicas"] == 1
+
+
+async def test_scale_is_served_where_it_is_kept(api: Api) -> None:
+    resources = {one["name"]: one for one in (await api.get("/apis/apps/v1"))["resources"]}
+    scale = resources["deployments/scale"]
+    assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
+    assert scale["verbs"] == ["get", "patch", "update"]
+    assert "daemonsets/scale" not in resources
+    assert (await api.call("GET", "/apis/apps/v1/namespaces/default/daemonsets/a/scale")).status == 404
+
+
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"disk": "ssd"}}}
 SELECTOR = {"matchLabels": {"a": "b"}}
 SUBJECTS = [{"kind": "User", "name": "ann"}, {"kind": "ServiceAccount", "namespace": "x", "name": "bot"}]
@@ -104,12 +200,12 @@ BUDGET = {"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1}}
             [0, 0, 0, 0, 0, "disk=ssd", "0s", "c", "i", "a=b"], id="daemon-set",
         ),
         pytest.param(
-            "apps/v1/namespaces/default/statefulsets", {"spec": {"template": TEMPLATE}}, ["0/1", "0s", "c", "i"],
-            id="stateful-set",
+            "apps/v1/namespaces/default/statefulsets", {"spec": {"template": TEMPLATE, "selector": SELECTOR}},
+            ["0/1", "0s", "c", "i"], id="stateful-set",
         ),
         pytest.param(
-            "apps/v1/namespaces/default/replicasets", {"spec": {"template": TEMPLATE}},
-            [1, 0, 0, "0s", "c", "i", "<none>"], id="replica-set",
+            "apps/v1/namespaces/default/replicasets", {"spec": {"template": TEMPLATE, "selector": SELECTOR}},
+            [1, 0, 0, "0s", "c", "i", "a=b"], id="replica-set",
         ),
         pytest.param(
             "networking.k8s.io/v1/namespaces/default/ingresses",
@@ -152,9 +248,9 @@ async def test_tables_of_volumes_and_claims_say_what_is_bound(api: Api) -> None:
     status = {"phase": "Bound", "capacity": {"storage": "1024Mi"}, "accessModes": ["ReadWriteOnce"]}
     await api.call("PUT", f"{claims}/data/status", {"metadata": {"name": "data"}, "status": status})
     (row,) = (await api.get(claims, accept=TABLE))["rows"]
-    assert row["cells"] == ["data", "Bound", "v", "1Gi", "RWO", "fast", "<unset>", "0s", "<unset>"]
+    assert row["cells"] == ["data", "Bound", "v", "1Gi", "RWO", "fast", "<unset>", "0s", "Filesystem"]
     claimed = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany", "ReadOnlyMany"]}
     claimed["claimRef"] = {"namespace": "default", "name": "data"}
     await api.post("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": claimed})
     (row,) = (await api.get("/api/v1/persistentvolumes", accept=TABLE))["rows"]
-    assert row["cells"] == ["v", "1Gi", "RWX,ROX", "", "", "default/data", "", "<unset>", "", "0s", "<unset>"]
+    assert row["cells"] == ["v", "1Gi", "RWX,ROX", "Retain", "", "default/data", "", "<unset>", "", "0s", "Filesystem"]

@@ -151,7 +151,8 @@ def pod_template() -> bytes:
         pytest.param(
             "apps/v1 deployments", "Deployment",
             [(2, message((1, 3), (2, message((1, entry("a", "b")))), (3, pod_template()), (4, b""), (5, 0), (7, 0)))],
-            {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "strategy": {},
+            {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "RollingUpdate"},
+             "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600,
              "template": {"metadata": {}, "spec": {"containers": [{"name": "x", "image": "busybox"}]}}},
             id="deployment",
         ),

@@ -80,3 +80,17 @@ async def test_watch_shows_each_step_of_a_pod(kubectl: Kubectl) -> None:
         process.kill()
         await process.wait()
     assert steps == ["Pending", "ContainerCreating", "Running", "Completed"]
+
+
+async def test_kinds_without_controller_are_made_and_scaled(kubectl: Kubectl) -> None:
+    # kubectl sends protobuf.
+    assert "deployment.apps/web created" in await kubectl("create deployment web --image=busybox")
+    assert "deployment.apps/web scaled" in await kubectl("scale deployment/web --replicas=3")
+    assert await kubectl("get deployment web --output=jsonpath={.spec.replicas}") == "3"
+    assert "service/web created" in await kubectl("create service clusterip web --tcp=80:8080")
+    assert "role.rbac.authorization.k8s.io/r created" in await kubectl("create role r --verb=get --resource=pods")
+    assert "ingress.networking.k8s.io/i created" in await kubectl("create ingress i --rule=a.io/*=web:80")
+    budget = "create poddisruptionbudget p --selector=app=web --min-available=1"
+    assert "poddisruptionbudget.policy/p created" in await kubectl(budget)
+    assert "priorityclass.scheduling.k8s.io/high created" in await kubectl("create priorityclass high --value=7")
+    assert "0/3" in await kubectl("get deployment web")

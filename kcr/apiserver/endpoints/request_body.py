@@ -8,11 +8,10 @@ from typing import Any
 
 from kcr.api.yaml_json import load_yaml
 from kcr.apiserver.endpoints.routes import Query
-from kcr.apiserver.gojson import decode_json
+from kcr.apiserver.gojson import decode_json, kind_of
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported
 from kcr.apiserver.kinds.strategy import Manifest, receive
-from kcr.apiserver.patch.errors import kind_of
 from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr.apiserver.responses import RefusedError, bad_request, invalid_option
 from kcr.apiserver.schema import protobuf

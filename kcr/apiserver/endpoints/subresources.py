@@ -1,20 +1,28 @@
-"""Subresources with a behaviour of their own: pods/binding, pods/eviction and namespaces/finalize.
+"""Subresources with a behaviour of their own: pods/binding, pods/eviction, namespaces/finalize and scale.
 
 Source: kubernetes/pkg/registry/core/pod/storage/storage.go (assignPod, setPodHostAndAnnotations) and eviction.go,
-kubernetes/pkg/registry/core/namespace/{strategy,storage/storage}.go.
+kubernetes/pkg/registry/core/namespace/{strategy,storage/storage}.go, pkg/registry/apps/deployment/storage/storage.go,
+ScaleREST.
 """
 
 from datetime import datetime
+from typing import Any
 
 from kcr.apiserver.endpoints import request_body as bodies
-from kcr.apiserver.endpoints.writing import Write
-from kcr.apiserver.kinds.field_errors import not_supported, required
+from kcr.apiserver.endpoints.writing import Write, check_name, patched
+from kcr.apiserver.kinds.catalogue import ScalePaths
+from kcr.apiserver.kinds.field_errors import non_negative, not_supported, required
+from kcr.apiserver.kinds.names import selector_text
 from kcr.apiserver.kinds.strategy import Manifest, receive
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import Answer, bad_request, conflict, encoded, invalid, json_answer
 from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.storage.storage import Record
+
+_SCALE = "autoscaling.v1.Scale"
+_OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def bind(registry: Registry, write: Write) -> Answer:
@@ -111,3 +119,53 @@ def finalize(registry: Registry, write: Write) -> Answer:
     if not new["spec"]["finalizers"]:
         del new["spec"]["finalizers"]
     return json_answer(write.form.one(registry.store(old, new, before)))
+
+
+def scale_of(record: Record) -> Manifest:
+    """Return the Scale of an object: how many pods it is to have, how many it has, and which they are."""
+    obj, paths, shape = record.manifest(), record.kind.scale or ScalePaths(), type_shape(_SCALE)
+    selector = _at(obj, paths.selector) or {}
+    # Replication controllers have labels where the others have a selector.
+    labels_alone = selector.keys().isdisjoint(type_shape("meta.v1.LabelSelector").fields)
+    scale: Manifest = shape.conform({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: value for name, value in obj["metadata"].items() if name in _OF_SCALE},
+        "spec": {"replicas": _at(obj, paths.replicas) or 0},
+        "status": {
+            "replicas": _at(obj, paths.status_replicas) or 0,
+            "selector": selector_text({"matchLabels": selector} if labels_alone else selector) or "",
+        },
+    })  # fmt: skip
+    return scale
+
+
+def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
+    for name in path:
+        obj = obj.get(name) or {}
+    return obj
+
+
+def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> Answer:
+    """Answer a PUT or PATCH on scale: of the object, only the number of replicas is written.
+
+    A resourceVersion in the Scale is a precondition, as in any update.
+    """
+    route, shape = write.route, type_shape(_SCALE)
+    dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
+    old = registry.find(route.kind, route.namespace, route.name)
+    if is_patch:
+        scale = patched(write, shape, scale_of(old))
+        receive(shape, scale)
+    else:
+        scale = bodies.shaped(shape, write.body, write.content_type)
+    metadata = scale.get("metadata") or {}
+    check_name(route, metadata)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if faults := non_negative("spec.replicas", replicas):
+        raise invalid("Scale", "autoscaling", route.name, faults)
+    new = old.manifest()
+    new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
+    *path, last = (route.kind.scale or ScalePaths()).replicas
+    _at(new, tuple(path))[last] = replicas
+    return json_answer(encoded(scale_of(registry.update(old, new, dry_run=dry_run).record)))

@@ -33,6 +33,7 @@ from kcr.apiserver.responses import (
     success,
     warning_headers,
 )
+from kcr.apiserver.schema.shape import Shape
 from kcr.apiserver.storage.storage import Record
 
 _JSON_PATCH = "application/json-patch+json"
@@ -101,7 +102,7 @@ def update(registry: Registry, write: Write) -> Answer:
     manifest = bodies.manifest(route.kind, write.body, write.content_type)
     strays = write.check(manifest)
     metadata = meta.cleaned(route.kind, manifest.get("metadata"))
-    _check_name(route, metadata)
+    check_name(route, metadata)
     old = registry.storage.get(route.kind, route.namespace, route.name)
     if old is None and route.kind.put_creates and not route.subresource:
         if uid := metadata.get("uid"):
@@ -115,7 +116,12 @@ def update(registry: Registry, write: Write) -> Answer:
     return _answer(write, written, strays)
 
 
-def _check_name(route: Route, metadata: Mapping[str, Any]) -> None:
+def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
+    """Refuse an object whose name is not that of the path.
+
+    Raises:
+        RefusedError: 400.
+    """
     name = metadata.get("name")
     if not name:
         words = f"the name of the object ({route.name} based on URL) was undeterminable: name must be provided"
@@ -140,7 +146,7 @@ def patch(registry: Registry, write: Write) -> Answer:
     route, dry_run = write.route, write.query.dry_run("PatchOptions")
     bodies.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
-    new = _patched(write, write.target(old))
+    new = patched(write, route.kind.shape, write.target(old))
     kind = route.kind.type
     if (new.get("apiVersion"), new.get("kind")) != (kind.api_version, kind.kind):
         raise _unusable(new, f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"')
@@ -152,11 +158,16 @@ def patch(registry: Registry, write: Write) -> Answer:
         written = registry.update(old, write.take(new), status=route.subresource == "status", dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
-        raise _unusable(_patched(write, write.target(old)), error.text) from None
+        raise _unusable(patched(write, route.kind.shape, write.target(old)), error.text) from None
     return _answer(write, written, strays)
 
 
-def _patched(write: Write, target: Manifest) -> Manifest:
+def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
+    """Return an object of a shape as the body of a PATCH leaves it.
+
+    Raises:
+        RefusedError: 400, 415 or 422, it is no patch, or does not apply.
+    """
     media = bodies.media_type(write.content_type)
     if media not in (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH):
         raise bodies.unsupported_media_type(", ".join((_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)))
@@ -165,7 +176,7 @@ def _patched(write: Write, target: Manifest) -> Manifest:
     except ValueError as error:
         raise bad_request(f"error decoding patch: {error}") from None
     if media == _STRATEGIC_PATCH:
-        new: Any = strategic_patch(write.route.kind.shape, target, change)
+        new: Any = strategic_patch(shape, target, change)
     else:
         new = json_patch(target, change) if media == _JSON_PATCH else merge_patch(target, change)
     if not isinstance(new, dict):

@@ -18,9 +18,10 @@ from kcr.apiserver.kinds.core import (
     ResourceQuotaStrategy,
     SecretStrategy,
 )
+from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
-from kcr.apiserver.kinds.strategy import GenericStrategy, IdleStrategy, Manifest, Strategy
+from kcr.apiserver.kinds.strategy import Manifest, Strategy
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr.apiserver.schema.shape import Shape
 
@@ -30,6 +31,7 @@ _EVERY_KIND = ("metadata.name", "metadata.namespace")
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # What each subresource can do.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
+    "scale": ("get", "patch", "update"),
     "status": ("get", "patch", "update"),
     "log": ("get",),
     "binding": ("create",),
@@ -42,7 +44,22 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
+    "scale": ("autoscaling", "v1", "Scale"),
 }
+
+
+class ScalePaths(NamedTuple):
+    """Where the objects of a kind have what their `/scale` shows.
+
+    Attributes:
+        replicas: The number that is wanted.
+        status_replicas: The number that there is.
+        selector: The label selector of the pods, or their labels.
+    """
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ("spec", "selector")
 
 
 class View(NamedTuple):
@@ -80,11 +97,12 @@ class Kind:
         delete_answers_object: Whether a DELETE answers with the object, not with a Status.
         name_rule: Returns what keeps a text from being a name.
         collectable: Whether the garbage collector's finalizers apply.
+        scale: What `/scale` reads and writes; None where there is no such subresource.
         view: Set where the objects are those of another kind.
     """
 
     type: ResourceType
-    strategy: Strategy = field(default_factory=GenericStrategy)
+    strategy: Strategy = field(default_factory=Strategy)
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
@@ -95,6 +113,7 @@ class Kind:
     delete_answers_object: bool = False
     name_rule: Callable[[str], tuple[str, ...]] = dns_subdomain
     collectable: bool = True
+    scale: ScalePaths | None = None
     view: View | None = None
 
     @property
@@ -158,8 +177,9 @@ def _kind(api_version: str, name: str, strategy: Strategy | None = None, **trait
         "type": ResourceType(group, version, name, known.plural, known.namespaced),
         "short_names": known.short_names,
         "categories": known.categories,
-        "subresources": ("status",) if "status" in known.traits else (),
-        "strategy": strategy or GenericStrategy(),
+        "subresources": tuple(name for name in ("scale", "status") if name in known.traits),
+        "scale": ScalePaths() if "scale" in known.traits else None,
+        "strategy": strategy or Strategy(),
         "name_rule": path_segment if "any-name" in known.traits else dns_subdomain,
     }
     return Kind(**said | traits)
@@ -219,7 +239,7 @@ _OWN: tuple[Kind, ...] = (
 def _idle(api_version: str, name: str) -> Kind:
     kind = _kind(api_version, name)
     has_generation = "generation" in _BUILTIN[api_version, name].traits
-    return replace(kind, strategy=IdleStrategy(kind.type.display, has_generation=has_generation))
+    return replace(kind, strategy=GenericStrategy(kind.type.display, has_generation=has_generation))
 
 
 _NAMED = {(kind.type.api_version, kind.type.kind) for kind in _OWN}

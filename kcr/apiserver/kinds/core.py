@@ -20,8 +20,7 @@ from kcr.apiserver.kinds.field_errors import (
     too_long,
 )
 from kcr.apiserver.kinds.names import qualified_name
-from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, Strategy, UndecodableError, receive
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, UndecodableError
 from kcr.apiserver.schema.quantities import amount, whole
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -30,13 +29,11 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 class NamespaceStrategy(Strategy):
     """Namespaces carry their name as a label, and a finalizer of their own in the spec."""
 
-    def default(self, obj: Manifest) -> None:
-        """Bring a namespace into shape, and add the label that selectors of namespaces use.
+    stored_as = ("v1", "Namespace")
 
-        Raises:
-            UndecodableError: It is no namespace.
-        """
-        receive(kind_shape("v1", "Namespace"), obj)
+    def default(self, obj: Manifest) -> None:
+        """Add the label that selectors of namespaces use."""
+        super().default(obj)
         metadata = obj.setdefault("metadata", {})
         if metadata.get("name"):
             metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
@@ -59,13 +56,11 @@ class NamespaceStrategy(Strategy):
 class NodeStrategy(Strategy):
     """Nodes register with their status; what they can hold is what they may give away unless they say less."""
 
-    def default(self, obj: Manifest) -> None:
-        """Bring a node into shape; `allocatable` is `capacity` when it is not there.
+    stored_as = ("v1", "Node")
 
-        Raises:
-            UndecodableError: It is no node.
-        """
-        receive(kind_shape("v1", "Node"), obj)
+    def default(self, obj: Manifest) -> None:
+        """Set `allocatable`, which is `capacity` when it is not there."""
+        super().default(obj)
         status = obj.setdefault("status", {})
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])
@@ -79,13 +74,7 @@ _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 class ConfigMapStrategy(Strategy):
     """ConfigMaps hold at most 1 MiB, and may be sealed."""
 
-    def default(self, obj: Manifest) -> None:
-        """Bring a ConfigMap into shape.
-
-        Raises:
-            UndecodableError: It is no ConfigMap.
-        """
-        receive(kind_shape("v1", "ConfigMap"), obj)
+    stored_as = ("v1", "ConfigMap")
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of a ConfigMap."""
@@ -107,13 +96,11 @@ class ConfigMapStrategy(Strategy):
 class SecretStrategy(Strategy):
     """Secrets store base64; `stringData` is folded into `data` and never shown again."""
 
-    def default(self, obj: Manifest) -> None:
-        """Fill in the type and fold `stringData`.
+    stored_as = ("v1", "Secret")
 
-        Raises:
-            UndecodableError: It is no Secret, or a value of `data` is no base64.
-        """
-        receive(kind_shape("v1", "Secret"), obj)
+    def default(self, obj: Manifest) -> None:
+        """Fill in the type and fold `stringData`."""
+        super().default(obj)
         obj["type"] = obj.get("type") or "Opaque"
         data: Manifest = obj.get("data") or {}
         for key, value in (obj.pop("stringData", None) or {}).items():
@@ -179,13 +166,11 @@ _NOT_STANDARD = "must be a standard resource for quotas"
 class ResourceQuotaStrategy(Strategy):
     """Quotas say what a namespace may hold; their status says what it holds."""
 
-    def default(self, obj: Manifest) -> None:
-        """Bring a quota into shape.
+    stored_as = ("v1", "ResourceQuota")
 
-        Raises:
-            UndecodableError: It is no quota.
-        """
-        receive(kind_shape("v1", "ResourceQuota"), obj)
+    def default(self, obj: Manifest) -> None:
+        """Set spec and status, which are always there."""
+        super().default(obj)
         obj.setdefault("spec", {})
         obj.setdefault("status", {})
 
@@ -224,7 +209,7 @@ def _check(field: str, amounts: Manifest) -> list[FieldError]:
     return faults
 
 
-class LimitRangeStrategy(GenericStrategy):
+class LimitRangeStrategy(Strategy):
     """Limit ranges are kept as they come, and said to be no more than that."""
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
@@ -239,13 +224,11 @@ _SYSTEM_NAMESPACES = ("default", "kube-system")
 class EventStrategy(Strategy):
     """Events live beside what they are about; those of things without a namespace live in `default`."""
 
-    def default(self, obj: Manifest) -> None:
-        """Bring an Event into shape, and show the members that are always there.
+    stored_as = ("v1", "Event")
 
-        Raises:
-            UndecodableError: It is no Event; `eventTime` needs exactly six fractional digits.
-        """
-        receive(kind_shape("v1", "Event"), obj)
+    def default(self, obj: Manifest) -> None:
+        """Set the fields that are always there."""
+        super().default(obj)
         for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
             obj.setdefault(name, None)
         for name in ("reportingComponent", "reportingInstance"):
@@ -281,13 +264,11 @@ def _check_modern(obj: Manifest) -> list[FieldError]:
 class LeaseStrategy(Strategy):
     """Leases say who leads, since when and for how long."""
 
-    def default(self, obj: Manifest) -> None:
-        """Bring a Lease into shape.
+    stored_as = ("coordination.k8s.io/v1", "Lease")
 
-        Raises:
-            UndecodableError: It is no Lease; its times need exactly six fractional digits.
-        """
-        receive(kind_shape("coordination.k8s.io/v1", "Lease"), obj)
+    def default(self, obj: Manifest) -> None:
+        """Set the spec, which is always there."""
+        super().default(obj)
         obj.setdefault("spec", {})
 
     def validate(self, obj: Manifest) -> list[FieldError]:

@@ -10,12 +10,12 @@ from kcr.api.resources import ResourceType
 from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.catalogue import JOBS, Kind
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
-from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest
+from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 _GROUP, _VERSION = "scheduling.k8s.io", "v1alpha2"
 
 
-class FixedStrategy(GenericStrategy):
+class FixedStrategy(Strategy):
     """Objects whose spec is said once."""
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from kcr.api.selectors import LabelSelector, matches
+from kcr.api.selectors import LabelSelector, matches, text
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, required, too_long
 from kcr.apiserver.kinds.strategy import Manifest
 
@@ -177,6 +177,14 @@ def _check_requirement(requirement: Manifest, field: str) -> list[FieldError]:
     for position, value in enumerate(values):
         faults += [invalid(f"{field}.values[{position}]", value, reason) for reason in label_value(value)]
     return faults
+
+
+def selector_text(selector: Manifest) -> str | None:
+    """Return a label selector in the form that queries use, `""` for one that selects everything; None if invalid."""
+    try:
+        return text(msgspec.convert(selector, LabelSelector))
+    except (KeyError, msgspec.ValidationError):
+        return None
 
 
 def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:

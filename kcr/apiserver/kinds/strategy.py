@@ -17,98 +17,6 @@ from kcr.apiserver.schema.shape import Shape
 Manifest = dict[str, Any]
 
 
-class Strategy:
-    """The behaviour of one kind. Kinds override what they need.
-
-    Methods that change a manifest do so in place. The server calls, in this order:
-    on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,
-    `prepare_update`, `validate_update`; on an update of `/status` `default`, `prepare_status`, `validate_status`.
-    Metadata common to all kinds is the server's business, not the strategy's.
-
-    Attributes:
-        has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
-        graceful_deletion: Whether a grace period applies on delete (pods).
-        default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs.
-    """
-
-    has_generation = False
-    graceful_deletion = False
-    default_propagation = "Background"
-
-    def default(self, obj: Manifest) -> None:
-        """Fill in the defaults; applied on every decode, reads included."""
-
-    def prepare_create(self, obj: Manifest) -> None:
-        """Set what only the server may set; `metadata.uid` and `name` are there already."""
-
-    def finish_create(self, obj: Manifest) -> None:
-        """Fill in what follows from an object that was found good, and what no fault is to be blamed on."""
-
-    def prepare_update(self, new: Manifest, old: Manifest) -> None:
-        """Keep what a write to the main resource may not change, above all the status."""
-        if "status" in old:
-            new["status"] = old["status"]
-        else:
-            new.pop("status", None)
-
-    def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        """Keep what a write to `/status` may not change, above all the spec."""
-        if "spec" in old:
-            new["spec"] = old["spec"]
-        else:
-            new.pop("spec", None)
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a new object."""
-        return []
-
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change."""
-        return self.validate(new)
-
-    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change of the status."""
-        return []
-
-    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return texts for `Warning` headers; `old` is None on create."""
-        return []
-
-
-class GenericStrategy(Strategy):
-    """Objects are brought into the shape of their kind, and nothing is filled in."""
-
-    def default(self, obj: Manifest) -> None:
-        """Bring an object into the shape of its kind.
-
-        Raises:
-            UndecodableError: It is no object of the kind.
-        """
-        receive(kind_shape(obj["apiVersion"], obj["kind"]), obj)
-
-
-class IdleStrategy(GenericStrategy):
-    """Kinds that a cluster has controllers or other components for, and this one has none."""
-
-    def __init__(self, display: str, *, has_generation: bool) -> None:
-        """Make the strategy of a kind.
-
-        Args:
-            display: What messages call the kind, such as `deployments.apps`.
-            has_generation: Whether `metadata.generation` is kept.
-        """
-        self.has_generation = has_generation
-        self._warning = f"{display} are stored by this server, and nothing here acts on them"
-
-    def prepare_create(self, obj: Manifest) -> None:
-        """Drop the status, which is written by itself."""
-        obj.pop("status", None)
-
-    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return, to the one who makes an object, that it has no effect here."""
-        return [self._warning] if old is None else []
-
-
 class UndecodableError(RefusedError):
     """The body is JSON and no object of its kind: 400.
 
@@ -146,3 +54,68 @@ def same(one: object, other: object) -> bool:
 
 def _is_nothing(value: object) -> bool:
     return value is None or value == [] or value == {}
+
+
+class Strategy:
+    """The behaviour of one kind. Kinds override what they need.
+
+    Methods that change a manifest do so in place. The server calls, in this order:
+    on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,
+    `prepare_update`, `validate_update`; on an update of `/status` `default`, `prepare_status`, `validate_status`.
+    Metadata common to all kinds is the server's business, not the strategy's.
+
+    Attributes:
+        has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
+        graceful_deletion: Whether a grace period applies on delete (pods).
+        default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs.
+        stored_as: apiVersion and kind of the objects, where the strategy is for one kind only.
+    """
+
+    has_generation = False
+    graceful_deletion = False
+    default_propagation = "Background"
+    stored_as: tuple[str, str] | None = None
+
+    def default(self, obj: Manifest) -> None:
+        """Conform an object to the schema of its kind, and fill in the defaults; applied on every decode.
+
+        Raises:
+            UndecodableError: It is no object of the kind.
+        """
+        receive(kind_shape(*(self.stored_as or (obj["apiVersion"], obj["kind"]))), obj)
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set what only the server may set; `metadata.uid` and `name` are there already."""
+
+    def finish_create(self, obj: Manifest) -> None:
+        """Fill in what follows from an object that was found good, and what no fault is to be blamed on."""
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Keep what a write to the main resource may not change, above all the status."""
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep what a write to `/status` may not change, above all the spec."""
+        if "spec" in old:
+            new["spec"] = old["spec"]
+        else:
+            new.pop("spec", None)
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the faults of a new object."""
+        return []
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change."""
+        return self.validate(new)
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the faults of a change of the status."""
+        return []
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return texts for `Warning` headers; `old` is None on create."""
+        return []

@@ -1,7 +1,6 @@
 """The three kinds of patches, as functions from values to values."""
 
-from kcr.apiserver.patch.errors import PatchError
 from kcr.apiserver.patch.json_patch import json_patch, merge_patch
 from kcr.apiserver.patch.strategic import strategic_patch
 
-__all__ = ["PatchError", "json_patch", "merge_patch", "strategic_patch"]
+__all__ = ["json_patch", "merge_patch", "strategic_patch"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver.gojson import check_depth
-from kcr.apiserver.patch.errors import PatchError, kind_of
+from kcr.apiserver.gojson import check_depth, kind_of
+from kcr.apiserver.responses import RefusedError, bad_request, unprocessable
 
 _INDEX = re.compile(r"-?(0|[1-9][0-9]{0,8})")
 _MOST_OPERATIONS = 10_000
@@ -28,14 +28,13 @@ def json_patch(target: Any, operations: Any) -> Any:
     """Return the target with all operations applied; it is not changed itself.
 
     Raises:
-        PatchError: The document is no list of operations, or one of them fails.
+        RefusedError: The document is no list of operations, or one of them fails.
     """
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
-        found = kind_of(operations)
-        raise PatchError.malformed(f"json: cannot unmarshal {found} into Go value of type jsonpatch.Patch")
+        raise malformed(operations, "jsonpatch.Patch")
     if len(operations) > _MOST_OPERATIONS:
         words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
-        raise PatchError(413, "RequestEntityTooLarge", words)
+        raise RefusedError(413, "RequestEntityTooLarge", words)
     result, copied = _copied(target), 0
     for operation in operations:
         name = operation.get("op")
@@ -44,11 +43,11 @@ def json_patch(target: Any, operations: Any) -> Any:
         elif isinstance(name, str) and name in _OPERATIONS:
             _OPERATIONS[name](result, operation)
         else:
-            raise PatchError.unprocessable()
+            raise unprocessable()
     try:
         check_depth(msgspec.json.encode(result))
     except (RecursionError, ValueError):
-        raise PatchError.unprocessable() from None
+        raise unprocessable() from None
     return result
 
 
@@ -59,7 +58,7 @@ def _copied(value: Any) -> Any:
 def _pointer(operation: dict[str, Any], member: str) -> list[str]:
     path = operation.get(member)
     if not isinstance(path, str) or not path.startswith("/"):
-        raise PatchError.unprocessable()
+        raise unprocessable()
     return [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]
 
 
@@ -68,7 +67,7 @@ def _holder(document: Any, tokens: list[str]) -> Any:
     for token in tokens[:-1]:
         document = _get(document, token)
     if not isinstance(document, dict | list):
-        raise PatchError.unprocessable()
+        raise unprocessable()
     return document
 
 
@@ -80,22 +79,22 @@ def _get(holder: Any, token: str, default: object = _MISSING) -> Any:
     else:
         value = _MISSING
     if value is _MISSING:
-        raise PatchError.unprocessable()
+        raise unprocessable()
     return value
 
 
 def _index(token: str, length: int) -> int:
     if not _INDEX.fullmatch(token):
-        raise PatchError.unprocessable()
+        raise unprocessable()
     index = int(token)
     if not -length <= index < length:
-        raise PatchError.unprocessable()
+        raise unprocessable()
     return index % length
 
 
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
-        raise PatchError.unprocessable()
+        raise unprocessable()
     return _copied(operation["value"])
 
 
@@ -140,7 +139,7 @@ def _replace(document: Any, operation: dict[str, Any]) -> None:
 def _move(document: Any, operation: dict[str, Any]) -> None:
     source, place = _pointer(operation, "from"), _pointer(operation, "path")
     if len(place) > len(source) and place[: len(source)] == source:
-        raise PatchError.unprocessable()  # nothing can move into itself
+        raise unprocessable()  # nothing can move into itself
     _insert(document, place, _delete(document, source))
 
 
@@ -151,10 +150,10 @@ def _copy(document: Any, operation: dict[str, Any], limit: int) -> int:
         text = msgspec.json.encode(_get(_holder(document, source), source[-1], None))
         check_depth(text)
     except (RecursionError, ValueError):
-        raise PatchError.unprocessable() from None
+        raise unprocessable() from None
     size = len(text) + _CONTAINER_BYTES * (text.count(b"[") + text.count(b"{"))
     if size > limit:
-        raise PatchError.unprocessable()
+        raise unprocessable()
     _insert(document, _pointer(operation, "path"), msgspec.json.decode(text))
     return size
 
@@ -162,7 +161,7 @@ def _copy(document: Any, operation: dict[str, Any], limit: int) -> int:
 def _test(document: Any, operation: dict[str, Any]) -> None:
     tokens, wanted = _pointer(operation, "path"), operation.get("value")
     if not _equal(_get(_holder(document, tokens), tokens[-1], None), wanted):
-        raise PatchError.unprocessable()
+        raise unprocessable()
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -183,13 +182,16 @@ def merge_patch(target: Any, patch: Any) -> Any:
     """Return the target with the patch applied; neither is changed.
 
     Raises:
-        PatchError: The patch is no object.
+        RefusedError: The patch is no object.
     """
     if not isinstance(patch, dict):
-        raise PatchError.malformed(
-            f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}"
-        )
+        raise malformed(patch, "map[string]interface {}")
     return _merged(target, patch)
+
+
+def malformed(patch: object, wanted: str) -> RefusedError:
+    """400: a patch is not of the Go type that is wanted."""
+    return bad_request(f"error decoding patch: json: cannot unmarshal {kind_of(patch)} into Go value of type {wanted}")
 
 
 def _merged(target: Any, patch: Any) -> Any:

@@ -12,7 +12,8 @@ from copy import deepcopy
 from typing import Any
 
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.patch.errors import PatchError, kind_of
+from kcr.apiserver.patch.json_patch import malformed
+from kcr.apiserver.responses import RefusedError, bad_request
 from kcr.apiserver.schema.scalars import ANY
 from kcr.apiserver.schema.shape import Field, Shape, Type
 
@@ -31,11 +32,10 @@ def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest
         patch: What to change.
 
     Raises:
-        PatchError: The patch is no object, or its directives make no sense.
+        RefusedError: The patch is no object, or its directives make no sense.
     """
     if not isinstance(patch, dict):
-        words = f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}"
-        raise PatchError.malformed(words)
+        raise malformed(patch, "map[string]interface {}")
     return _merge_map(target, deepcopy(patch), shape.type)
 
 
@@ -64,8 +64,8 @@ def _replaced(patch: Manifest) -> Manifest:
     raise _unknown(directive, patch)
 
 
-def _unknown(directive: object, patch: Manifest) -> PatchError:
-    return PatchError.internal(f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
+def _unknown(directive: object, patch: Manifest) -> RefusedError:
+    return RefusedError(500, "", f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
 
 
 def _merge_member(target: Any, value: Any, field: Field) -> Any:
@@ -84,11 +84,11 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, of: Type) -> list
         return []
     if not all(isinstance(item, dict) for item in items):
         if any(isinstance(item, dict | list) for item in items):
-            raise PatchError.internal("lists of lists and lists of mixed types are not supported")
+            raise RefusedError(500, "", "lists of lists and lists of mixed types are not supported")
         merged = list(dict.fromkeys(items))
         return interleave(merged, patch, target, key)
     if not key:
-        raise PatchError.internal("cannot merge lists without merge key")
+        raise RefusedError(500, "", "cannot merge lists without merge key")
     if any(item.get(_PATCH) == "replace" for item in patch):
         return [_plain(item) for item in patch if _PATCH not in item]
     target, patch = _obey(target, patch, key)
@@ -115,7 +115,7 @@ def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], lis
                 name = _key_of(item, key)
                 target = [one for one in target if one.get(key) != name]
             case "merge":
-                raise PatchError.internal("merging lists cannot yet be specified in the patch")
+                raise RefusedError(500, "", "merging lists cannot yet be specified in the patch")
             case directive:
                 raise _unknown(directive, item)
     return target, rest
@@ -123,7 +123,7 @@ def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], lis
 
 def _key_of(item: Manifest, key: str) -> Any:
     if key not in item:
-        raise PatchError.internal(f"map: {_as_go_prints(item)} does not contain declared merge key: {key}")
+        raise RefusedError(500, "", f"map: {_as_go_prints(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -133,14 +133,14 @@ def _retain(result: Manifest, patch: Manifest) -> None:
     kept = patch.pop(_RETAIN)
     named = [name for name, value in patch.items() if value is not None and not name.startswith((_DELETE_FROM, _ORDER))]
     if not isinstance(kept, list) or not all(name in kept for name in named):
-        raise PatchError(400, "BadRequest", "invalid patch format of retainKeys")
+        raise bad_request("invalid patch format of retainKeys")
     for name in [name for name in result if name not in kept]:
         del result[name]
 
 
 def _delete_plain(result: Manifest, name: str, values: Any) -> None:
     if not isinstance(values, list):
-        raise PatchError(400, "BadRequest", "invalid patch format of primitive list")
+        raise bad_request("invalid patch format of primitive list")
     if isinstance(result.get(name), list):
         result[name] = [value for value in result[name] if value not in values]
 
@@ -150,7 +150,7 @@ def _apply_orders(result: Manifest, patch: Manifest, of: Type) -> None:
     for directive in [name for name in patch if name.startswith(_ORDER)]:
         order, name = patch.pop(directive), directive.removeprefix(_ORDER)
         if not isinstance(order, list):
-            raise PatchError(400, "BadRequest", "invalid patch format of setElementOrder list")
+            raise bad_request("invalid patch format of setElementOrder list")
         field, live, wanted = of.field(name) or _REPLACED, result.get(name), patch.pop(name, None)
         key = field.merge_key or ""
         _check_order(order, wanted or [], key)
@@ -173,7 +173,7 @@ def _check_order(order: list[Any], items: list[Any], key: str) -> None:
         name = item.get(key) if isinstance(item, dict) else item
         if name not in named:
             words = f"The order in patch list:\n{_as_go_prints(items)}\n doesn't match $setElementOrder list:\n"
-            raise PatchError.internal(f"{words}{_as_go_prints(order)}\n")
+            raise RefusedError(500, "", f"{words}{_as_go_prints(order)}\n")
 
 
 def _plain(value: Any) -> Any:

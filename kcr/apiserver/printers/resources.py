@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
-from kcr.api import codec
 from kcr.api.durations import age
-from kcr.api.selectors import LabelSelector, text
+from kcr.apiserver.kinds import names
 from kcr.apiserver.kinds.strategy import Manifest
 
 Cells = list[Any]
@@ -26,10 +23,8 @@ _SCHEDULED = (
 
 def selector_text(selector: Manifest | None) -> str:
     """Return a label selector as kubectl shows it; `<error>` where it makes no sense."""
-    try:
-        return text(codec.decode(LabelSelector, codec.encode(selector or {}))) or _NONE
-    except (KeyError, msgspec.DecodeError):
-        return "<error>"
+    words = names.selector_text(selector or {})
+    return "<error>" if words is None else words or _NONE
 
 
 def templated(spec: Manifest) -> Cells:

@@ -36,8 +36,8 @@ class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
         namespaced: Whether its objects live in namespaces.
         short_names: What kubectl also calls it.
         categories: `all` for what `kubectl get all` lists.
-        traits: `status` where there is a subresource of that name, `generation` where that is kept, `any-name` where
-            names need only be fit for a path.
+        traits: `status` and `scale` where there is a subresource of that name, `generation` where that is kept,
+            `any-name` where names need only be fit for a path.
     """
 
     type: str

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kcr.apiserver.gojson import kind_of
+
 _GONE = object()
-_JSON_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
 class MisfitError(ValueError):
@@ -28,13 +29,13 @@ class MisfitError(ValueError):
     @classmethod
     def of(cls, value: object, wanted: str) -> "MisfitError":
         """Say that a value is not of the type that is wanted."""
-        return cls(_JSON_NAMES.get(type(value), "number"), wanted)
+        return cls(kind_of(value), wanted)
 
     @classmethod
     def of_number(cls, value: object, wanted: str) -> "MisfitError":
         """Say that a number is not of the type that is wanted, or not in its range; the words show the number."""
-        name = _JSON_NAMES.get(type(value))
-        return cls(name or f"number {msgspec.json.encode(value).decode()}", wanted)
+        name = kind_of(value)
+        return cls(f"number {msgspec.json.encode(value).decode()}" if name == "number" else name, wanted)
 
     def inside(self, owner: str, field: str) -> None:
         """Note that the value was found in a field of a type."""
@@ -74,18 +75,17 @@ class Type(NamedTuple):
             return self.shape.fields.get(name)
         return None if self.items is None else Field(self.items)
 
-    def unknown(self, value: Any, path: str) -> Iterator[str]:
-        """Yield the paths of fields inside a value that no shape names."""
+    def objects(self, value: Any, path: str) -> Iterator[tuple["Shape", dict[str, Any], str]]:
+        """Yield the nearest objects with fields, and their paths: the value itself, or those in its items."""
         if self.shape is not None:
-            yield from self.shape.unknown(value, path)
-        elif self.items is None:
-            return
-        elif isinstance(value, list):
+            if isinstance(value, dict):
+                yield self.shape, value, path
+        elif self.items is not None and isinstance(value, list):
             for position, one in enumerate(value):
-                yield from self.items.unknown(one, f"{path}[{position}]")
-        elif isinstance(value, dict):
+                yield from self.items.objects(one, f"{path}[{position}]")
+        elif self.items is not None and isinstance(value, dict):
             for name, one in value.items():
-                yield from self.items.unknown(one, f"{path}.{name}")
+                yield from self.items.objects(one, f"{path}.{name}")
 
 
 class Field(NamedTuple):
@@ -177,15 +177,26 @@ class Shape:
                 value[name] = made
         return value
 
-    def unknown(self, value: Any, path: str = "") -> Iterator[str]:
+    def unknown(self, value: Mapping[str, Any], path: str = "") -> Iterator[str]:
         """Yield the paths of fields that no shape names, such as `spec.containers[0].imge`, in the value's order."""
-        for name, given in value.items() if isinstance(value, dict) else ():
+        for name, given in value.items():
             here = f"{path}.{name}" if path else name
             field = self.fields.get(name)
             if field is None:
                 yield here
             elif field.type.has_fields:
-                yield from field.type.unknown(given, here)
+                for shape, inner, where in field.type.objects(given, here):
+                    yield from shape.unknown(inner, where)
+
+    def missing(self, value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Field]]:
+        """Yield the required fields that are absent or empty, with their paths such as `spec.selector`."""
+        for name, field in self.fields.items():
+            here, given = f"{path}.{name}" if path else name, value.get(name)
+            if field.required and given in (None, "", []):
+                yield here, field
+            elif given and field.type.has_fields:
+                for shape, inner, where in field.type.objects(given, here):
+                    yield from shape.missing(inner, where)
 
 
 def list_of(item: Type) -> Type:

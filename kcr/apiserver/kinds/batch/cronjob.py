@@ -11,8 +11,7 @@ from kcr.apiserver.kinds.batch.job import name_warnings, spec_warnings
 from kcr.apiserver.kinds.batch.job_defaults import default_parts
 from kcr.apiserver.kinds.batch.job_spec import check_job_spec
 from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported, one_of, required
-from kcr.apiserver.kinds.strategy import Manifest, Strategy, receive, same
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, same
 
 # The names of its Jobs add a dash and ten digits, and have to be labels.
 _LONGEST_NAME = 52
@@ -21,15 +20,12 @@ _LONGEST_NAME = 52
 class CronJobStrategy(Strategy):
     """CronJobs: their Jobs get most of their defaults when they are made, and the status is not judged."""
 
+    stored_as = ("batch/v1", "CronJob")
     has_generation = True
 
     def default(self, obj: Manifest) -> None:
-        """Bring a CronJob into shape, and fill in the defaults.
-
-        Raises:
-            UndecodableError: It is no CronJob.
-        """
-        receive(kind_shape("batch/v1", "CronJob"), obj)
+        """Fill in the defaults."""
+        super().default(obj)
         spec: Manifest = obj.setdefault("spec", {})
         spec.setdefault("concurrencyPolicy", "Allow")
         spec.setdefault("suspend", False)

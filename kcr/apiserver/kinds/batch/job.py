@@ -16,23 +16,19 @@ from kcr.apiserver.kinds.batch.job_update import check_job_update
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.names import dns_label
 from kcr.apiserver.kinds.pods.warnings import template_warnings
-from kcr.apiserver.kinds.strategy import Manifest, Strategy, receive, same
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, same
 
 
 class JobStrategy(Strategy):
     """Jobs: selectors are generated, the status is guarded, and deleting one orphans its pods by default."""
 
+    stored_as = ("batch/v1", "Job")
     has_generation = True
     default_propagation = "Orphan"
 
     def default(self, obj: Manifest) -> None:
-        """Bring a Job into shape, and fill in the defaults; one without labels shows those of its template.
-
-        Raises:
-            UndecodableError: It is no Job.
-        """
-        receive(kind_shape("batch/v1", "Job"), obj)
+        """Fill in the defaults; one without labels shows those of its template."""
+        super().default(obj)
         default_job(obj)
 
     def prepare_create(self, obj: Manifest) -> None:

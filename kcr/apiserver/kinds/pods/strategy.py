@@ -11,8 +11,7 @@ from kcr.apiserver.kinds.pods.spec import check_pod_spec
 from kcr.apiserver.kinds.pods.status import check_pod_status, default_pod_status
 from kcr.apiserver.kinds.pods.update import check_pod_update
 from kcr.apiserver.kinds.pods.warnings import template_warnings
-from kcr.apiserver.kinds.strategy import Manifest, Strategy, receive
-from kcr.apiserver.schema.builtin import kind_shape
+from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 _GATED: Manifest = {
     "type": "PodScheduled",
@@ -25,16 +24,13 @@ _GATED: Manifest = {
 class PodStrategy(Strategy):
     """Pods: deletion waits for the node, and the spec hardly changes."""
 
+    stored_as = ("v1", "Pod")
     has_generation = True
     graceful_deletion = True
 
     def default(self, obj: Manifest) -> None:
-        """Bring a pod into shape, and fill in the defaults of spec and status.
-
-        Raises:
-            UndecodableError: It is no pod.
-        """
-        receive(kind_shape("v1", "Pod"), obj)
+        """Fill in the defaults of spec and status."""
+        super().default(obj)
         default_pod(obj)
         default_pod_status(obj)
 
