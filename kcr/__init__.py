@@ -52,7 +52,8 @@ pairs of hands, one that changed five times comes once, and one that failed come
 - Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. Conditions of a
   status are set with `set_condition`.
 - A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
-  other fields as bytes, decoded when read.
+  other fields as bytes, decoded when read. `metadata_only(Pod)` is a kind of which only the metadata are requested and
+  cached.
 - `Client` always talks to the server; cached reads are `Manager.store`.
 - `Manager` owns what runs: informers first, then controllers, and all of it backwards at the end. Its `expose`
   serves metrics and probes; `metrics` and `health` take your own.
@@ -77,9 +78,11 @@ if TYPE_CHECKING:
         Object,
         ObjectMeta,
         OwnerReference,
+        PartialObjectMetadata,
         Resource,
         controller_reference,
         is_controlled_by,
+        metadata_only,
     )
     from kcr.api.unstructured import Unstructured, unstructured
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
@@ -140,6 +143,7 @@ __all__ = [
     "ObjectMeta",
     "OwnerReference",
     "Parking",
+    "PartialObjectMetadata",
     "RateLimiter",
     "Reconciler",
     "Resource",
@@ -161,6 +165,7 @@ __all__ = [
     "finalized",
     "is_controlled_by",
     "load_config",
+    "metadata_only",
     "owned",
     "retry_on_conflict",
     "run",
@@ -181,9 +186,11 @@ _HOMES = {
         "Object",
         "ObjectMeta",
         "OwnerReference",
+        "PartialObjectMetadata",
         "Resource",
         "controller_reference",
         "is_controlled_by",
+        "metadata_only",
     },
     "kcr.api.unstructured": {"Unstructured", "unstructured"},
     "kcr.client": {"Client", "HttpTransport", "load_config", "retry_on_conflict"},

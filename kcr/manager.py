@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import structlog
 
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, PartialObjectMetadata, Resource
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, Parking, Reconciler, Source
@@ -280,10 +280,12 @@ class Manager:
         return [informer for informer in self._informers.values() if not informer.store.synced]
 
     def _measure(self, kind: type[Resource], informer: Informer[Any]) -> None:
-        name = f"informer-{kind.resource.display}"
-        self.health.add_ready(name, lambda: informer.not_synced_reason, remark=lambda: informer.last_error)
+        # A kind may have two informers, one of them of the metadata only.
+        name = kind.resource.display + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")
+        reason, remark = lambda: informer.not_synced_reason, lambda: informer.last_error
+        self.health.add_ready(f"informer-{name}", reason, remark=remark)
         group, version, _, plural, _ = kind.resource
-        self.metrics.informer((kind.resource.display, group, version, plural), informer)
+        self.metrics.informer((name, group, version, plural), informer)
 
     def _spare_the_collector(self) -> None:
         """Take what is cached out of the garbage collector's sight, for its full collections stop the loop."""

@@ -10,6 +10,7 @@ A value is changed with `msgspec.structs.replace`; there is no mutable form.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import msgspec
@@ -174,6 +175,36 @@ class Resource(Object):
         keeps its whole input alive.
         """
         return self
+
+
+class PartialObjectMetadata(Resource):
+    """The metadata of an object of a kind that `metadata_only` names; nothing else is requested, sent or cached."""
+
+
+def metadata_only(kind: type[Resource] | ResourceType) -> type[PartialObjectMetadata]:
+    """Return the type of a kind's objects without spec and status, the same one each time.
+
+    For controllers that need names, labels, owner references or deletion timestamps and nothing else. Use it like
+    any other kind: `client.list(…)`, `manager.store(…)`, `kcr.watch(…)`, each with an informer of its own. What the
+    server sends is small, and so is the cache.
+
+    ```python
+    Metadata = kcr.metadata_only(Pod)
+    manager.add_controller("labels", reconciler, watches=[kcr.watch(Metadata)])
+    ```
+
+    Source: controller-runtime/pkg/builder/options.go, OnlyMetadata; metav1.PartialObjectMetadata.
+    """
+    return _metadata_type(kind if isinstance(kind, ResourceType) else kind.resource)
+
+
+@cache
+def _metadata_type(resource: ResourceType) -> type[PartialObjectMetadata]:
+    made: type[PartialObjectMetadata] = ObjectType(
+        f"{resource.kind}Metadata", (PartialObjectMetadata,), {"__module__": __name__}, kind=resource.kind,
+        api_version=resource.api_version, plural=resource.plural, namespaced=resource.namespaced,
+    )  # fmt: skip
+    return made
 
 
 class ListMeta(Object):

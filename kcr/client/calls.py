@@ -10,12 +10,11 @@ import structlog
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, OnRequest
-from kcr.client.wire.requests import IDLE_SECONDS, target
+from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
 from kcr.errors import ApiError
 
-JSON = "application/json"
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
 
 _log = structlog.get_logger("kcr.client")
@@ -93,7 +92,9 @@ class Calls:
         other._component = self._component if field_manager is None else field_manager
         return other
 
-    async def request(self, method: str, target: str, body: bytes = b"", content_type: str = JSON) -> bytes:
+    async def request(
+        self, method: str, target: str, body: bytes = b"", content_type: str = JSON, *, accept: str = JSON
+    ) -> bytes:
         """Send anything else, exactly as it is given, and return the body of the answer.
 
         Args:
@@ -101,22 +102,24 @@ class Calls:
             target: Path and query, percent-encoded.
             body: Empty for none.
             content_type: What the body is.
+            accept: The media types that the answer may have.
         """
-        headers = {"accept": JSON, "content-type": content_type} if body else {"accept": JSON}
+        headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}
         request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
         return await with_retries(request, self._send)
 
     @asynccontextmanager
     async def lines(
-        self, path: str, *, idle_seconds: float | None = IDLE_SECONDS
+        self, path: str, *, idle_seconds: float | None = IDLE_SECONDS, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Send a GET and give its answer line by line, for as long as the context lives.
 
         Args:
             path: Path and query, percent-encoded.
             idle_seconds: When nothing comes for so long, the iteration raises TransportError; None for never.
+            accept: The media types that the answer may have.
         """
-        headers = {"accept": JSON, "accept-encoding": "identity"}
+        headers = {"accept": accept, "accept-encoding": "identity"}
         request = Request(
             "GET", path, headers, timeout_seconds=None, idle_seconds=idle_seconds, component=self._component
         )

@@ -11,7 +11,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ListMeta, Resource
 from kcr.client.subresources import Subresources
 from kcr.client.wire import decoding
-from kcr.client.wire.requests import PAGE_SIZE, object_path, target, watch_query
+from kcr.client.wire.requests import PAGE_SIZE, accept, object_path, target, watch_query
 from kcr.client.writes import Writes
 from kcr.errors import ApiError
 
@@ -41,7 +41,7 @@ class Client(Writes, Subresources):
         Raises:
             NotFoundError: There is none of this name.
         """
-        body = await self.request("GET", object_path(kind, key))
+        body = await self.request("GET", object_path(kind, key), accept=accept(kind))
         return decoding.read_object(kind, body, key.name)
 
     async def list(self, kind: type[R], namespace: str = "", *, labels: str = "", fields: str = "") -> tuple[R, ...]:
@@ -90,7 +90,8 @@ class Client(Writes, Subresources):
             "limit": limit or "", "continue": continue_, "resourceVersion": resource_version,
             "labelSelector": labels, "fieldSelector": fields,
         }  # fmt: skip
-        body = await self.request("GET", target(kind.resource.path(namespace), query))
+        path = target(kind.resource.path(namespace), query)
+        body = await self.request("GET", path, accept=accept(kind, is_list=True))
         try:
             return codec.decode_items(kind, body)
         except msgspec.DecodeError as error:
@@ -128,7 +129,7 @@ class Client(Writes, Subresources):
 
     @asynccontextmanager
     async def _watch(self, kind: type[R], path: str) -> AsyncIterator[AsyncIterator[WatchEvent[R]]]:
-        async with self.lines(path) as lines, aclosing(_events(kind, lines)) as events:
+        async with self.lines(path, accept=accept(kind)) as lines, aclosing(_events(kind, lines)) as events:
             yield events
 
     async def server_version(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from kcr.api import codec
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, PartialObjectMetadata, Resource
 from kcr.api.unstructured import Unstructured
 from kcr.client.calls import Calls
 from kcr.client.wire import decoding
@@ -38,7 +38,10 @@ class Writes(Calls):
         Raises:
             AlreadyExistsError: The name is taken.
             InvalidError: The server refuses the object; `causes` name the fields.
+            TypeError: The object is metadata only.
         """
+        if isinstance(obj, PartialObjectMetadata):
+            raise TypeError(f"create: {obj.resource.kind} {obj.key} is metadata only; create the whole object")
         return await self._create(type(obj), obj.metadata.namespace, codec.encode(obj))
 
     async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:

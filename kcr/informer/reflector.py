@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from random import Random
 from typing import Generic, TypeVar
 
@@ -12,7 +13,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.wire.decoding import Refused, read_event, read_page
-from kcr.client.wire.requests import watch_query
+from kcr.client.wire.requests import accept, watch_query
 from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
 from kcr.informer.phases import (
@@ -180,7 +181,7 @@ class Reflector(Generic[R]):
             self._timing = ListTiming(asyncio.get_running_loop().time())
         query = {"limit": phase.limit or "", "continue": phase.continue_}
         with self._timing.of("request"):
-            body = await self._client.request("GET", self.selection.target(query))
+            body = await self._get(query)
         with self._timing.of("decode"):
             page = read_page(self.selection.kind, body)
         for obj in page.objects:
@@ -192,6 +193,10 @@ class Reflector(Generic[R]):
             return Next(Listing(continue_=metadata.continue_, limit=phase.limit, pages=phase.pages + 1), pause=False)
         await self._replace(metadata.resource_version)
         return Next(Listed(version=metadata.resource_version), pause=False)
+
+    async def _get(self, query: Mapping[str, object]) -> bytes:
+        accepted = accept(self.selection.kind, is_list=True)
+        return await self._client.request("GET", self.selection.target(query), accept=accepted)
 
     async def _stream(self) -> Next:
         self.counts["streams"] += 1
@@ -229,7 +234,8 @@ class Reflector(Generic[R]):
         seconds = _WATCH_SECONDS * (1.0 + self._random.random())
         path = self.selection.target(watch_query(version, seconds, initial_events=initial_events))
         loop = asyncio.get_running_loop()
-        async with self._client.lines(path, idle_seconds=seconds + _GRACE_SECONDS) as lines:
+        idle_seconds, accepted = seconds + _GRACE_SECONDS, accept(self.selection.kind)
+        async with self._client.lines(path, idle_seconds=idle_seconds, accept=accepted) as lines:
             if isinstance(self._phase, Listed):
                 self._phase = Watching(version=version, began=loop.time())
                 self.last_error = ""
@@ -289,7 +295,7 @@ class Reflector(Generic[R]):
         if not isinstance(phase, Watching):
             return True
         try:
-            body = await self._client.request("GET", self.selection.target({"limit": 1, "resourceVersion": "0"}))
+            body = await self._get({"limit": 1, "resourceVersion": "0"})
             present = read_page(self.selection.kind, body).metadata.resource_version
         except TransportError:
             return True

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kcr.api.meta import Resource
+from kcr.api.meta import PartialObjectMetadata, Resource
 from kcr.client.wire.requests import target
 
 R = TypeVar("R", bound=Resource)
@@ -54,8 +54,9 @@ class Selection(NamedTuple, Generic[R]):
         return target(self.kind.resource.path(self.namespace), {**query, **selectors})
 
     def __str__(self) -> str:
-        """Return the selection as messages name it: `pods`, `pods in team (app=web)`."""
-        selectors = ", ".join(filter(None, (self.labels, self.fields)))
+        """Return the selection as messages name it: `pods`, `pods in team (app=web)`, `nodes (metadata only)`."""
+        metadata = "metadata only" if issubclass(self.kind, PartialObjectMetadata) else ""
+        selectors = ", ".join(filter(None, (metadata, self.labels, self.fields)))
         place = f" in {self.namespace}" if self.namespace else ""
         return self.kind.resource.display + place + (f" ({selectors})" if selectors else "")
 

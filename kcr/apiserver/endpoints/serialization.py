@@ -141,8 +141,15 @@ class Plain:
         return line_of("BOOKMARK", shown)
 
 
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_metadata_of = msgspec.json.Decoder(_Metadata).decode
+
+
 class MetadataOnly:
-    """Objects as PartialObjectMetadata."""
+    """Objects as PartialObjectMetadata. Lines of watches are encoded once for all watchers."""
 
     def __init__(self, version: str) -> None:
         self._type = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
@@ -159,14 +166,20 @@ class MetadataOnly:
 
     def event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return the line."""
-        return line_of(event, self._partial(record))
+        name = f"{event} {self._type['apiVersion']}"
+        line = None if change is None else change.lines.get(name)
+        if line is None:
+            line = line_of(event, self._partial(record))
+            if change is not None:
+                change.lines[name] = line
+        return line
 
     def bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
         """Return the bookmark in the same form."""
         return line_of("BOOKMARK", {**self._type, **bookmark_members(revision, initial_end)})
 
     def _partial(self, record: Record) -> dict[str, Any]:
-        return {**self._type, "metadata": record.manifest()["metadata"]}
+        return {**self._type, "metadata": _metadata_of(record.body).metadata}
 
 
 def bookmark_members(revision: int, initial_end: bool) -> dict[str, Any]:

@@ -4,12 +4,23 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlencode
 
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, PartialObjectMetadata, Resource
 
 PAGE_SIZE = 500
 # A server that sends bookmarks does so about once a minute; a watch that is silent for longer than this
 # may hang on a connection that is gone (RF-19).
 IDLE_SECONDS = 90.0
+
+
+JSON = "application/json"
+# A server that cannot show the metadata alone sends whole objects, of which the rest is skipped.
+# Source: client-go/metadata/metadata.go.
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+
+
+def accept(kind: type[Resource], *, is_list: bool = False) -> str:
+    """Return the Accept header of a request for objects of a kind; watches send single objects."""
+    return _METADATA.format("List" if is_list else "") if issubclass(kind, PartialObjectMetadata) else JSON
 
 
 def target(path: str, query: Mapping[str, object]) -> str:

@@ -1,7 +1,7 @@
 import pytest
 
 from kcr.api.core import Pod
-from kcr.api.meta import Key, Object, Resource
+from kcr.api.meta import Key, Object, ObjectMeta, Resource, metadata_only
 from kcr.client import Client, RateLimit
 from kcr.errors import (
     AlreadyExistsError,
@@ -123,6 +123,29 @@ async def test_watch_yields_events_and_bookmarks_alike() -> None:
     ]
     assert (script.requests[0].timeout_seconds, script.requests[0].idle_seconds) == (None, 90)
     assert script.requests[0].headers["accept-encoding"] == "identity"
+
+
+async def test_metadata_only_is_asked_for_and_decoded() -> None:
+    metadata = {"name": "a", "namespace": "default", "resourceVersion": "7", "labels": {"app": "web"}}
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    script = Script(Say(partial), Say({"metadata": {}, "items": [partial]}), Say(events(("ADDED", partial))))
+    kind, client = metadata_only(Pod), Client(script)
+    found = [await client.get(kind, Key("default", "a")), *await client.list(kind)]
+    async with client.watch(kind, resource_version="5", timeout_seconds=300) as stream:
+        found += [event.object async for event in stream]
+    assert {(str(obj.key), obj.metadata.labels["app"], obj.resource) for obj in found} == {
+        ("default/a", "web", Pod.resource)
+    }
+    assert [request.headers["accept"] for request in script.requests] == [
+        f"application/json;as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1,application/json"
+        for suffix in ("", "List", "")
+    ]
+
+
+async def test_metadata_alone_creates_no_object() -> None:
+    # IN-44.
+    with pytest.raises(TypeError, match="create: Pod a is metadata only"):
+        await Client(Script()).create(metadata_only(Pod)(metadata=ObjectMeta(name="a")))
 
 
 async def test_watch_with_initial_events_asks_for_them() -> None:

@@ -1,0 +1,82 @@
+"""Metadata-only informers on the embedded server: what comes over the wire, and what is cached."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.api.meta import Key, ObjectMeta
+from kcr.client import Client, Request, Response, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import VirtualClock
+
+pytestmark = pytest.mark.virtual
+
+KEY = Key("default", "a")
+Metadata = kcr.metadata_only(ConfigMap)
+
+
+class Wiretap:
+    """A transport that keeps the lines and bodies that come through it."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.received = b""
+        self._inner = inner
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        async with self._inner.send(request) as response:
+            self._read, self._lines = response.read, response.lines
+            self.status, self.headers = response.status, response.headers
+            yield self
+
+    async def read(self) -> bytes:
+        body = await self._read()
+        self.received += body
+        return body
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for line in self._lines():
+            self.received += line
+            yield line
+
+
+async def test_metadata_follows_the_objects_and_their_data_stays_away(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    client = cluster.client
+    await client.create(ConfigMap(metadata=ObjectMeta(namespace="default", name="a"), data={"large": "value"}))
+    wiretap = Wiretap(cluster.transport)
+    manager = kcr.Manager(Client(wiretap), clock=clock, random=Random(0))
+    store = manager.store(Metadata)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await manager.wait_ready()
+        assert store.list("default", labels={"app": "web"}) == ()
+        await client.merge_patch(ConfigMap, KEY, {"metadata": {"labels": {"app": "web"}}, "data": {"large": "other"}})
+        await clock.settle()
+        assert [obj.key for obj in store.list("default", labels={"app": "web"})] == [KEY]
+        await client.delete(ConfigMap, KEY)
+        await clock.settle()
+        assert store.get(KEY) is None
+        task.cancel()
+    assert b'"app":"web"' in wiretap.received
+    assert b"large" not in wiretap.received
+
+
+async def test_kind_may_be_followed_whole_and_by_its_metadata(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    manager = kcr.Manager(cluster.client, clock=clock, random=Random(0))
+    whole, metadata = manager.store(ConfigMap), manager.store(Metadata)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        await manager.wait_ready()
+        assert {obj.key for obj in whole.list()} == {obj.key for obj in metadata.list()}
+        probe = manager.health.answer("/readyz", {"verbose": [""]})
+        assert probe is not None
+        assert "informer-configmaps ok" in probe.text
+        assert "informer-configmaps-metadata ok" in probe.text
+        task.cancel()
