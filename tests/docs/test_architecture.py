@@ -1,16 +1,19 @@
-"""What no linter checks: sizes, names, and that the README's code is code."""
+"""What no linter checks: sizes, names, and that code in documents is code."""
 
 import ast
 import re
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 import yaml
 
+from tests.kit.documents import blocks
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path for folder in ("kcr", "controllers") for path in (ROOT / folder).rglob("*.py"))
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.parent.name != "spec")
 
 
 def relative(path: Path) -> str:
@@ -31,10 +34,14 @@ def test_no_module_is_called_utils() -> None:
     assert not {module.stem for module in MODULES} & {"utils", "util", "helpers", "common", "misc"}
 
 
-def test_python_in_the_readme_compiles() -> None:
-    for language, code in BLOCKS:
+@pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
+def test_code_in_documents_is_code(document: Path) -> None:
+    for language, _, code in blocks(document):
         if language == "python":
-            compile(code, "README.md", "exec")
+            # Examples in docstrings may stand inside a coroutine.
+            compile(f"async def example() -> None:\n{indent(code, ' ' * 4)}", document.name, "exec")
+        if language == "yaml":
+            assert list(yaml.safe_load_all(code))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.yaml")), ids=relative)

@@ -1,0 +1,50 @@
+"""docs/reference/ tells of every option, variable, metric and public name there is."""
+
+import re
+from collections.abc import Sequence
+
+import click
+import msgspec
+import pytest
+
+from kcr.cli import dev, run
+from kcr.controllers.cronjob.controller import Options as CronJobOptions
+from kcr.controllers.job.controller import Options
+from tests.kit.documents import ROOT
+from tools.reference import FOLDER, PACKAGES, pages
+
+COMMAND_LINE = (FOLDER / "command-line.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return COMMAND_LINE.partition(f"\n## `{title}`")[2].partition("\n## ")[0]
+
+
+def options(command: click.Command) -> Sequence[click.Option]:
+    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+
+
+@pytest.mark.parametrize("command", [dev.command, run.command], ids=["dev", "run"])
+def test_every_option_is_explained(command: click.Command) -> None:
+    told = section(f"kcr {command.name}")
+    for option in options(command):
+        assert any(re.search(rf"`{name}[ `|]", told) for name in option.opts), option.opts
+
+
+def test_every_variable_of_run_is_named() -> None:
+    told = section("kcr run")
+    fields = [field.name for kind in (Options, CronJobOptions) for field in msgspec.structs.fields(kind)]
+    for name in [*fields, *(option.name for option in options(run.command) if option.name)]:
+        assert f"`KCR_{name.upper()}`" in told
+
+
+@pytest.mark.parametrize("name", [*(f"{package}.md" for package in PACKAGES), "metrics.md"])
+def test_page_is_what_the_code_says(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run python -m tools.reference"
+
+
+def test_every_page_is_listed() -> None:
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for page in FOLDER.glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in index
+    assert "(docs/reference/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,188 @@
+"""The pages of docs/reference/ that are made from the code: `python -m tools.reference` writes them.
+
+One page per public package, from docstrings, with every name of its `__all__`; signatures are taken from the source, so
+that defaults look as they are written. And one of all metrics. `make test` compares the pages with what this script
+would write.
+"""
+
+import ast
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kcr.app.plugins import attach, find_plugins
+from kcr.testing import FakeManager
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+PACKAGES = ("kcr", "kcr.client", "kcr.dependents", "kcr.testing")
+METRICS = """Made from the code by `python -m tools.reference`.
+
+What `/metrics` serves when all three controllers of kcr run; where it is served, `--metrics-bind-address` says
+([command line](command-line.md)). Names and help texts are upstream's where upstream has the metric: those of
+client-go's work queue and REST client, of controller-runtime, and of kube-controller-manager. A controller of your
+own registers its metrics with `manager.metrics.registry`. On Linux there are the usual `process_…` as well."""
+# Sections of docstrings whose entries are `name: text`.
+_LISTED = ("Args", "Attributes", "Raises")
+_SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its file name."""
+    made = {f"{package}.md": _page(package) for package in PACKAGES} | {"metrics.md": _metrics()}
+    return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()}
+
+
+def _metrics() -> Iterator[str]:
+    manager = FakeManager()
+    attach(find_plugins(("job", "ttl", "cronjob")), manager, {}, take_over=True)
+    yield from ("# Metrics", "", METRICS, "", "| metric | type | labels | meaning |", "|---|---|---|---|")
+    # The labels of a family without series are known to its collector alone.
+    collectors: list[Any] = list(vars(manager.metrics.registry)["_collector_to_names"])
+    for collector in collectors:
+        for family in collector.collect():
+            # The process's own depend on the platform.
+            if family.name.startswith("process_"):
+                continue
+            labels: Sequence[str] = getattr(collector, "_labelnames", ()) or getattr(family, "_labelnames", ())
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            shown = ", ".join(f"`{label}`" for label in labels)
+            yield f"| `{name}` | {family.type} | {shown} | {family.documentation.rstrip('.')} |"
+
+
+def _page(package: str) -> Iterator[str]:
+    module = importlib.import_module(package)
+    yield from (f"# {package}", "", f"Made from the docstrings of `{package}` by `python -m tools.reference`.", "")
+    yield from (*_text(module), "")
+    for name in sorted(module.__all__, key=str.lower):
+        yield from _entry(name, getattr(module, name), frozenset(module.__all__))
+
+
+def _entry(name: str, value: Any, documented: frozenset[str]) -> Iterator[str]:
+    yield from (f"## {name}", "")
+    if inspect.isclass(value):
+        yield from _class(name, value, documented)
+    elif isinstance(value, ModuleType):
+        yield from (*_text(value), "")
+        for member, function in inspect.getmembers(value, inspect.isfunction):
+            if not member.startswith("_") and function.__module__ == value.__name__:
+                yield from _function("###", f"{name}.{member}", function)
+    elif inspect.isfunction(value):
+        yield from _function("", name, value)
+    else:
+        yield from (f"`{name} = {value!r}`", "")
+
+
+def _class(name: str, value: type, documented: frozenset[str]) -> Iterator[str]:
+    node = _node(value)
+    bases = ", ".join(ast.unparse(base) for base in node.bases)
+    lines = [f"class {name}({bases})" if bases else f"class {name}"]
+    init = value.__dict__.get("__init__")
+    written = inspect.isfunction(init) and not init.__code__.co_filename.startswith("<")
+    if written:
+        lines.append(_signature(name, init))
+    else:
+        lines += [f"    {ast.unparse(field)}" for field in node.body if _is_public_field(field)]
+    yield from ("```text", *lines, "```", "", *_text(value), "")
+    if written and init.__doc__:
+        yield from (*_text(init), "")
+    for member, function in _methods(value, documented):
+        yield from _function("###", f"{name}.{member}", function)
+
+
+def _methods(value: type, documented: frozenset[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the public methods and properties of a class, those of bases that have no entry of their own included."""
+    seen: set[str] = set()
+    for base in value.__mro__:
+        if not base.__module__.startswith("kcr") or (base is not value and base.__name__ in documented):
+            continue
+        for member, found in base.__dict__.items():
+            function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", found))
+            if member.startswith("_") or member in seen or not inspect.isfunction(function):
+                continue
+            seen.add(member)
+            yield member, function
+
+
+def _function(level: str, name: str, function: Any) -> Iterator[str]:
+    if level:
+        yield from (f"{level} {name}", "")
+    yield from ("```text", _signature(name, inspect.unwrap(function)), "```", "", *_text(function), "")
+
+
+def _signature(name: str, function: Any) -> str:
+    node = _node(function)
+    prefix = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
+    decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
+    arguments = node.args
+    if arguments.args and arguments.args[0].arg in ("self", "cls"):
+        del arguments.args[0]
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns and node.name != "__init__" else ""
+    if "property" in decorators:
+        return f"{name}{returns.replace(' -> ', ': ')}"
+    parts = tuple(_arguments(arguments))
+    line = f"{prefix}{name}({', '.join(parts)}){returns}"
+    if len(line) <= 110:
+        return line
+    rest = ",\n    ".join(parts)
+    return f"{prefix}{name}(\n    {rest},\n){returns}"
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[str]:
+    plain = [*arguments.posonlyargs, *arguments.args]
+    missing = len(plain) - len(arguments.defaults)
+    for place, argument in enumerate(plain):
+        yield _argument(argument, arguments.defaults[place - missing] if place >= missing else None)
+    if arguments.vararg:
+        yield f"*{_argument(arguments.vararg, None)}"
+    elif arguments.kwonlyargs:
+        yield "*"
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _argument(argument, default)
+    if arguments.kwarg:
+        yield f"**{_argument(arguments.kwarg, None)}"
+
+
+def _argument(argument: ast.arg, default: ast.expr | None) -> str:
+    equals = " = " if argument.annotation else "="
+    return ast.unparse(argument) + (f"{equals}{ast.unparse(default)}" if default is not None else "")
+
+
+def _node(value: Any) -> Any:
+    return ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
+
+
+def _is_public_field(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_")
+
+
+def _text(value: Any) -> Iterator[str]:
+    """Yield a docstring as Markdown: its sections become paragraphs, their entries lists."""
+    section = ""
+    for line in (inspect.cleandoc(value.__doc__ or "")).splitlines():
+        match = _SECTION.match(line)
+        entry = re.match(r"^    (\*{0,2}\w+): (.*)$", line)
+        if match:
+            section = match[1]
+            yield from (f"**{section}**:{match[2]}", *([""] if section in _LISTED else []))
+        elif entry and section in _LISTED:
+            yield f"- `{entry[1]}`: {entry[2]}"
+        else:
+            if line and not line.startswith(" "):
+                section = ""
+            # Sections are indented; code in the prose is fenced, and keeps its own indentation.
+            yield f"  {line.strip()}".rstrip() if section in _LISTED else line.strip() if section else line
+
+
+def main() -> None:
+    """Write the pages."""
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
