@@ -1,4 +1,4 @@
-"""Whole lives of Jobs, drawn from a seed: the Job, the weather, the people, and the crashes of the controller.
+"""Whole lives of Jobs, drawn from a seed: the Job, its users, the faults of the network, the crashes of the controller.
 
 `python -m tests.chaos.job_runs FIRST LAST` runs the seeds from FIRST to below LAST until a law is broken, and says how.
 """
@@ -17,14 +17,14 @@ from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobLaw, PodLaw
-from tests.chaos.laws.overdue import Debts
-from tests.chaos.network_faults import Storm, Weather, drawn_weather, stormy
-from tests.chaos.random_jobs import drawn_job, drawn_options, drawn_outcomes
-from tests.chaos.random_user import User
+from tests.chaos.laws.overdue import Obligations
+from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network, random_rates
+from tests.chaos.random_jobs import random_job, random_options, random_outcomes
+from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
 
-# In seconds: how long a Job may take to end, and how long everything may take to come right after a storm: what is
-# expected and can never be seen is waited for five minutes.
+# In seconds: how long a Job may take to end, and how long everything may take to come right once the network is healed:
+# what is expected and can never be seen is waited for five minutes.
 PATIENCE, AFTERMATH = 2400, 400
 
 JOB_LAWS: tuple[JobLaw, ...] = (
@@ -44,49 +44,50 @@ class Run:
         self._seed = seed
         random = self._random = Random(seed)
         self._crashes = random.choice((0, 0, 0, 1, 3))
-        self.weather: Weather = drawn_weather(random)
-        self.job = drawn_job(random)
-        self.options: dict[str, Any] = drawn_options(random)
+        self.rates: FaultRates = random_rates(random)
+        self.job = random_job(random)
+        self.options: dict[str, Any] = random_options(random)
         self._clock = VirtualClock()
 
     async def live(self) -> list[str]:
         """Go through it, and return what was wrong."""
         cap = counting.lists_stay_short(self.options["max_uncounted_pods"])
-        outcomes = drawn_outcomes(self._seed)
+        outcomes = random_outcomes(self._seed)
         async with EmbeddedCluster(clock=self._clock, random=Random(self._seed), on_run=outcomes) as cluster:
             history = History(cluster, (*JOB_LAWS, cap), POD_LAWS)
             compact, late = cluster.storage.compact, not self._crashes
-            async with stormy(cluster.transport, self.weather, self._random, compact=compact, late=late) as storm:
-                await self._go_through(cluster, storm, history)
+            network = faulty_network(cluster.transport, self.rates, self._random, compact=compact, late=late)
+            async with network as transport:
+                await self._go_through(cluster, transport, history)
         for trail in history.jobs.values():
             for wrong in counting.nothing_is_left(trail):
                 history.note(wrong)
         for pod in history.pods.values():
             if pod.is_tracked:
                 history.note(f"pod {pod.pod.metadata.name} {pod.pod.status.phase} keeps its finalizer")
-        return [*history.wrongs, *(f"refused: {refused}" for refused in storm.invalid)]
+        return [*history.wrongs, *(f"refused: {refused}" for refused in transport.invalid)]
 
-    async def _go_through(self, cluster: EmbeddedCluster, storm: Storm, history: History) -> None:
-        random, clock, debts = self._random, self._clock, Debts(history)
+    async def _go_through(self, cluster: EmbeddedCluster, network: FaultyNetwork, history: History) -> None:
+        random, clock, obligations = self._random, self._clock, Obligations(history)
         async with asyncio.TaskGroup() as group:
-            meddling = group.create_task(User(cluster.client, random, self.job).meddle())
+            acting = group.create_task(RandomUser(cluster.client, random, self.job).act())
             for number in range(self._crashes):
-                transport = CrashingTransport(storm)
+                transport = CrashingTransport(network)
                 transport.crash_after(random.randint(1, 30))
                 seed = self._seed + number
                 async with job_controller(cluster, clock, transport=transport, seed=seed, **self.options):
                     await clock.advance(random.random() * 20)
                     transport.crash_after(0)
-            async with job_controller(cluster, clock, transport=storm, seed=self._seed - 1, **self.options):
-                if self.weather.is_mild:
-                    self._collect(debts, 0.0, self.weather.patience_seconds)
+            async with job_controller(cluster, clock, transport=network, seed=self._seed - 1, **self.options):
+                if self.rates.is_mild:
+                    self._collect(obligations, 0.0, self.rates.patience_seconds)
                 await clock.advance(random.random() * 60)
-                await meddling
-                storm.calm = True
-                if not self.weather.is_mild:
-                    self._collect(debts, AFTERMATH, 70.0)
+                await acting
+                network.healed = True
+                if not self.rates.is_mild:
+                    self._collect(obligations, AFTERMATH, 70.0)
                 await self._see_the_end(history)
-                debts.check()
+                obligations.check()
 
     async def _see_the_end(self, history: History) -> None:
         def over() -> bool:
@@ -100,10 +101,10 @@ class Run:
         await self._clock.advance(120)
 
     @staticmethod
-    def _collect(debts: Debts, after_seconds: float, patience_seconds: float) -> None:
-        debts.update()
-        debts.counts_from = asyncio.get_running_loop().time() + after_seconds
-        debts.patience_seconds = patience_seconds
+    def _collect(obligations: Obligations, after_seconds: float, patience_seconds: float) -> None:
+        obligations.update()
+        obligations.counts_from = asyncio.get_running_loop().time() + after_seconds
+        obligations.patience_seconds = patience_seconds
 
 
 def wrongs_of(seed: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""A network that does its worst, drawn from a seed. What comes through it is signed, so that a history can say who."""
+"""A network whose faults are drawn from a seed. What passes it is signed, so that a history can say who wrote what."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -7,12 +7,11 @@ from contextvars import ContextVar
 from random import Random
 from typing import NamedTuple, cast
 
-import msgspec
-
 from kcr.client import Request, Response, Transport
-from kcr.errors import TransportError
-from kcr.testing.answers import LOSSES, Loss, lost, page
+from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
+from kcr.testing.answers import LOSSES, Loss, lost, made, page, refusal
 from kcr.testing.faults import call_of
+from tests.kit.transports import ChangedResponse
 
 # Who makes the change that the storage is just told of. A late write belongs to nobody any more.
 AUTHOR: ContextVar[str] = ContextVar("author", default="")
@@ -25,11 +24,11 @@ _LOST = tuple(f"lost {loss}" for loss in LOSSES)
 _FAULTS = ("cut", "late", "slow", "409", "429", "500", "page 404", "page 502", *_LOST)
 _OUTAGE = ("cut", "500", "page 502", "lost silence", "lost cut", "lost 502")
 _READ_FAULTS = ("page 404", "page 502", "lost cut", "lost garbage")
-_REASONS = {"403": "Forbidden", "409": "Conflict", "429": "TooManyRequests", "500": "InternalError"}
+_REFUSALS: dict[str, type[ApiError]] = {"409": ConflictError, "429": TooManyRequestsError, "500": ServerError}
 
 
-class Weather(NamedTuple):
-    """How bad it is.
+class FaultRates(NamedTuple):
+    """How many faults happen.
 
     Attributes:
         share: How many of the writes, and of the reads of one object, go wrong.
@@ -50,14 +49,14 @@ class Weather(NamedTuple):
     outage: tuple[float, float] = (0.0, 0.0)
 
     @property
-    def is_calm(self) -> bool:
+    def is_reliable(self) -> bool:
         """Whether nothing goes wrong."""
         return self.is_mild and not self.most and not any(self.outage)
 
     @property
     def patience_seconds(self) -> float:
         """How long everything may take in it: a retry waits twice as long as the one before, up to a minute."""
-        return 5.0 if self.is_calm else 40.0 if not any(self.outage) else 100.0
+        return 5.0 if self.is_reliable else 40.0 if not any(self.outage) else 100.0
 
     @property
     def is_mild(self) -> bool:
@@ -65,18 +64,18 @@ class Weather(NamedTuple):
         return not (self.delay or self.jobs_delay or self.cut_after or self.twice) and self.most <= 3
 
 
-def drawn_weather(random: Random) -> Weather:
-    """Calm, a few hiccups, an outage, or a storm."""
+def random_rates(random: Random) -> FaultRates:
+    """Draw no faults at all, a few, an outage, or faults of all kinds all the time."""
     kind = random.random()
     if kind < 0.2:
-        return Weather(most=0)
+        return FaultRates(most=0)
     if kind < 0.4:
-        return Weather(share=0.2, most=random.randint(1, 3))
+        return FaultRates(share=0.2, most=random.randint(1, 3))
     if kind < 0.5:
         start = random.choice((0.0, random.random() * 20))
-        return Weather(most=0, outage=(start, start + random.random() * 8))
+        return FaultRates(most=0, outage=(start, start + random.random() * 8))
     delay = random.choice((0.0, 0.5, 3.0, 20.0))
-    return Weather(
+    return FaultRates(
         share=random.choice((0.0, 0.05, 0.2)),
         delay=delay,
         jobs_delay=random.choice((0.0, delay)),
@@ -85,11 +84,11 @@ def drawn_weather(random: Random) -> Weather:
     )
 
 
-class Storm:
-    """A transport on which anything may go wrong, until it is calm.
+class FaultyNetwork:
+    """A transport on which anything may go wrong, until it is healed.
 
     Attributes:
-        calm: Whether everything goes well from now on.
+        healed: Whether everything goes well from now on.
         invalid: What the server refused with 422: no status and no pod of ours may be malformed. Patches of pods may
             come too late to be valid.
     """
@@ -97,7 +96,7 @@ class Storm:
     def __init__(
         self,
         inner: Transport,
-        weather: Weather,
+        rates: FaultRates,
         random: Random,
         group: asyncio.TaskGroup,
         *,
@@ -105,13 +104,13 @@ class Storm:
         faults: Sequence[str] = _FAULTS,
     ) -> None:
         self._inner = inner
-        self._weather = weather
+        self._rates = rates
         self._random = random
         self._group = group
         self._compact = compact
         self._faults = faults
         self._done = 0
-        self.calm = False
+        self.healed = False
         self.invalid: list[str] = []
 
     @asynccontextmanager
@@ -120,7 +119,7 @@ class Storm:
         fault = self._fault(request)
         kind, _, how = fault.partition(" ")
         if fault.isdecimal() or kind == "page":
-            yield page(int(how)) if how else refusal(fault)
+            yield page(int(how)) if how else refusal(made(_REFUSALS[fault]))
             return
         await self._before(fault, request)
         async with self._signed(request) as response:
@@ -129,7 +128,10 @@ class Storm:
                 return
             if response.status == 422 and (request.method == "POST" or "/status" in request.target):
                 self.invalid.append((await response.read()).decode())
-            yield _Gusty(response, self, request) if watches and not self.calm else response
+            if watches and not self.healed:
+                yield ChangedResponse(response, lambda lines: self.disturbed_lines(lines, request))
+            else:
+                yield response
 
     @asynccontextmanager
     async def _signed(self, request: Request, author: str = CONTROLLER) -> AsyncIterator[Response]:
@@ -139,14 +141,14 @@ class Storm:
             yield response
 
     def _fault(self, request: Request) -> str:
-        weather = self._weather
+        rates = self._rates
         writes = request.method in _WRITES
-        if self.calm or "/events" in request.target or not (writes or call_of(request).name):
+        if self.healed or "/events" in request.target or not (writes or call_of(request).name):
             return ""
-        start, end = weather.outage
+        start, end = rates.outage
         if start <= asyncio.get_running_loop().time() < end:
             return self._random.choice(_OUTAGE if writes else _READ_FAULTS)
-        if self._done >= weather.most or self._random.random() >= weather.share:
+        if self._done >= rates.most or self._random.random() >= rates.share:
             return ""
         self._done += 1
         return self._random.choice(self._faults if writes else _READ_FAULTS)
@@ -166,31 +168,31 @@ class Storm:
 
     def length(self, request: Request) -> int:
         """After how many lines a watch is cut. Most first lists get through, or no controller would ever begin."""
-        if not self._weather.cut_after or ("sendInitialEvents" in request.target and self._random.random() < 0.7):
+        if not self._rates.cut_after or ("sendInitialEvents" in request.target and self._random.random() < 0.7):
             return 100_000
-        return self._random.randint(1, 2 * self._weather.cut_after)
+        return self._random.randint(1, 2 * self._rates.cut_after)
 
-    async def blown(self, lines: AsyncIterator[bytes], request: Request) -> AsyncIterator[bytes]:
+    async def disturbed_lines(self, lines: AsyncIterator[bytes], request: Request) -> AsyncIterator[bytes]:
         """Yield lines late, some of them twice, until the stream is cut; what it missed may be forgotten then."""
         loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
-        weather, left = self._weather, self.length(request)
-        delay = weather.jobs_delay if "/jobs?" in request.target else weather.delay
+        rates, left = self._rates, self.length(request)
+        delay = rates.jobs_delay if "/jobs?" in request.target else rates.delay
 
         async def take() -> None:
             async for line in lines:
-                waiting.put_nowait((loop.time() + self._random.random() * delay * (not self.calm), line))
+                waiting.put_nowait((loop.time() + self._random.random() * delay * (not self.healed), line))
             waiting.put_nowait((loop.time(), None))
 
         # Not in a group of its own: whoever reads may stop at any line.
         taking = self._group.create_task(take())
         try:
-            # When calm returns, whoever has been cut off before is so once more; the others notice nothing.
-            while left > 0 and not (self.calm and weather.cut_after):
+            # When the network heals, each watch that may be cut is cut once more; the others notice nothing.
+            while left > 0 and not (self.healed and rates.cut_after):
                 due, line = await waiting.get()
                 await asyncio.sleep(max(0.0, due - loop.time()))
                 if line is None:
                     return
-                for _ in range(1 + (not self.calm and self._random.random() < weather.twice)):
+                for _ in range(1 + (not self.healed and self._random.random() < rates.twice)):
                     yield line
                 left -= 1
         finally:
@@ -200,56 +202,22 @@ class Storm:
         raise TransportError("the watch was cut")
 
 
-class _Gusty:
-    def __init__(self, inner: Response, storm: Storm, request: Request) -> None:
-        self._inner = inner
-        self._request = request
-        self._storm = storm
-        self.status = inner.status
-        self.headers = inner.headers
-
-    async def read(self) -> bytes:
-        return await self._inner.read()
-
-    def lines(self) -> AsyncIterator[bytes]:
-        return self._storm.blown(self._inner.lines(), self._request)
-
-
-class _Refusal:
-    def __init__(self, status: int, body: bytes) -> None:
-        self.status = status
-        self.headers: dict[str, str] = {}
-        self._body = body
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-
-def refusal(code: str) -> Response:
-    """An answer that says no, without the server having been asked."""
-    status = {"kind": "Status", "apiVersion": "v1", "code": int(code), "reason": _REASONS[code], "message": "storm"}
-    return _Refusal(int(code), msgspec.json.encode(status))
-
-
 @asynccontextmanager
-async def stormy(
-    inner: Transport, weather: Weather, random: Random, *, compact: Callable[[], None], late: bool
-) -> AsyncIterator[Storm]:
-    """Let it storm; calm returns with the end of the context.
+async def faulty_network(
+    inner: Transport, rates: FaultRates, random: Random, *, compact: Callable[[], None], late: bool
+) -> AsyncIterator[FaultyNetwork]:
+    """Let faults happen; the network heals with the end of the context.
 
     Args:
-        inner: The network in good weather.
-        weather: How bad it is.
-        random: Where it strikes.
+        inner: The network without faults.
+        rates: How many faults happen.
+        random: Which requests they happen to.
         compact: Makes the server forget its history.
         late: Whether a write may be executed when nobody waits for it any more: not when another process may have
             taken over by then.
     """
     faults = tuple(fault for fault in _FAULTS if late or fault != "late")
     async with asyncio.TaskGroup() as group:
-        storm = Storm(inner, weather, random, group, compact=compact, faults=faults)
-        yield storm
-        storm.calm = True
+        network = FaultyNetwork(inner, rates, random, group, compact=compact, faults=faults)
+        yield network
+        network.healed = True

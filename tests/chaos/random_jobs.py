@@ -11,7 +11,7 @@ CODES = (1, 2, 3)
 DISRUPTED = "DisruptionTarget"
 
 
-def drawn_job(random: Random) -> dict[str, Any]:
+def random_job(random: Random) -> dict[str, Any]:
     """A small Job of any shape the server lets in."""
     mode = random.choice(("plain", "plain", "queue", "indexed", "indexed", "indexed"))
     spec: dict[str, Any] = {
@@ -86,13 +86,13 @@ def _failure_rule(random: Random, action: str) -> dict[str, Any]:
 
 def _with_own_selector(job: dict[str, Any]) -> dict[str, Any]:
     """The same Job with a selector that fits the pods of its namesakes as well."""
-    labels = {"app": "storm"}
+    labels = {"app": "random"}
     spec = {**job["spec"], "manualSelector": True, "selector": {"matchLabels": labels}}
     spec["template"] = {**spec["template"], "metadata": {"labels": labels}}
     return {**job, "spec": spec}
 
 
-def drawn_options(random: Random) -> dict[str, Any]:
+def random_options(random: Random) -> dict[str, Any]:
     return {
         "job_pod_failure_backoff": random.choice((0.0, 1.0, 10.0)),
         "max_job_pod_failure_backoff": 20.0,
@@ -102,7 +102,7 @@ def drawn_options(random: Random) -> dict[str, Any]:
     }
 
 
-def drawn_outcomes(seed: int) -> Callable[[Any, str, int], Outcome]:
+def random_outcomes(seed: int) -> Callable[[Any, str, int], Outcome]:
     """Each run of a container has a fate of its own, the same whenever it is asked for."""
     mood = Random(seed)
     fails, codes = mood.choice((0.0, 0.1, 0.5, 1.0)), mood.choice((CODES, CODES[:1]))

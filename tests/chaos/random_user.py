@@ -21,8 +21,8 @@ SEEN = "example.dev/Seen"
 _PATIENCE_SECONDS = 1200
 
 
-class User:
-    """Creates the Job, meddles with it, and leaves it in a state in which it can end."""
+class RandomUser:
+    """Creates the Job, edits it and its pods, and leaves it in a state in which it can end."""
 
     def __init__(self, client: Client, random: Random, job: dict[str, Any]) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class User:
         # Only some: what a single edit breaks is easier to see.
         self._edits = random.sample(edits, random.choice((0, 0, 1, 1, 2, 4, 8)))
 
-    async def meddle(self) -> None:
+    async def act(self) -> None:
         AUTHOR.set(USER)
         await create(self._client, self._job)
         # Who knows one thing only does it all the time.

@@ -16,7 +16,7 @@ PARTS = 16
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("first", range(0, QUICK, STEP))
-def test_job_survives_any_weather(first: int) -> None:
+def test_job_survives_network_faults_edits_and_crashes(first: int) -> None:
     for seed in range(first, first + STEP):
         assert wrongs_of(seed) == [], f"seed {seed}"
 
@@ -24,6 +24,6 @@ def test_job_survives_any_weather(first: int) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_job_survives_all_weathers(part: int) -> None:
+def test_job_survives_faults_edits_and_crashes_of_all_seeds(part: int) -> None:
     for seed in range(QUICK + part, QUICK + SEEDS, PARTS):
         assert wrongs_of(seed) == [], f"seed {seed}"

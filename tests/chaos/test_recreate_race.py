@@ -20,7 +20,8 @@ from kcr.controllers.job.pods import is_tracked
 from kcr.errors import AlreadyExistsError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
-from tests.kit.harness import LateWatches, conditions, create, finished, job_controller, manifest
+from tests.kit.harness import conditions, create, finished, job_controller, manifest
+from tests.kit.transports import LateWatches
 
 # Each is four hundred Jobs, deleted and made again.
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000")) // 50

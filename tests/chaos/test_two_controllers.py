@@ -1,7 +1,7 @@
 """Two Job controllers by mistake, without election: that wastes work, and breaks nothing.
 
-Jobs, people and the fates of pods are drawn as in tests/job_runs, and each controller has tunables of its own. In half
-of the runs watches lag: what the one has counted the other learns over two watches, at different times.
+Jobs, users and the ends of pods are drawn as in tests/chaos/job_runs.py, and each controller has tunables of its own.
+In half of the runs watches lag: what the one has counted the other learns over two watches, at different times.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep
-from tests.chaos.network_faults import Weather, stormy
-from tests.chaos.random_jobs import drawn_job, drawn_options, drawn_outcomes
-from tests.chaos.random_user import User
+from tests.chaos.network_faults import FaultRates, faulty_network
+from tests.chaos.random_jobs import random_job, random_options, random_outcomes
+from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
@@ -99,22 +99,22 @@ class Births:
 async def live(seed: int) -> list[str]:
     """Let two controllers bring one Job to its end, and return what was wrong."""
     random, clock = Random(seed), VirtualClock()
-    lag, job = random.choice(LAGS), drawn_job(random)
-    weather, births = Weather(most=0, delay=lag), Births()
+    lag, job = random.choice(LAGS), random_job(random)
+    rates, births = FaultRates(most=0, delay=lag), Births()
     laws = ALWAYS if lag else (*ALWAYS, births.end_comes_last)
-    async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=drawn_outcomes(seed)) as cluster:
+    async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=random_outcomes(seed)) as cluster:
         history = History(cluster, laws, (births.note, pods_go_after_the_count, numbers.pods_are_released_for_a_reason))
         compact = cluster.storage.compact
         async with (
-            stormy(cluster.transport, weather, random, compact=compact, late=False) as one,
-            stormy(cluster.transport, weather, random, compact=compact, late=False) as other,
-            job_controller(cluster, clock, transport=one, seed=seed, **drawn_options(random)),
-            job_controller(cluster, clock, transport=other, seed=-seed - 1, **drawn_options(random)),
+            faulty_network(cluster.transport, rates, random, compact=compact, late=False) as one,
+            faulty_network(cluster.transport, rates, random, compact=compact, late=False) as other,
+            job_controller(cluster, clock, transport=one, seed=seed, **random_options(random)),
+            job_controller(cluster, clock, transport=other, seed=-seed - 1, **random_options(random)),
         ):
-            await User(cluster.client, random, job).meddle()
+            await RandomUser(cluster.client, random, job).act()
             await _fail_unscheduled(cluster.client)
             await _see_the_end(history, clock)
-    refused = [f"refused: {refusal}" for storm in (one, other) for refusal in storm.invalid]
+    refused = [f"refused: {refusal}" for network in (one, other) for refusal in network.invalid]
     held = [f"pod {pod.pod.metadata.name} keeps its finalizer" for pod in history.pods.values() if pod.is_tracked]
     return [*history.wrongs, *refused, *held]
 

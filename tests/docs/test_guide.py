@@ -17,8 +17,7 @@ from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock, eventually
 from tests.kit.documents import ROOT, blocks, files
-from tests.kit.harness import conditions, create, finished, job_controller, pods_of
-from tests.kit.ttl_harness import ttl_controller
+from tests.kit.harness import conditions, create, finished, job_controller, pods_of, ttl_controller
 
 GUIDE = ROOT / "docs" / "guide" / "programs-in-jobs.md"
 FILES = files(GUIDE)

@@ -17,7 +17,8 @@ from kcr.controllers.job.pods import is_tracked
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Start
-from tests.kit.harness import Witness, conditions, create, finished, manifest, nothing_left_behind, pods_of
+from tests.kit.harness import conditions, create, finished, manifest, nothing_left_behind, pods_of
+from tests.kit.observers import PodObserver
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -31,7 +32,7 @@ KILLS = 9
 MOST_WRITES = 11
 
 
-class Killer(Witness):
+class Killer(PodObserver):
     """Kills a process at the moment when a number of its writes has been seen; and sees all pods."""
 
     def __init__(self) -> None:

@@ -1,9 +1,8 @@
 """The CronJob controller on an embedded cluster, in virtual time."""
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -21,6 +20,7 @@ from kcr.controllers.cronjob.controller import Options, setup
 from kcr.controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
+from tests.kit.harness import running
 
 
 def at(text: str, day: str = "2026-06-01") -> datetime:
@@ -43,20 +43,13 @@ class Shifted:
         return self._clock.now() + self.by
 
 
-@asynccontextmanager
-async def cron_controller(
+def cronjob_controller(
     cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, seed: int = 1, **options: Any
-) -> AsyncIterator[Manager]:
-    """Run the CronJob controller for as long as the context lives; it ends as a process does that is told to."""
+) -> AbstractAsyncContextManager[Manager]:
+    """Run the CronJob controller for as long as the context lives."""
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
     setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(manager.run())
-        try:
-            await manager.wait_ready()
-            yield manager
-        finally:
-            running.cancel()
+    return running(manager)
 
 
 def manifest(name: str = "hello", schedule: str = "*/1 * * * *", **spec: Any) -> dict[str, Any]:

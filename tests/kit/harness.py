@@ -1,8 +1,8 @@
-"""The Job controller on an embedded cluster, in virtual time."""
+"""The Job and TTL controllers on an embedded cluster, in virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -12,12 +12,12 @@ from kcr.api.batch import Job
 from kcr.api.conditions import is_true
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
-from kcr.client import Client, Request, Response, Transport
+from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job import ttl
 from kcr.controllers.job.controller import Options, setup
-from kcr.controllers.job.pods import is_active, is_tracked
-from kcr.informer import Handler, Informer
+from kcr.controllers.job.pods import is_tracked
 from kcr.manager import Manager
 from kcr.testing import eventually
 
@@ -25,28 +25,44 @@ EXAMPLES = "examples"
 
 
 @asynccontextmanager
-async def job_controller(
+async def running(manager: Manager) -> AsyncIterator[Manager]:
+    """Run a manager for as long as the context lives; it ends as a process does that is told to."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        try:
+            await manager.wait_ready()
+            yield manager
+        finally:
+            task.cancel()
+
+
+def job_controller(
     cluster: EmbeddedCluster,
     clock: Clock,
     *,
     transport: Transport | None = None,
     seed: int | Random = 1,
     **options: Any,
-) -> AsyncIterator[Manager]:
-    """Run the Job controller for as long as the context lives; it ends as a process does that is told to.
+) -> AbstractAsyncContextManager[Manager]:
+    """Run the Job controller for as long as the context lives.
 
     It reconciles all Jobs, as on an embedded cluster, unless `take_over` is false.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=random)
     setup(manager, Options(**{"take_over": True, **options}))
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(manager.run())
-        try:
-            await manager.wait_ready()
-            yield manager
-        finally:
-            running.cancel()
+    return running(manager)
+
+
+def ttl_controller(
+    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, with_jobs: bool = False
+) -> AbstractAsyncContextManager[Manager]:
+    """Run the TTL controller for as long as the context lives, and the Job controller beside it if so wished."""
+    manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(1))
+    ttl.setup(manager, ttl.Options(take_over=True))
+    if with_jobs:
+        setup(manager, Options(take_over=True))
+    return running(manager)
 
 
 def manifest(name: str = "pi", *, containers: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:
@@ -112,89 +128,6 @@ async def finished(client: Client, name: str = "pi", *, seconds: float = 600) ->
     job = await eventually(lambda: ended(client, name), seconds=seconds)
     assert job is not None
     return job
-
-
-class Witness(Handler[Pod]):
-    """Sees every pod there ever was, through a watch of its own."""
-
-    def __init__(self) -> None:
-        self.phases: dict[str, str] = {}
-        self.active: set[str] = set()
-        self.most_active = 0
-
-    def on_add(self, obj: Pod, initial: bool) -> None:
-        self._see(obj)
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        self._see(new)
-
-    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
-        self.active.discard(obj.metadata.uid)
-
-    def _see(self, pod: Pod) -> None:
-        self.phases[pod.metadata.uid] = pod.status.phase
-        (self.active.add if is_active(pod) else self.active.discard)(pod.metadata.uid)
-        self.most_active = max(self.most_active, len(self.active))
-
-
-@asynccontextmanager
-async def witness(cluster: EmbeddedCluster) -> AsyncIterator[Witness]:
-    """Watch all pods for as long as the context lives."""
-    informer = Informer(cluster.client, Pod, random=Random(9))
-    seen = Witness()
-    informer.add_handler(seen)
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(informer.run())
-        await informer.wait_synced()
-        yield seen
-        running.cancel()
-
-
-class LateWatches:
-    """A transport whose watches lag behind, each line for a time of its own; their order stays."""
-
-    def __init__(self, inner: Transport, random: Random, seconds: Mapping[str, float]) -> None:
-        """Delay the lines of the watches whose path ends in a key of `seconds`, by up to that long."""
-        self._inner = inner
-        self._random = random
-        self._seconds = seconds
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        path, _, query = request.target.partition("?")
-        most = self._seconds.get(path.rpartition("/")[2], 0.0) if "watch=" in query else 0.0
-        async with self._inner.send(request) as response:
-            yield _Late(response, self._random, most) if most else response
-
-
-class _Late:
-    def __init__(self, inner: Response, random: Random, most: float) -> None:
-        self._inner = inner
-        self._random = random
-        self._most = most
-        self.status = inner.status
-        self.headers = inner.headers
-
-    async def read(self) -> bytes:
-        return await self._inner.read()
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        # Lines are taken as they come and held back, so that one delay does not add to the next.
-        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
-
-        async def take() -> None:
-            async for line in self._inner.lines():
-                waiting.put_nowait((loop.time() + self._random.random() * self._most, line))
-            waiting.put_nowait((loop.time(), None))
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(take())
-            while True:
-                due, line = await waiting.get()
-                await asyncio.sleep(max(0.0, due - loop.time()))
-                if line is None:
-                    return
-                yield line
 
 
 def nothing_left_behind(pods: tuple[Pod, ...]) -> bool:

@@ -1,25 +1,25 @@
-"""Who watches a controller at work: what became of all Jobs and pods, and what the server thought of it."""
+"""Handlers that record what became of objects, through watches of their own."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import Any, TypeVar
 
 from kcr.api.batch import Job
 from kcr.api.conditions import is_true
 from kcr.api.core import Pod
 from kcr.api.meta import Resource
-from kcr.client import Request, Response, Transport
+from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.conditions import COMPLETE, FAILED, INTERIM, is_finished
 from kcr.controllers.job.pods import is_active
-from kcr.informer import Handler
+from kcr.informer import Handler, Informer
 
 R = TypeVar("R", bound=Resource)
 
 
-class Seen(Handler[R]):
-    """Every object there ever was of one kind, in its last state, by uid and in the order in which they came."""
+class Observer(Handler[R]):
+    """Records every object there ever was, in its last state, by uid and in the order in which they came."""
 
     def __init__(self) -> None:
         self.all: dict[str, R] = {}
@@ -39,20 +39,37 @@ class Seen(Handler[R]):
         return [obj for uid, obj in self.all.items() if uid not in self.gone]
 
 
-class SeenPods(Seen[Pod]):
-    """Notes as well how many were active at once, at most."""
+class PodObserver(Observer[Pod]):
+    """Records as well how many pods were active at once, at most."""
 
     def __init__(self) -> None:
         super().__init__()
         self.most_active = 0
+        self._active: set[str] = set()
+
+    @property
+    def phases(self) -> dict[str, str]:
+        return {uid: pod.status.phase for uid, pod in self.all.items()}
 
     def on_add(self, obj: Pod, initial: bool) -> None:
         super().on_add(obj, initial)
-        self.most_active = max(self.most_active, sum(map(is_active, self.there)))
+        self._count(obj)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        super().on_update(old, new)
+        self._count(new)
+
+    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
+        super().on_delete(obj, final_state_unknown)
+        self._active.discard(obj.metadata.uid)
+
+    def _count(self, pod: Pod) -> None:
+        (self._active.add if is_active(pod) else self._active.discard)(pod.metadata.uid)
+        self.most_active = max(self.most_active, len(self._active))
 
 
-class SeenJobs(Seen[Job]):
-    """Notes as well all that a Job has been, and what must not become of it."""
+class JobObserver(Observer[Job]):
+    """Records every state of the Jobs as well, and the changes of status that are forbidden."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,41 +88,42 @@ class SeenJobs(Seen[Job]):
             self.wrongs.append(f"failures fell from {old.status.failed} to {new.status.failed}")
 
 
-class Door:
-    """The way to the server; notes what the server finds invalid about Jobs, and can hold watches back."""
+class DeletionObserver(Handler[Any]):
+    """Records the versions and kinds of deleted objects, the last state of Jobs, and the finalizers they had then."""
 
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.invalid: list[str] = []
-        # By plural: set as long as the watches' lines come through.
-        self.open: dict[str, asyncio.Event] = defaultdict(_opened)
+    def __init__(self) -> None:
+        self.gone: list[tuple[int, str]] = []
+        self.finalizers: set[str] = set()
+        self.jobs: list[Job] = []
 
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self._inner.send(request) as response:
-            if response.status == 422 and "/jobs/" in request.target:
-                self.invalid.append((await response.read()).decode())
-            path, _, query = request.target.partition("?")
-            yield _Held(response, self.open[path.rpartition("/")[2]]) if "watch=" in query else response
+    def on_update(self, old: Any, new: Any) -> None:
+        if isinstance(new, Job) and new.metadata.deletion_timestamp is not None:
+            self.finalizers |= set(new.metadata.finalizers)
 
-
-def _opened() -> asyncio.Event:
-    event = asyncio.Event()
-    event.set()
-    return event
+    def on_delete(self, obj: Any, final_state_unknown: bool) -> None:
+        self.gone.append((int(obj.metadata.resource_version), type(obj).__name__))
+        if isinstance(obj, Job):
+            self.jobs.append(obj)
 
 
-class _Held:
-    def __init__(self, inner: Response, opened: asyncio.Event) -> None:
-        self._inner = inner
-        self._opened = opened
-        self.status = inner.status
-        self.headers = inner.headers
+H = TypeVar("H", bound=Handler[Any])
 
-    async def read(self) -> bytes:
-        return await self._inner.read()
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        async for line in self._inner.lines():
-            await self._opened.wait()
-            yield line
+@asynccontextmanager
+async def observing(cluster: EmbeddedCluster, handler: H, *kinds: type[Resource]) -> AsyncIterator[H]:
+    """Call a handler with all objects of some kinds for as long as the context lives."""
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+        for kind in kinds:
+            informer: Informer[Any] = Informer(cluster.client, kind, random=Random(9))
+            informer.add_handler(handler)
+            tasks.append(group.create_task(informer.run()))
+            await informer.wait_synced()
+        yield handler
+        for task in tasks:
+            task.cancel()
+
+
+def observing_pods(cluster: EmbeddedCluster) -> AbstractAsyncContextManager[PodObserver]:
+    """Record all pods for as long as the context lives."""
+    return observing(cluster, PodObserver(), Pod)

@@ -1,16 +1,16 @@
-"""A scenario of the Job controller as a flow: lived through undisturbed, with a crash after each of the
+"""A scenario of the Job controller as a scenario: lived through undisturbed, with a crash after each of the
 controller's writes, and with the reply to each of them lost.
 
 ```python
-@flow()
-async def test_job_completes(world: World) -> None:
-    await world.create(parallelism=2, completions=2)
-    await world.until("A2")
+@scenario()
+async def test_job_completes(sim: Simulation) -> None:
+    await sim.create(parallelism=2, completions=2)
+    await sim.until("A2")
     ...
 ```
 
-The cluster has no node: as in upstream's integration tests the flow itself reports how the pods fare. A flow
-asserts what must hold whatever happens to the controller; order and times are asked for when `world.undisturbed`.
+The cluster has no node: as in upstream's integration tests the scenario itself reports how the pods fare. A scenario
+asserts what must hold whatever happens to the controller; order and times are asked for when `sim.undisturbed`.
 """
 
 import asyncio
@@ -27,89 +27,84 @@ from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
-from kcr.testing.loop import VirtualLoop
-from tests.kit.simulation import NO_TROUBLE, Setting, Trouble, World, index_of
+from tests.kit.crash import Life, WriteFault, crash_after_every_write, live_undisturbed, lose_every_reply
+from tests.kit.simulation import Setting, Simulation, index_of
 
-__all__ = ["World", "flow", "index_of"]
+__all__ = ["Simulation", "index_of", "scenario"]
 
-Flow = Callable[..., Awaitable[None]]
-
-_DISTURBANCES = (("crash_after", "crashes"), ("lost_reply", "lost"))
+Scenario = Callable[..., Awaitable[None]]
 
 
-async def live_through(flow: Flow, trouble: Trouble, setting: Setting, arguments: Mapping[str, Any]) -> World:
-    """Run a flow once, and check what must hold in all of them."""
+async def live_through(told: Scenario, fault: WriteFault, setting: Setting, arguments: Mapping[str, Any]) -> Simulation:
+    """Run a scenario once, and check what must hold in all of them."""
     clock, error = VirtualClock(), None
     made = EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=setting.collects)
     async with made as cluster, asyncio.TaskGroup() as group:
-        world = World(cluster, clock, trouble, setting)
+        sim = Simulation(cluster, clock, fault, setting)
         jobs, pods = Informer(cluster.client, Job, random=Random(7)), Informer(cluster.client, Pod, random=Random(8))
-        jobs.add_handler(world.jobs)
-        pods.add_handler(world.pods)
-        tasks = [group.create_task(each.run()) for each in (jobs, pods, world)]
+        jobs.add_handler(sim.jobs)
+        pods.add_handler(sim.pods)
+        tasks = [group.create_task(each.run()) for each in (jobs, pods, sim)]
         await jobs.wait_synced()
         await pods.wait_synced()
-        await world.start()
+        await sim.start()
         try:
-            await flow(world, **arguments)
+            await told(sim, **arguments)
             await clock.advance(10)
-            world.check()
+            sim.check()
         except (AssertionError, LookupError, ValueError) as wrong:
             # Raised below: a task group would wrap it.
             error = wrong
         for task in tasks:
             task.cancel()
     if error is not None:
-        error.add_note(f"{trouble}, {world.writes} writes, calls: {[call for call in world.faults.calls if call.name]}")
+        error.add_note(f"{fault}, {sim.writes} writes, calls: {[call for call in sim.faults.calls if call.name]}")
         raise error
-    return world
+    return sim
 
 
-def _run(flow: Flow, trouble: Trouble, setting: Setting, arguments: Mapping[str, Any]) -> World:
-    # A loop of its own for each run, so that each starts from the same beginning. Logs are kept, not printed: that
-    # takes a sixth of the time.
-    with capture_logs() as logs, asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        try:
-            return runner.run(live_through(flow, trouble, setting, arguments))
-        except Exception as error:
-            error.add_note("\n".join(str(line) for line in logs[-20:]))
-            raise
-
-
-def flow(
+def scenario(
     *,
     options: Mapping[str, Any] | None = None,
     late: Mapping[str, float] | None = None,
     collects: bool = False,
     soak: bool = False,
     calm: bool = False,
-) -> Callable[[Flow], Callable[..., None]]:
-    """Make a test of a flow: undisturbed, with a crash after every write, with every reply lost.
+) -> Callable[[Scenario], Callable[..., None]]:
+    """Make a test of a scenario: undisturbed, with a crash after every write, with every reply lost.
 
     Args:
         options: See `Setting`.
         late: See `Setting`.
         collects: See `Setting`.
         soak: Whether it has so many pods that the disturbed runs belong into `make soak`.
-        calm: Whether it is not to be disturbed, because it asks what other flows ask under any trouble.
+        calm: Whether it is not to be disturbed, because it asks what other scenarios ask under any fault.
     """
     setting = Setting(options or {}, late or {}, collects)
     marks = [pytest.mark.soak, pytest.mark.timeout(0)] if soak else [pytest.mark.timeout(60)]
 
-    def test_of(lived: Flow) -> Callable[..., None]:
-        def test(trouble: str, **arguments: Any) -> None:
-            writes = _run(lived, NO_TROUBLE, setting, arguments).writes
-            for number in range(1, writes + 1) if trouble != "nothing" else ():
-                _run(lived, Trouble(**{trouble: number}), setting, arguments)
+    def test_of(told: Scenario) -> Callable[..., None]:
+        def test(faults: Callable[[Life], object], **arguments: Any) -> None:
+            async def live(fault: WriteFault) -> int:
+                # Logs are kept, not printed: that takes a sixth of the time.
+                with capture_logs() as logs:
+                    try:
+                        return (await live_through(told, fault, setting, arguments)).writes
+                    except Exception as error:
+                        error.add_note("\n".join(str(line) for line in logs[-20:]))
+                        raise
 
-        test.__name__, test.__doc__, test.__module__ = lived.__name__, lived.__doc__, lived.__module__
-        own = list(inspect.signature(lived).parameters.values())[1:]
-        troubles = inspect.Parameter("trouble", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        test.__signature__ = inspect.Signature([troubles, *own])  # type: ignore[attr-defined]  # what pytest reads
-        rows = [pytest.param("nothing", id="undisturbed")]
+            faults(live)
+
+        test.__name__, test.__doc__, test.__module__ = told.__name__, told.__doc__, told.__module__
+        own = list(inspect.signature(told).parameters.values())[1:]
+        faults = inspect.Parameter("faults", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        test.__signature__ = inspect.Signature([faults, *own])  # type: ignore[attr-defined]  # what pytest reads
+        rows = [pytest.param(live_undisturbed, id="undisturbed")]
         if not calm:
-            rows += [pytest.param(kind, id=name, marks=marks) for kind, name in _DISTURBANCES]
-        whole: Callable[..., None] = pytest.mark.parametrize("trouble", rows)(test)
+            rows.append(pytest.param(crash_after_every_write, id="crashes", marks=marks))
+            rows.append(pytest.param(lose_every_reply, id="lost", marks=marks))
+        whole: Callable[..., None] = pytest.mark.parametrize("faults", rows)(test)
         return whole
 
     return test_of

@@ -1,4 +1,4 @@
-"""The world a flow lives in: a cluster without a node, and a Job controller that may die at any write."""
+"""What a scenario runs in: a cluster without a node, and a Job controller that may crash at any write."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,28 +14,23 @@ from kcr.controllers.job.conditions import COMPLETE, FAILED, INTERIM, is_finishe
 from kcr.controllers.job.pods import COMPLETION_INDEX, has_ended, is_active, is_tracked
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.answers import LOSSES
-from tests.kit.harness import LateWatches, job_controller
-from tests.kit.observers import Door, SeenJobs, SeenPods
-from tests.kit.user_actions import Hands
+from tests.kit.crash import NO_FAULT, WriteFault
+from tests.kit.fake_node import FakeNode
+from tests.kit.harness import job_controller
+from tests.kit.observers import JobObserver, PodObserver
+from tests.kit.transports import LateWatches, WatchGate
+from tests.kit.user_actions import UserActions
 
 PATIENCE_SECONDS = 1200.0
 
 
-class Trouble(NamedTuple):
-    """What happens to the controller: the number of a write, from 1; 0 for nothing."""
-
-    crash_after: int = 0
-    lost_reply: int = 0
-
-
 class Setting(NamedTuple):
-    """What a flow runs in.
+    """What a scenario runs in.
 
     Attributes:
         options: The controller's options.
         late: How many seconds its watches lag, by plural.
-        collects: Whether dependents of deleted objects are collected; a flow without is faster.
+        collects: Whether dependents of deleted objects are collected; a scenario without is faster.
     """
 
     options: Mapping[str, Any]
@@ -43,30 +38,27 @@ class Setting(NamedTuple):
     collects: bool
 
 
-NO_TROUBLE = Trouble()
-
-
-class World(Hands):
-    """A cluster without a node, a Job controller, and all that a flow may do and see.
+class Simulation(UserActions, FakeNode):
+    """A cluster without a node, a Job controller, and all that a scenario may do and see.
 
     Attributes:
         faults: What goes wrong between the controller and the server.
         jobs: All Jobs there ever were.
         pods: All pods there ever were.
-        began: When the flow began.
-        undisturbed: Whether the controller lives through the flow without trouble.
+        began: When the scenario began.
+        undisturbed: Whether the controller runs without a fault.
     """
 
-    def __init__(self, cluster: EmbeddedCluster, clock: VirtualClock, trouble: Trouble, setting: Setting) -> None:
+    def __init__(self, cluster: EmbeddedCluster, clock: VirtualClock, fault: WriteFault, setting: Setting) -> None:
         super().__init__(cluster.client, clock)
-        self.jobs, self.pods = SeenJobs(), SeenPods()
+        self.jobs, self.pods = JobObserver(), PodObserver()
         self.began = clock.now()
-        self.undisturbed = trouble == NO_TROUBLE
+        self.undisturbed = fault == NO_FAULT
         self._cluster = cluster
-        self._trouble = trouble
+        self._fault = fault
         self._setting = setting
-        self.door = Door(cluster.transport)
-        self.faults = FaultyTransport(LateWatches(self.door, Random(3), setting.late))
+        self.gate = WatchGate(cluster.transport)
+        self.faults = FaultyTransport(LateWatches(self.gate, Random(3), setting.late))
         # The wires of all controllers there were; the last one's may live.
         self._wires = [CrashingTransport(self.faults)]
         self._metrics: Metrics
@@ -93,10 +85,7 @@ class World(Hands):
     def _next_wire(self) -> CrashingTransport:
         before, wire = self.writes, CrashingTransport(self.faults)
         self._wires.append(wire)
-        if self._trouble.crash_after > before:
-            wire.crash_after(self._trouble.crash_after - before)
-        if self._trouble.lost_reply > before:
-            wire.lose_reply(self._trouble.lost_reply - before, LOSSES[self._trouble.lost_reply % len(LOSSES)])
+        self._fault.strike(wire, before)
         return wire
 
     async def _live(self, wire: CrashingTransport) -> None:
@@ -109,7 +98,7 @@ class World(Hands):
     async def start(self) -> None:
         """Start the controller, if it does not live; it is there when this returns unless a watch is withheld."""
         self._wanted.set()
-        if all(event.is_set() for event in self.door.open.values()):
+        if all(event.is_set() for event in self.gate.open.values()):
             await self._up.wait()
 
     async def crash(self) -> None:
@@ -125,11 +114,11 @@ class World(Hands):
 
     def withhold(self, plural: str) -> None:
         """Let the controller hear nothing more of a kind; one that starts meanwhile waits."""
-        self.door.open[plural].clear()
+        self.gate.open[plural].clear()
 
     def let_through(self, plural: str) -> None:
         """Let the controller hear of a kind again, of what it missed first."""
-        self.door.open[plural].set()
+        self.gate.open[plural].set()
 
     # What can be seen.
 
@@ -237,7 +226,7 @@ class World(Hands):
     def check(self) -> None:
         """See that nothing happened that never may, and that no pod is held for a Job that is over."""
         assert not self.jobs.wrongs
-        assert not self.door.invalid
+        assert not self.gate.invalid
         over = {uid for uid, job in self.jobs.all.items() if is_finished(job) or uid in self.jobs.gone}
         for pod in self.pods.there:
             owner = controller_of(pod.metadata)

@@ -1,4 +1,4 @@
-"""What a flow does to a cluster without a node: it is the user, the scheduler and the kubelet."""
+"""What users and other clients do in a scenario."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.api.meta import Key, whole_seconds
+from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.testing import VirtualClock
 from tests.kit.harness import manifest
@@ -18,8 +18,8 @@ HOLD = "example.com/hold"
 _COPIED = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
-class Hands:
-    """Creates, changes and deletes Jobs and pods, and reports how pods fare.
+class UserActions:
+    """Creates, changes and deletes Jobs and pods.
 
     Attributes:
         clock: The time.
@@ -31,8 +31,6 @@ class Hands:
         self.client = client
         # Ends the names of copied pods.
         self._copies = 0
-
-    # The user.
 
     async def create(
         self,
@@ -107,82 +105,3 @@ class Hands:
             await self.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
             await self.client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
         await self.clock.settle()
-
-    # The scheduler and the kubelet.
-
-    async def bind(self, *pods: Pod) -> None:
-        """Give pods a node: from now on they go only when the kubelet says so."""
-        for pod in pods:
-            target = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.metadata.name}, "target": target}
-            path = Pod.resource.path(pod.metadata.namespace, pod.metadata.name, "binding")
-            await self.client.request("POST", path, msgspec.json.encode(binding))
-
-    async def kill(self, pods: Iterable[Pod]) -> None:
-        """Let the kubelet confirm that pods are gone."""
-        for pod in pods:
-            await self.client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
-
-    async def ready(self, *pods: Pod) -> None:
-        """Report that pods run and are ready."""
-        for pod in pods:
-            states = [{"name": container.name, "ready": True} for container in pod.spec.containers]
-            await self._report(pod, "Running", ("Ready", "True"), [_running(state) for state in states])
-
-    async def succeed(self, *pods: Pod) -> None:
-        """Report that pods have ended well."""
-        for pod in pods:
-            await self.end(pod, "Succeeded", 0)
-
-    async def fail(self, *pods: Pod, exit_code: int = 1, condition: str = "") -> None:
-        """Report that pods have failed, all of their containers with this code."""
-        for pod in pods:
-            await self.end(pod, "Failed", exit_code, condition=condition)
-
-    async def end(self, pod: Pod, phase: str, exit_code: int, *, condition: str = "") -> None:
-        """Report that a pod has ended."""
-        states = [self.ended(container.name, exit_code) for container in pod.spec.containers]
-        conditions = [("Ready", "False"), *([(condition, "True")] if condition else [])]
-        await self._report(pod, phase, conditions[-1], states)
-
-    async def report_ends(
-        self, pod: Pod, codes: Mapping[str, int], *, init: Mapping[str, int] | None = None, phase: str = "Failed"
-    ) -> None:
-        """Report that containers of a pod have ended, each with its code."""
-        ended = {
-            field: [_filled(self.ended(name, code)) for name, code in given.items()]
-            for field, given in (("containerStatuses", codes), ("initContainerStatuses", init or {}))
-        }
-        await self.report(pod, {"phase": phase, **ended})
-
-    async def restarted(self, pod: Pod, restarts: int) -> None:
-        """Report that the containers of a running pod have been restarted so often, in all."""
-        states = [{"name": container.name, "restartCount": restarts} for container in pod.spec.containers]
-        await self._report(pod, "Running", ("Ready", "False"), [_running(state) for state in states])
-
-    def ended(self, container: str, exit_code: int) -> dict[str, Any]:
-        """Return the status of a container that ended just now."""
-        end = {"exitCode": exit_code, "finishedAt": _written(self.clock)}
-        return {"name": container, "state": {"terminated": end}}
-
-    async def _report(self, pod: Pod, phase: str, condition: tuple[str, str], states: list[dict[str, Any]]) -> None:
-        kind, status = condition
-        said = {"type": kind, "status": status, "lastTransitionTime": _written(self.clock)}
-        filled = [_filled(state) for state in states]
-        await self.report(pod, {"phase": phase, "conditions": [said], "containerStatuses": filled})
-
-    async def report(self, pod: Pod, status: Mapping[str, Any]) -> None:
-        """Change the status of a pod, fields by their names on the wire."""
-        await self.client.strategic_patch(Pod, pod.key, {"status": status}, subresource="status")
-
-
-def _filled(state: dict[str, Any]) -> dict[str, Any]:
-    return {"image": "busybox", "imageID": "", "ready": False, "restartCount": 0} | state
-
-
-def _running(state: dict[str, Any]) -> dict[str, Any]:
-    return {**state, "state": {"running": {}}}
-
-
-def _written(clock: VirtualClock) -> str:
-    return whole_seconds(clock.now()).strftime("%Y-%m-%dT%H:%M:%SZ")

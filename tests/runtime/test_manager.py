@@ -21,7 +21,7 @@ from kcr.errors import ForbiddenError
 from kcr.health import ProbeResult
 from kcr.informer import Selection
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from tests.kit.harness import LateWatches
+from tests.kit.transports import LateWatches
 
 pytestmark = pytest.mark.virtual
 

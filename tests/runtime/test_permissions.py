@@ -1,8 +1,6 @@
 """The role in the README is all that the controllers need."""
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
@@ -12,14 +10,12 @@ from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.client import Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
-from kcr.testing.faults import call_of
 from tests.kit import cronjob_harness, harness
-from tests.kit.ttl_harness import ttl_controller
+from tests.kit.harness import ttl_controller
 
 pytestmark = pytest.mark.virtual
 
@@ -39,19 +35,11 @@ def role() -> set[Right]:
     }
 
 
-class Ledger:
-    """The way to the server, which writes down what is asked for."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.asked: set[Right] = set()
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        call = call_of(request)
-        self.asked.add((call.resource[0], "/".join(filter(None, (call.resource[2], call.subresource))), call.verb))
-        async with self._inner.send(request) as response:
-            yield response
+def asked(transport: FaultyTransport) -> set[Right]:
+    return {
+        (call.resource[0], "/".join(filter(None, (call.resource[2], call.subresource))), call.verb)
+        for call in transport.calls
+    }
 
 
 async def test_missing_right_is_logged_at_its_first_refusal(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
@@ -88,13 +76,13 @@ async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
         return Outcome(run_for=70 if container == "long" else 1)
 
     async with EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=runs) as cluster:
-        ledger = Ledger(cluster.transport)
+        transport = FaultyTransport(cluster.transport)
         client = cluster.client
         gates = "GenericWorkload=true,WorkloadWithJob=true"
         async with (
-            harness.job_controller(cluster, clock, transport=ledger, feature_gates=gates),
-            ttl_controller(cluster, clock, transport=ledger),
-            cronjob_harness.cron_controller(cluster, clock, transport=ledger),
+            harness.job_controller(cluster, clock, transport=transport, feature_gates=gates),
+            ttl_controller(cluster, clock, transport=transport),
+            cronjob_harness.cronjob_controller(cluster, clock, transport=transport),
         ):
             gang = harness.manifest("gang", completionMode="Indexed", completions=2, parallelism=2)
             await harness.create(client, gang)
@@ -109,7 +97,7 @@ async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
             await client.merge_patch(Job, stopped.key, {"spec": {"suspend": True}})
             await client.delete(Job, left.key, propagation="Orphan")
             await clock.advance(300)
-    assert ledger.asked - role() == set()
+    assert asked(transport) - role() == set()
     # Else the test has seen too little.
-    writes = {f"{verb} {resource}" for _, resource, verb in ledger.asked}
+    writes = {f"{verb} {resource}" for _, resource, verb in asked(transport)}
     assert writes >= {"create pods", "patch pods", "delete pods", "create jobs", "delete jobs", "create workloads"}

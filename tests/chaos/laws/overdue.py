@@ -26,12 +26,12 @@ from tests.chaos.laws.policies import actions_on, completed, failed, failure_cou
 BACKOFF_SECONDS = 20.0
 
 
-class Debts:
-    """Watches how long each debt has been open.
+class Obligations:
+    """Watches how long each obligation has been open.
 
     Attributes:
         patience_seconds: How long one may be.
-        counts_from: The moment from which on debts count; None while it storms.
+        counts_from: The moment from which on obligations count; None while the network is faulty.
     """
 
     def __init__(self, history: History) -> None:
@@ -42,28 +42,29 @@ class Debts:
         history.before, history.after = self.check, self.update
 
     def update(self) -> None:
-        """Take stock: debts that are paid start anew when they come again."""
+        """Take stock: obligations that are paid start anew when they come again."""
         moment, trail = asyncio.get_running_loop().time(), self._history.current
-        found = set(_debts(trail)) if trail is not None and trail.here else set()
-        self._since = {debt: self._since.get(debt, moment) for debt in found | set(_strays(self._history))}
+        found = set(_obligations(trail)) if trail is not None and trail.here else set()
+        found |= set(_held_pods(self._history))
+        self._since = {obligation: self._since.get(obligation, moment) for obligation in found}
 
     def check(self) -> None:
-        """Note the debts that have been open for too long."""
+        """Note the obligations that have been open for too long."""
         if self.counts_from is None:
             return
         moment, trail = asyncio.get_running_loop().time(), self._history.current
         if trail is not None and trail.here and (passed := _past_deadline(trail.job)) is not None:
             self._since["fails: its deadline has passed"] = moment - passed
-        for debt, since in self._since.items():
-            patience = self.patience_seconds + (BACKOFF_SECONDS if debt.startswith(_MISSING) else 0.0)
+        for obligation, since in self._since.items():
+            patience = self.patience_seconds + (BACKOFF_SECONDS if obligation.startswith(_MISSING) else 0.0)
             if moment - max(since, self.counts_from) > patience:
-                self._history.note(f"overdue for {patience} s: {debt}")
+                self._history.note(f"overdue for {patience} s: {obligation}")
 
 
 _MISSING = "pods are made: some are missing"
 
 
-def _strays(history: History) -> Iterator[str]:
+def _held_pods(history: History) -> Iterator[str]:
     """Pods held for a Job that is gone or has ended."""
     for pod in history.pods.values():
         owner = history.jobs.get(pod.owner)
@@ -74,7 +75,7 @@ def _strays(history: History) -> Iterator[str]:
                 yield f"pod {pod.pod.metadata.name} is let go"
 
 
-def _debts(trail: JobTrail) -> Iterator[str]:
+def _obligations(trail: JobTrail) -> Iterator[str]:
     """What is owed to a Job that is there."""
     job = trail.job
     pods = [pod for pod in trail.present() if fits(job, pod.pod)]

@@ -12,7 +12,7 @@ from tests.kit.cronjob_harness import (
     at,
     complete,
     create,
-    cron_controller,
+    cronjob_controller,
     events_of,
     make_job,
     manifest,
@@ -31,9 +31,9 @@ async def test_record_of_a_run_comes_too_late_to_matter(server: EmbeddedCluster,
     await create(server.client, manifest(successfulJobsHistoryLimit=0))
     faults = FaultyTransport(server.transport)
     faults.on("patch", CronJob, nth=1).delay(75)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:00:00.3"))
-        async with cron_controller(server, watch, seed=2):
+        async with cronjob_controller(server, watch, seed=2):
             for minute in (0, 1):
                 moment = at(f"10:0{minute}:10")
                 await until(watch, moment)
@@ -50,7 +50,7 @@ async def test_job_of_a_run_to_come_is_not_on_record(server: EmbeddedCluster, wa
     cron = await ran_before(server.client)
     late = TEN + timedelta(days=7)
     await make_job(server.client, cron, f"hello-{int(late.timestamp()) // 60}", run=late)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("10:02:00.2"))
         assert {"hello-29671801", "hello-29671802"} <= {*await names_of(server.client)}
         assert "UnexpectedJob" in {reason for reason, _ in await events_of(server.client)}

@@ -1,11 +1,12 @@
-"""The controller may die after any write, and start again: no run is started twice, and the books are right."""
+"""The controller may crash after any write and restart: no run is started twice, and the status is right."""
 
 import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,21 +15,29 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
 from kcr.api.meta import Key
-from kcr.client import Client
+from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.jobs import COMPLETE, end_of
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
-from kcr.testing import CrashingTransport, VirtualClock, eventually
+from kcr.testing import VirtualClock, eventually
 from kcr.testing.answers import LOSSES, Loss
-from kcr.testing.loop import VirtualLoop
-from tests.kit.cronjob_harness import CREATED, change, complete, create, cron_controller, make_job, manifest, read
-from tests.kit.harness import LateWatches
+from tests.kit.crash import (
+    NO_FAULT,
+    Life,
+    WriteFault,
+    crash_after_every_write,
+    in_virtual_time,
+    lose_every_reply,
+    surviving,
+)
+from tests.kit.cronjob_harness import CREATED, change, complete, create, cronjob_controller, make_job, manifest, read
+from tests.kit.transports import LateWatches
 
 Act: TypeAlias = Callable[[Client], Awaitable[None]]
 
 
-class Flow(NamedTuple):
+class Story(NamedTuple):
     """A CronJob, and what is done to it from 09:59:10 on.
 
     Attributes:
@@ -70,18 +79,18 @@ async def start_by_hand(client: Client) -> None:
 
 
 # Rows 1, 18 to 22, 27, 31, 36, 48 to 50 and 60 of cronjob-controller §19, as people would live through them.
-FLOWS = {
-    "allow": Flow(),
-    "overlap": Flow(seconds=95),
-    "forbid": Flow(seconds=75, spec={"concurrencyPolicy": "Forbid"}, most=1),
-    "replace": Flow(seconds=95, spec={"concurrencyPolicy": "Replace"}, most=1),
-    "nothing-kept": Flow(spec={"successfulJobsHistoryLimit": 0}),
-    "failures": Flow(end="Failed", spec={"failedJobsHistoryLimit": 1}),
-    "suspended-meanwhile": Flow((0, 2), acts={90: edit(suspend=True), 200: edit(suspend=False)}),
-    "rescheduled": Flow((0, 2), acts={80: edit(schedule="*/2 * * * *")}),
-    "twice-a-minute": Flow((-1, 0, 1, 2), schedule="@every 30s"),
-    "lost-job": Flow(seconds=95, acts={65: lose_first}),
-    "by-hand": Flow(
+STORIES = {
+    "allow": Story(),
+    "overlap": Story(seconds=95),
+    "forbid": Story(seconds=75, spec={"concurrencyPolicy": "Forbid"}, most=1),
+    "replace": Story(seconds=95, spec={"concurrencyPolicy": "Replace"}, most=1),
+    "nothing-kept": Story(spec={"successfulJobsHistoryLimit": 0}),
+    "failures": Story(end="Failed", spec={"failedJobsHistoryLimit": 1}),
+    "suspended-meanwhile": Story((0, 2), acts={90: edit(suspend=True), 200: edit(suspend=False)}),
+    "rescheduled": Story((0, 2), acts={80: edit(schedule="*/2 * * * *")}),
+    "twice-a-minute": Story((-1, 0, 1, 2), schedule="@every 30s"),
+    "lost-job": Story(seconds=95, acts={65: lose_first}),
+    "by-hand": Story(
         seconds=75, spec={"concurrencyPolicy": "Forbid"}, most=1, acts={60: start_by_hand},
         warnings=frozenset({"UnexpectedJob"}),
     ),
@@ -89,30 +98,12 @@ FLOWS = {
 # From 09:59:10 to 10:02:46, so that there is time to end before the next minute.
 SECONDS = 216
 # Those whose writes are not all the same as in others.
-DIFFERENT = sorted(set(FLOWS) - {"overlap", "rescheduled"})
+DIFFERENT = sorted(set(STORIES) - {"overlap", "rescheduled"})
 BY_HAND = "by-hand"
 LATE = {"jobs": 2.0, "cronjobs": 2.0}
 
 
-class Trouble(NamedTuple):
-    """What goes wrong: the number of a write, for how long nobody runs then, and how many seconds watches lag.
-
-    Instead of a reply that is lost, `loss` comes.
-    A rival is a second controller that runs all the time.
-    """
-
-    crash_after: int | None = None
-    outage: float = 0.0
-    lost_reply: int | None = None
-    loss: Loss = "silence"
-    late: Mapping[str, float] = {}
-    rival: bool = False
-
-
-NO_TROUBLE = Trouble()
-
-
-class Witness(Handler[Job]):
+class RunObserver(Handler[Job]):
     """Sees every Job there ever was."""
 
     def __init__(self) -> None:
@@ -140,17 +131,17 @@ class Witness(Handler[Job]):
             self.completed = job.status.completion_time
 
 
-async def finish_jobs(client: Client, clock: VirtualClock, flow: Flow) -> None:
+async def finish_jobs(client: Client, clock: VirtualClock, story: Story) -> None:
     """End each Job when it has run for long enough, as its pods and their controller would."""
     while not is_over(clock):
         await asyncio.sleep(5)
         now = clock.now()
         for job in await client.list(Job, "default"):
             created = job.metadata.creation_timestamp
-            if created is not None and created + timedelta(seconds=flow.seconds) <= now and not end_of(job):
+            if created is not None and created + timedelta(seconds=story.seconds) <= now and not end_of(job):
                 # Somebody may be quicker to delete it.
                 with contextlib.suppress(NotFoundError, ConflictError):
-                    await complete(client, job.metadata.name, now.replace(microsecond=0), end=flow.end)
+                    await complete(client, job.metadata.name, now.replace(microsecond=0), end=story.end)
 
 
 async def do(client: Client, acts: Mapping[int, Act]) -> None:
@@ -162,56 +153,56 @@ async def do(client: Client, acts: Mapping[int, Act]) -> None:
 
 
 @asynccontextmanager
-async def people(cluster: EmbeddedCluster, clock: VirtualClock, flow: Flow) -> AsyncIterator[Witness]:
+async def people(cluster: EmbeddedCluster, clock: VirtualClock, story: Story) -> AsyncIterator[RunObserver]:
     """Everybody else: who finishes Jobs, who edits the CronJob, and who looks on."""
-    informer, seen = Informer(cluster.client, Job, random=Random(9)), Witness()
+    informer, seen = Informer(cluster.client, Job, random=Random(9)), RunObserver()
     informer.add_handler(seen)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(informer.run()),
-            group.create_task(finish_jobs(cluster.client, clock, flow)),
-            group.create_task(do(cluster.client, flow.acts)),
+            group.create_task(finish_jobs(cluster.client, clock, story)),
+            group.create_task(do(cluster.client, story.acts)),
         ]
         yield seen
         for task in tasks:
             task.cancel()
 
 
-async def live_through(flow: Flow, trouble: Trouble = NO_TROUBLE) -> int:
-    """Let five minutes pass in spite of the trouble, check what came of them, and return the number of writes."""
+async def live(fault: WriteFault, story: Story) -> int:
+    """Let five minutes pass in spite of the fault, check what came of them, and return the number of writes."""
     clock = VirtualClock(CREATED)
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
-        await create(cluster.client, manifest(schedule=flow.schedule, **flow.spec))
-        async with people(cluster, clock, flow) as seen:
-            late = LateWatches(cluster.transport, Random(3), trouble.late)
-            transport = CrashingTransport(late)
-            if trouble.lost_reply is not None:
-                transport.lose_reply(trouble.lost_reply, trouble.loss)
-            if trouble.crash_after is not None:
-                transport.crash_after(trouble.crash_after)
-                async with cron_controller(cluster, clock, transport=transport):
-                    await clock.run_until(lambda: transport.crashed.is_set() or is_over(clock))
-                await asyncio.sleep(trouble.outage)
-            others = late if trouble.crash_after is not None else transport
-            async with rival(cluster, clock, trouble), cron_controller(cluster, clock, transport=others, seed=2):
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
+
+    def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
+        return cronjob_controller(cluster, clock, transport=transport, seed=seed)
+
+    async with cluster:
+        await create(cluster.client, manifest(schedule=story.schedule, **story.spec))
+        async with people(cluster, clock, story) as seen:
+            async with (
+                surviving(cluster.transport, fault, controller, lambda: is_over(clock)) as transport,
+                concurrent_controller(cluster, clock, fault),
+            ):
                 await clock.run_until(lambda: is_over(clock))
                 # Watches may be late.
                 await eventually(lambda: is_settled(cluster.client, seen), seconds=8)
-            check(await read(cluster.client), seen, flow, trouble)
-        if trouble == NO_TROUBLE:
-            assert await warnings_of(cluster.client) == flow.warnings
-        if not trouble.rival:  # which may have seen a Job end that the other still sees run
-            assert "UnexpectedJob" not in await warnings_of(cluster.client) - flow.warnings
+            check(await read(cluster.client), seen, story, fault)
+        if fault == NO_FAULT:
+            assert await warnings_of(cluster.client) == story.warnings
+        if not fault.concurrent:  # which may have seen a Job end that the other still sees run
+            assert "UnexpectedJob" not in await warnings_of(cluster.client) - story.warnings
     return transport.writes
 
 
 @asynccontextmanager
-async def rival(cluster: EmbeddedCluster, clock: VirtualClock, trouble: Trouble) -> AsyncIterator[None]:
+async def concurrent_controller(
+    cluster: EmbeddedCluster, clock: VirtualClock, fault: WriteFault
+) -> AsyncIterator[None]:
     """A second controller, if there is to be one, whose watches lag in a way of their own."""
     async with contextlib.AsyncExitStack() as stack:
-        if trouble.rival:
-            late = LateWatches(cluster.transport, Random(4), trouble.late)
-            await stack.enter_async_context(cron_controller(cluster, clock, transport=late, seed=3))
+        if fault.concurrent:
+            late = LateWatches(cluster.transport, Random(4), fault.late)
+            await stack.enter_async_context(cronjob_controller(cluster, clock, transport=late, seed=3))
         yield
 
 
@@ -224,82 +215,75 @@ def is_over(clock: VirtualClock) -> bool:
     return clock.now() >= CREATED + timedelta(seconds=SECONDS)
 
 
-async def is_settled(client: Client, seen: Witness) -> bool:
+async def is_settled(client: Client, seen: RunObserver) -> bool:
     """Whether the status says what there is."""
     status = (await read(client)).status
     listed = {listed.uid for listed in status.active}
     return listed == seen.at_work and status.last_successful_time == seen.completed
 
 
-def check(cron: CronJob, seen: Witness, flow: Flow, trouble: Trouble) -> None:
+def check(cron: CronJob, seen: RunObserver, story: Story, fault: WriteFault) -> None:
     """No run was started twice, none too many, and the last one is on record."""
-    expected = {f"hello-{29671800 + minute}" for minute in flow.runs}
+    expected = {f"hello-{29671800 + minute}" for minute in story.runs}
     assert set(seen.made.values()) == {1}
     made = set(seen.made) - {BY_HAND}
-    if trouble.outage == 0:
+    if fault.outage == 0:
         assert made == expected
-    assert flow.most is None or seen.most <= flow.most
+    assert story.most is None or seen.most <= story.most
     assert cron.status.last_schedule_time is not None
     assert f"hello-{int(cron.status.last_schedule_time.timestamp()) // 60}" == max(made)
 
 
-def in_virtual_time(flow: str, trouble: Trouble = NO_TROUBLE) -> int:
-    """Run on a loop of its own, so that each crash starts from the same beginning."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(live_through(FLOWS[flow], trouble))
+def life(name: str) -> Life:
+    return partial(live, story=STORIES[name])
 
 
-@pytest.mark.parametrize("flow", FLOWS)
-def test_flow_without_trouble_is_what_the_others_are_measured_by(flow: str) -> None:
-    assert in_virtual_time(flow) >= 10
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("flow", DIFFERENT)
-def test_crash_after_any_write_starts_the_same_runs(flow: str) -> None:
-    for write in range(1, in_virtual_time(flow) + 1):
-        in_virtual_time(flow, Trouble(crash_after=write))
+@pytest.mark.parametrize("name", STORIES)
+def test_story_without_faults_is_what_the_others_are_measured_by(name: str) -> None:
+    assert in_virtual_time(live(NO_FAULT, STORIES[name])) >= 10
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("flow", DIFFERENT)
-def test_lost_reply_of_any_write_starts_the_same_runs(flow: str) -> None:
-    for write in range(1, in_virtual_time(flow) + 1):
-        in_virtual_time(flow, Trouble(lost_reply=write, loss=LOSSES[write % len(LOSSES)]))
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_crash_after_any_write_starts_the_same_runs(name: str) -> None:
+    crash_after_every_write(life(name))
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("flow", ["forbid", "replace", "nothing-kept"])
-def test_outage_after_any_write_starts_no_run_twice(flow: str) -> None:
-    for write in range(1, in_virtual_time(flow) + 1):
-        in_virtual_time(flow, Trouble(crash_after=write, outage=70))
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_lost_reply_of_any_write_starts_the_same_runs(name: str) -> None:
+    lose_every_reply(life(name))
 
 
-@pytest.mark.parametrize("flow", FLOWS)
-def test_late_watches_start_the_same_runs(flow: str) -> None:
-    in_virtual_time(flow, Trouble(late=LATE))
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["forbid", "replace", "nothing-kept"])
+def test_outage_after_any_write_starts_no_run_twice(name: str) -> None:
+    crash_after_every_write(life(name), outage=70)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_late_watches_start_the_same_runs(name: str) -> None:
+    in_virtual_time(live(WriteFault(late=LATE), STORIES[name]))
 
 
 @pytest.mark.parametrize("late", [{}, LATE], ids=["watches-in-time", "late-watches"])
-@pytest.mark.parametrize("flow", DIFFERENT)
-def test_two_controllers_by_mistake_start_the_same_runs(flow: str, late: Mapping[str, float]) -> None:
-    in_virtual_time(flow, Trouble(late=late, rival=True))
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_two_controllers_by_mistake_start_the_same_runs(name: str, late: Mapping[str, float]) -> None:
+    in_virtual_time(live(WriteFault(late=late, concurrent=True), STORIES[name]))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("outage", [0.0, 1.0, 30.0, 70.0, 130.0])
 # A Job that goes before anybody has noted its run leaves nothing to tell of it.
-@pytest.mark.parametrize("flow", sorted(set(FLOWS) - {"lost-job"}))
-def test_crash_under_late_watches_starts_no_run_twice(flow: str, outage: float) -> None:
-    for write in range(1, in_virtual_time(flow, Trouble(late=LATE)) + 1):
-        in_virtual_time(flow, Trouble(crash_after=write, outage=outage, late=LATE))
+@pytest.mark.parametrize("name", sorted(set(STORIES) - {"lost-job"}))
+def test_crash_under_late_watches_starts_no_run_twice(name: str, outage: float) -> None:
+    crash_after_every_write(life(name), outage=outage, late=LATE)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("flow", FLOWS)
-def test_lost_reply_under_late_watches_starts_the_same_runs(flow: str, loss: Loss) -> None:
-    for write in range(1, in_virtual_time(flow, Trouble(late=LATE)) + 1):
-        in_virtual_time(flow, Trouble(lost_reply=write, loss=loss, late=LATE))
+@pytest.mark.parametrize("name", STORIES)
+def test_lost_reply_under_late_watches_starts_the_same_runs(name: str, loss: Loss) -> None:
+    lose_every_reply(life(name), loss=loss, late=LATE)

@@ -16,7 +16,7 @@ from tests.kit.cronjob_harness import (
     at,
     change,
     create,
-    cron_controller,
+    cronjob_controller,
     jobs_of,
     manifest,
     names_of,
@@ -41,7 +41,7 @@ async def test_new_schedule_starts_its_next_run_and_none_before(
     cron = await create(server.client, manifest(schedule=schedule))
     await with_status(server.client, cron, last_schedule_time=at("09:59:00"))
     await until(watch, at("09:59:20"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("09:59:59"))
         await change(server.client, **edits)
         await until(watch, at(then))
@@ -54,7 +54,7 @@ async def test_new_schedule_starts_its_next_run_and_none_before(
 async def test_edit_of_the_template_is_looked_at_at_once(server: EmbeddedCluster, watch: VirtualClock) -> None:
     # Row 60: whatever is due is started, here a run that was missed meanwhile.
     cron = await create(server.client, manifest(suspend=True))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("10:00:30"))
         await change(server.client, suspend=False, jobTemplate={"metadata": {"labels": {"a": "c"}}})
         await watch.advance(0.1)
@@ -67,7 +67,7 @@ async def test_schedule_without_its_zone_is_not_looked_at_at_once(server: Embedd
     # Row 61: by the zone of the process a run was due at nine, and it has to wait for its next turn.
     cron = await create(server.client, manifest(schedule="0 9 * * *", timeZone="America/New_York"))
     await with_status(server.client, cron, last_schedule_time=at("13:00:00", "2026-05-31"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, TEN)
         await change(server.client, timeZone=None)
         # New York's nine o'clock, whose timer nobody has cancelled.
@@ -83,7 +83,7 @@ async def test_timer_of_an_old_schedule_finds_what_the_new_one_says(
     # Row 63 and Q3.
     cron = await create(server.client, manifest(schedule="0 8 * * *"))
     await with_status(server.client, cron, last_schedule_time=at("08:00:00"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, TEN)
         await change(server.client, schedule="0 9 * * *")
         await until(watch, at("08:00:00", "2026-06-02"))

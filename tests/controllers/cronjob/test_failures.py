@@ -15,7 +15,7 @@ from tests.kit.cronjob_harness import (
     at,
     complete,
     create,
-    cron_controller,
+    cronjob_controller,
     events_of,
     listed,
     make_job,
@@ -37,7 +37,7 @@ async def test_answer_that_never_comes_is_asked_for_before_the_next_run(
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job, nth=1).freeze(after=1)
     faults.on("create", Job, nth=1).lose_reply(loss)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         faults.on("watch", Job).fail(ServerError(500, "InternalError", "no"))
         faults.on("list", Job).fail(ServerError(500, "InternalError", "no"))
         faults.on("get", Job).fail(ServerError(500, "InternalError", "no"))
@@ -57,7 +57,7 @@ async def test_refused_creation_is_told_and_tried_again(server: EmbeddedCluster,
     faults = FaultyTransport(server.transport)
     faults.on("create", Job, nth=1).fail(ForbiddenError(403, "Forbidden", "exceeded quota"))
     await until(watch, at("10:00:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(1)
     assert await names_of(server.client) == ["hello-29671800"]
     assert await events_of(server.client) == [
@@ -72,7 +72,7 @@ async def test_run_after_a_long_outage_is_in_time(server: EmbeddedCluster, watch
     await create(server.client, manifest())
     faults = FaultyTransport(server.transport)
     faults.on("create", Job).fail(ServerError(500, "InternalError", "no"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:10:30"))
         faults.heal()
         await until(watch, at("10:11:00.2"))
@@ -88,7 +88,7 @@ async def test_creation_in_a_namespace_that_goes_is_no_failure(server: EmbeddedC
     faults = FaultyTransport(server.transport)
     faults.on("create", Job).fail(ending)
     await until(watch, at("10:00:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(1)
     assert await events_of(server.client) == []
 
@@ -98,7 +98,7 @@ async def test_conflict_after_the_creation_starts_nothing_twice(server: Embedded
     await create(server.client, manifest())
     faults = FaultyTransport(server.transport)
     faults.on("patch", CronJob, nth=1).fail(ConflictError)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:00:01"))
         assert await listed(server.client) == ["hello-29671800"]
         assert await times_told(server.client) == {"SuccessfulCreate": 1}
@@ -115,7 +115,7 @@ async def test_late_watches_make_no_request_and_no_event_twice(
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job).lag(of_jobs)
     faults.on("watch", CronJob).lag(of_crons)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:00:20"))
         await complete(server.client, "hello-29671800", at("10:00:20"))
         await until(watch, at("10:00:50"))
@@ -129,7 +129,7 @@ async def test_run_that_was_slept_through_starts_within_a_minute(server: Embedde
     # Timers stand still while a machine sleeps.
     await create(server.client, manifest(schedule="0 12 * * *"))
     shifted = Shifted(watch)
-    async with cron_controller(server, shifted):
+    async with cronjob_controller(server, shifted):
         await until(watch, TEN)
         shifted.by = timedelta(hours=8)
         await watch.advance(61)

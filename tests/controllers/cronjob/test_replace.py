@@ -7,7 +7,7 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.cronjob_harness import at, cron_controller, events_of, listed, make_job, names_of, ran_before, until
+from tests.kit.cronjob_harness import at, cronjob_controller, events_of, listed, make_job, names_of, ran_before, until
 
 pytestmark = pytest.mark.virtual
 
@@ -16,7 +16,7 @@ async def test_replaced_jobs_go_before_the_next_one_comes(server: EmbeddedCluste
     # Rows 22 and 25.
     await ran_before(server.client, "hello-a", "hello-b", concurrencyPolicy="Replace")
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(1)
     assert await names_of(server.client) == ["hello-29671801"]
     assert await listed(server.client) == ["hello-29671801"]
@@ -32,7 +32,7 @@ async def test_job_that_cannot_be_read_is_not_replaced(server: EmbeddedCluster, 
     faults = FaultyTransport(server.transport)
     faults.on("get", Job, nth=1).fail(ServerError(500, "InternalError", "no"))
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(1)
     assert await events_of(server.client) == [
         ("FailedGet", "Get job: no"),
@@ -46,7 +46,7 @@ async def test_job_that_vanished_unseen_is_missing_first(server: EmbeddedCluster
     await ran_before(server.client, "hello-a", concurrencyPolicy="Replace")
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job).lag(3)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:00:59"))
         await server.client.delete(Job, Key("default", "hello-a"))
         await until(watch, at("10:01:10"))
@@ -61,7 +61,7 @@ async def test_namesake_of_a_job_to_be_replaced_stays(server: EmbeddedCluster, w
     await ran_before(server.client, "hello-a", concurrencyPolicy="Replace")
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job).lag(3)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:00:59"))
         await server.client.delete(Job, Key("default", "hello-a"), propagation="Background")
         other = await make_job(server.client, None, "hello-a")
@@ -76,7 +76,7 @@ async def test_job_that_cannot_be_deleted_is_not_replaced(server: EmbeddedCluste
     faults = FaultyTransport(server.transport)
     faults.on("delete", Job, nth=1).fail(ServerError(500, "InternalError", "no"))
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(1)
     reasons = [reason for reason, _ in await events_of(server.client)]
     assert reasons == ["FailedDelete", "SuccessfulDelete", "SuccessfulCreate"]
@@ -89,7 +89,7 @@ async def test_replacement_that_is_refused_leaves_nothing_listed(server: Embedde
     faults = FaultyTransport(server.transport)
     faults.on("create", Job).fail(ForbiddenError(403, "Forbidden", "exceeded quota"))
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(0.1)
         assert await listed(server.client) == []
         assert (await events_of(server.client))[:2] == [

@@ -16,7 +16,7 @@ from tests.kit.cronjob_harness import (
     change,
     complete,
     create,
-    cron_controller,
+    cronjob_controller,
     events_of,
     jobs_of,
     listed,
@@ -36,7 +36,7 @@ SKEW = "cronjob_controller_job_creation_skew_duration_seconds"
 async def test_due_run_is_started_and_put_on_record(server: EmbeddedCluster, watch: VirtualClock) -> None:
     # Row 1.
     await create(server.client, manifest())
-    async with cron_controller(server, watch) as manager:
+    async with cronjob_controller(server, watch) as manager:
         await until(watch, at("10:00:00.05"))
         assert await names_of(server.client) == []
         await until(watch, at("10:00:00.2"))
@@ -57,7 +57,7 @@ async def test_due_run_is_started_and_put_on_record(server: EmbeddedCluster, wat
 async def test_later_run_comes_by_itself(server: EmbeddedCluster, watch: VirtualClock) -> None:
     # Rows 2 and 3: nothing happens but the timer.
     await create(server.client, manifest())
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("10:02:00.2"))
         assert await names_of(server.client) == ["hello-29671800", "hello-29671801", "hello-29671802"]
         assert await listed(server.client) == await names_of(server.client)
@@ -68,7 +68,7 @@ async def test_second_half_of_the_minute_finds_its_name_taken(server: EmbeddedCl
     cron = await ran_before(server.client, schedule="@every 30s")
     await make_job(server.client, cron, "hello-29671800", end="Complete", run=TEN)
     await until(watch, at("10:00:30.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
         assert (await read(server.client)).status.last_schedule_time == at("10:00:30")
         assert await names_of(server.client) == ["hello-29671800"]
@@ -82,7 +82,7 @@ async def test_forbidden_run_is_made_up_for_when_the_job_ends(server: EmbeddedCl
     cron = await ran_before(server.client, "hello-a", concurrencyPolicy="Forbid")
     before = cron.metadata.resource_version
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
         assert await names_of(server.client) == ["hello-a"]
         assert (await read(server.client)).metadata.resource_version == before
@@ -102,7 +102,7 @@ async def test_allowed_run_is_started_beside_others(server: EmbeddedCluster, wat
     # Row 21.
     await ran_before(server.client, "hello-a")
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
     assert await listed(server.client) == ["hello-a", "hello-29671801"]
 
@@ -112,7 +112,7 @@ async def test_job_made_by_hand_neither_forbids_nor_is_listed(server: EmbeddedCl
     cron = await ran_before(server.client, concurrencyPolicy="Forbid")
     await make_job(server.client, cron, "by-hand")
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
     assert await listed(server.client) == ["hello-29671801"]
     message = "Saw a job that the controller did not create or forgot: by-hand"
@@ -126,7 +126,7 @@ async def test_job_of_a_run_that_was_not_recorded_is_recalled(server: EmbeddedCl
     cron = await create(server.client, manifest())
     await make_job(server.client, cron, "hello-29671800", run=TEN)
     await until(watch, at("10:00:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
         assert await listed(server.client) == ["hello-29671800"]
         assert (await read(server.client)).status.last_schedule_time == TEN
@@ -141,7 +141,7 @@ async def test_job_that_is_there_already_is_taken_for_the_run(server: EmbeddedCl
     await until(watch, at("09:59:59"))
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job).lag(30)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await make_job(server.client, cron, "hello-29671800", run=TEN)
         await until(watch, at("10:00:00.2"))
         assert await listed(server.client) == ["hello-29671800"]
@@ -156,7 +156,7 @@ async def test_name_of_another_job_is_left_alone(server: EmbeddedCluster, watch:
     other = await create(server.client, manifest("other", suspend=True)) if owned else None
     await make_job(server.client, other, "hello-29671800")
     await until(watch, at("10:00:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
         cron = await read(server.client)
         assert (cron.status.active, cron.status.last_schedule_time) == ((), None)
@@ -170,7 +170,7 @@ async def test_name_that_becomes_free_is_taken_with_the_next_try(server: Embedde
     await create(server.client, manifest())
     faults = FaultyTransport(server.transport)
     faults.on("create", Job, nth=1).fail(AlreadyExistsError(409, "AlreadyExists", "it is there"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, at("10:00:01"))
     assert await listed(server.client) == ["hello-29671800"]
 
@@ -178,7 +178,7 @@ async def test_name_that_becomes_free_is_taken_with_the_next_try(server: Embedde
 async def test_resumed_cronjob_starts_what_it_missed_at_once(server: EmbeddedCluster, watch: VirtualClock) -> None:
     # Row 27.
     await create(server.client, manifest(schedule="*/10 * * * *", suspend=True))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("10:05:00"))
         assert await names_of(server.client) == []
         await change(server.client, suspend=False)
@@ -193,7 +193,7 @@ async def test_hour_that_comes_twice_has_two_runs(clock: VirtualClock) -> None:
     autumn = VirtualClock(datetime(2026, 11, 1, 5, 0, tzinfo=UTC))
     async with EmbeddedCluster(clock=autumn, random=Random(0), runtime=None) as cluster:
         await create(cluster.client, manifest(schedule="30 1 * * *", timeZone="America/New_York"))
-        async with cron_controller(cluster, autumn):
+        async with cronjob_controller(cluster, autumn):
             await autumn.advance(timedelta(hours=30).total_seconds())
         jobs = await jobs_of(cluster.client)
     assert [job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"] for job in jobs] == [
@@ -208,7 +208,7 @@ async def test_two_hundred_cronjobs_start_what_is_due_and_no_more(clock: Virtual
         for number in range(200):
             await create(cluster.client, manifest(f"c{number}", "0 10 * * *" if number % 4 == 0 else "0 11 * * *"))
         await until(watch, at("10:00:30"))
-        async with cron_controller(cluster, watch):
+        async with cronjob_controller(cluster, watch):
             await watch.advance(1)
         jobs = await cluster.client.list(Job, "default")
     assert {job.metadata.name for job in jobs} == {f"c{number}-29671800" for number in range(0, 200, 4)}

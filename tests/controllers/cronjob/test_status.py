@@ -17,7 +17,7 @@ from tests.kit.cronjob_harness import (
     TEN,
     at,
     create,
-    cron_controller,
+    cronjob_controller,
     events_of,
     listed,
     make_job,
@@ -46,7 +46,7 @@ async def test_listed_job_that_is_gone_is_missing(server: EmbeddedCluster, watch
     # Row 31.
     await with_lost_job(server)
     await until(watch, HALF_PAST)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
         assert await listed(server.client) == []
         assert await events_of(server.client) == [("MissingJob", "Active job went missing: hello-a")]
@@ -60,7 +60,7 @@ async def test_listed_job_that_is_only_unseen_stays(server: EmbeddedCluster, wat
     cron = await with_status(server.client, cron, last_schedule_time=TEN)
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job).lag(20)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, HALF_PAST)
         job = await make_job(server.client, cron, "hello-a")
         await with_status(server.client, await read(server.client), active=(reference_to(job),))
@@ -74,7 +74,7 @@ async def test_namesake_of_a_listed_job_is_not_that_job(server: EmbeddedCluster,
     await with_lost_job(server)
     await make_job(server.client, None, "hello-a")
     await until(watch, HALF_PAST)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
     assert await listed(server.client) == []
     assert await events_of(server.client) == [("MissingJob", "Active job went missing: hello-a")]
@@ -85,7 +85,7 @@ async def test_listed_nothing_is_missing(server: EmbeddedCluster, watch: Virtual
     cron = await ran_before(server.client)
     await with_status(server.client, cron, active=(ObjectReference(kind="Job"),))
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(0.1)
     assert await listed(server.client) == ["hello-29671801"]
     assert await events_of(server.client) == [
@@ -103,7 +103,7 @@ async def test_doubt_without_an_answer_decides_nothing(server: EmbeddedCluster, 
     faults = FaultyTransport(server.transport)
     faults.on("get", Job).fail(ServerError(500, "InternalError", "no"))
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(0.3)
         assert await listed(server.client) == ["hello-a"]
         assert await names_of(server.client) == []
@@ -121,7 +121,7 @@ async def test_stray_job_is_told_and_not_adopted(server: EmbeddedCluster, watch:
     await make_job(server.client, cron, "stray")
     before = (await read(server.client)).metadata.resource_version
     await until(watch, HALF_PAST)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(1)
         assert await events_of(server.client) == [BY_HAND]
         assert (await read(server.client)).metadata.resource_version == before
@@ -136,7 +136,7 @@ async def test_job_that_only_the_server_lists_is_expected(server: EmbeddedCluste
     # The Job is seen after it was listed, and that it is listed after that.
     faults.on("watch", Job).lag(0.3)
     faults.on("watch", CronJob).lag(5)
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await until(watch, HALF_PAST)
         fresh = await read(server.client)
         job = await make_job(server.client, cron, "elsewhere")
@@ -156,7 +156,7 @@ async def test_oldest_successes_are_cleared_away(server: EmbeddedCluster, watch:
         began, ended = at(f"0{hour}:00:00"), at(f"0{hour}:30:00")
         await make_job(server.client, cron, f"hello-j{hour}", end="Complete", started=began, completed=ended)
     await until(watch, HALF_PAST)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(1)
     assert await names_of(server.client) == ["hello-j3", "hello-j4", "hello-j5"]
     assert await events_of(server.client) == [
@@ -187,7 +187,7 @@ async def test_limits_say_what_is_kept(
         for number in (1, 2):
             await make_job(server.client, cron, f"hello-{letter}{number}", end=end, started=at(f"0{number}:00:00"))
     await until(watch, HALF_PAST)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(1)
     assert await names_of(server.client) == left
 
@@ -198,7 +198,7 @@ async def test_job_that_is_not_kept_is_not_told_to_have_ended(server: EmbeddedCl
     ended = await make_job(server.client, cron, "hello-a", end="Complete", completed=at("10:00:10"))
     await with_status(server.client, cron, active=(reference_to(ended),))
     await until(watch, HALF_PAST)
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(1)
     status = (await read(server.client)).status
     assert (status.active, status.last_successful_time) == ((), at("10:00:10"))
@@ -212,7 +212,7 @@ async def test_job_that_cannot_be_cleared_away_holds_up_nothing(server: Embedded
     faults = FaultyTransport(server.transport)
     faults.on("delete", Job, nth=1).fail(ServerError(500, "InternalError", "no"))
     await until(watch, at("10:01:00.1"))
-    async with cron_controller(server, watch, transport=faults):
+    async with cronjob_controller(server, watch, transport=faults):
         await watch.advance(1)
     # With the next sync it can be.
     assert await names_of(server.client) == ["hello-29671801"]
@@ -230,7 +230,7 @@ async def test_cronjob_that_goes_still_follows_its_jobs(server: EmbeddedCluster,
     cron = await server.client.merge_patch(CronJob, cron.key, {"metadata": {"finalizers": ["example.dev/hold"]}})
     await server.client.delete(CronJob, cron.key, propagation="Background")
     await until(watch, at("10:05:00"))
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await watch.advance(120)
     status = (await read(server.client)).status
     assert (status.active, status.last_successful_time) == ((), at("10:00:10"))
@@ -244,7 +244,7 @@ async def test_job_of_an_earlier_cronjob_counts_by_its_name(watch: VirtualClock)
         cron = await ran_before(server.client, successfulJobsHistoryLimit=0)
         earlier = replace(cron, metadata=replace(cron.metadata, uid="00000000-0000-4000-8000-000000000000"))
         await make_job(server.client, earlier, "hello-old", end="Complete", completed=CREATED)
-        async with cron_controller(server, watch):
+        async with cronjob_controller(server, watch):
             await watch.advance(1)
         assert await events_of(server.client) == [("SuccessfulDelete", "Deleted job hello-old")]
         assert (await read(server.client)).status.last_successful_time == CREATED
@@ -252,7 +252,7 @@ async def test_job_of_an_earlier_cronjob_counts_by_its_name(watch: VirtualClock)
 
 async def test_deleted_cronjob_starts_nothing_more(server: EmbeddedCluster, watch: VirtualClock) -> None:
     cron = await create(server.client, manifest())
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("09:59:50"))
         await server.client.delete(CronJob, cron.key)
         await until(watch, at("10:02:00"))
@@ -261,7 +261,7 @@ async def test_deleted_cronjob_starts_nothing_more(server: EmbeddedCluster, watc
 
 async def test_cronjob_made_anew_starts_clean(server: EmbeddedCluster, watch: VirtualClock) -> None:
     cron = await create(server.client, manifest())
-    async with cron_controller(server, watch):
+    async with cronjob_controller(server, watch):
         await until(watch, at("10:00:10"))
         await server.client.delete(CronJob, cron.key, propagation="Background")
         await create(server.client, manifest())

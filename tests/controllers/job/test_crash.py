@@ -1,23 +1,22 @@
 """The controller may die after any write, and start again: every pod is counted exactly once, none is too many."""
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from kcr.api.batch import Job
+from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
-from kcr.testing import CrashingTransport, VirtualClock, eventually
+from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
-from kcr.testing.loop import VirtualLoop
+from tests.kit.crash import NO_FAULT, WriteFault, crash_after_every_write, in_virtual_time, lose_every_reply, surviving
 from tests.kit.harness import (
-    LateWatches,
-    Witness,
     conditions,
     create,
     ended,
@@ -26,8 +25,8 @@ from tests.kit.harness import (
     manifest,
     nothing_left_behind,
     pods_of,
-    witness,
-)  # fmt: skip
+)
+from tests.kit.observers import PodObserver, observing_pods
 
 SPEC: dict[str, Any] = {"parallelism": 10, "completions": 50, "backoffLimit": 100}
 SMALL: dict[str, Any] = {"parallelism": 3, "completions": 6}
@@ -40,37 +39,20 @@ def some_fail(pod: object, container: str, attempt: int) -> Outcome:
     return Outcome(exit_code=1 if dice % 7 == 0 else 0, run_for=1.0 + dice % 5)
 
 
-@asynccontextmanager
-async def some_cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime="simulated", on_run=some_fail) as cluster:
-        yield cluster
-
-
-class Trouble(NamedTuple):
-    """What goes wrong: the number of a write, what comes instead of its reply, and how many seconds watches lag."""
-
-    crash_after: int | None = None
-    lost_reply: int | None = None
-    loss: Loss = "silence"
-    late: Mapping[str, float] = {}
-
-
-NO_TROUBLE = Trouble()
-
-
-async def live_through(trouble: Trouble = NO_TROUBLE, **spec: Any) -> int:
-    """Run one Job to its end in spite of the trouble, check it, and return the number of writes."""
+async def live(fault: WriteFault, **spec: Any) -> int:
+    """Run one Job to its end in spite of the fault, check it, and return the number of writes."""
     clock = VirtualClock()
-    async with some_cluster(clock) as cluster, witness(cluster) as seen:
-        transport = CrashingTransport(LateWatches(cluster.transport, Random(3), trouble.late))
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime="simulated", on_run=some_fail)
+
+    def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
+        return job_controller(cluster, clock, transport=transport, seed=seed)
+
+    async def is_over() -> bool:
+        return await ended(cluster.client) is not None
+
+    async with cluster, observing_pods(cluster) as seen:
         await create(cluster.client, manifest(**SPEC | spec))
-        if trouble.lost_reply is not None:
-            transport.lose_reply(trouble.lost_reply, trouble.loss)
-        if trouble.crash_after is not None:
-            transport.crash_after(trouble.crash_after)
-            async with job_controller(cluster, clock, transport=transport):
-                await wait_for_crash_or_end(transport, cluster)
-        async with job_controller(cluster, clock, transport=None if trouble.crash_after else transport, seed=2):
+        async with surviving(cluster.transport, fault, controller, is_over) as transport:
             job = await finished(cluster.client, seconds=600)
             await clock.advance(5)
         check(job, seen)
@@ -78,14 +60,10 @@ async def live_through(trouble: Trouble = NO_TROUBLE, **spec: Any) -> int:
     return transport.writes
 
 
-async def wait_for_crash_or_end(transport: CrashingTransport, cluster: EmbeddedCluster) -> None:
-    async def over() -> bool:
-        return transport.crashed.is_set() or await ended(cluster.client) is not None
-
-    await eventually(over, seconds=600)
+live_small = partial(live, **SMALL)
 
 
-def check(job: Job, seen: Witness) -> None:
+def check(job: Job, seen: PodObserver) -> None:
     """Every pod there ever was ended by itself and was counted; there were no more than wanted, at any time."""
     phases = Counter(seen.phases.values())
     assert conditions(job)[-1] == ("Complete", "CompletionsReached")
@@ -95,27 +73,19 @@ def check(job: Job, seen: Witness) -> None:
     assert seen.most_active <= (job.spec.parallelism or 0)
 
 
-def in_virtual_time(coroutine_function: object, *arguments: object, **options: object) -> int:
-    """Run on a loop of its own, so that each crash starts from the same beginning."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(coroutine_function(*arguments, **options))  # type: ignore[operator,no-any-return]
-
-
 def test_run_without_a_crash_is_what_the_others_are_measured_by() -> None:
-    assert in_virtual_time(live_through) > 100
+    assert in_virtual_time(live(NO_FAULT)) > 100
 
 
 @pytest.mark.timeout(120)
 def test_crash_after_any_write_of_a_small_job_loses_nothing() -> None:
-    for write in range(1, in_virtual_time(live_through, **SMALL) + 1):
-        in_virtual_time(live_through, Trouble(crash_after=write), **SMALL)
+    crash_after_every_write(live_small)
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lost_reply_of_any_write_of_a_small_job_loses_nothing(loss: Loss) -> None:
-    for write in range(1, in_virtual_time(live_through, **SMALL) + 1):
-        in_virtual_time(live_through, Trouble(lost_reply=write, loss=loss), **SMALL)
+    lose_every_reply(live_small, loss=loss)
 
 
 async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
@@ -135,7 +105,7 @@ async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss) -> None:
     # job-controller §18: the first replacement comes 10 s after the failure at the earliest.
-    gaps = [in_virtual_time(gap_before_replacement, write, loss) for write in range(1, 12)]
+    gaps = [in_virtual_time(gap_before_replacement(write, loss)) for write in range(1, 12)]
     assert all(10 <= gap < 20 for gap in gaps), gaps
 
 
@@ -144,38 +114,31 @@ def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss) -> None:
 )
 def test_late_watches_make_no_pod_too_many(late: Mapping[str, float]) -> None:
     # Row 15 and job-controller §8.3: what this process wrote is known before the store shows it.
-    in_virtual_time(live_through, Trouble(late=late))
+    in_virtual_time(live(WriteFault(late=late)))
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("late", [{"jobs": 3.0}, {"jobs": 2.0, "pods": 2.0}], ids=str)
 def test_lost_replies_with_late_watches_lose_nothing(late: Mapping[str, float]) -> None:
-    for write in range(1, in_virtual_time(live_through, Trouble(late=late), **SMALL) + 1):
-        loss = LOSSES[write % len(LOSSES)]
-        in_virtual_time(live_through, Trouble(lost_reply=write, loss=loss, late=late), **SMALL)
+    lose_every_reply(live_small, late=late)
 
 
 @pytest.mark.timeout(120)
 def test_crash_in_the_middle_of_fifty_pods_loses_nothing() -> None:
-    for write in range(1, in_virtual_time(live_through) + 1, 16):
-        in_virtual_time(live_through, Trouble(crash_after=write))
+    crash_after_every_write(live, step=16)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("late", [{}, {"jobs": 2.0, "pods": 2.0}], ids=["prompt", "late"])
 def test_crash_after_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, float]) -> None:
-    for write in range(1, in_virtual_time(live_through, Trouble(late=late)) + 1):
-        in_virtual_time(live_through, Trouble(crash_after=write, late=late))
+    crash_after_every_write(live, late=late)
 
 
 # Each write has its reply lost without a word, and once more in one of the other ways, turn by turn.
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("losses", [("silence",), LOSSES], ids=["silence", "in-turn"])
+@pytest.mark.parametrize("loss", ["silence", None], ids=["silence", "in-turn"])
 @pytest.mark.parametrize("late", [{}, {"jobs": 2.0, "pods": 2.0}], ids=["prompt", "late"])
-def test_lost_reply_of_every_write_of_fifty_pods_loses_nothing(
-    late: Mapping[str, float], losses: tuple[Loss, ...]
-) -> None:
-    for write in range(1, in_virtual_time(live_through, Trouble(late=late)) + 1):
-        in_virtual_time(live_through, Trouble(lost_reply=write, loss=losses[write % len(losses)], late=late))
+def test_lost_reply_of_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, float], loss: Loss | None) -> None:
+    lose_every_reply(live, late=late, loss=loss)

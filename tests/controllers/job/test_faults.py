@@ -1,8 +1,6 @@
 """Faults at chosen moments: what each of them must not lead to."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -11,81 +9,28 @@ import pytest
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.client import Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.errors import TransportError
-from kcr.testing import CrashingTransport, VirtualClock
+from kcr.errors import ApiError, ConflictError, ForbiddenError, TooManyRequestsError
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
-from tests.chaos.network_faults import refusal
-from tests.kit.harness import (
-    LateWatches,
-    conditions,
-    create,
-    finished,
-    job_controller,
-    manifest,
-    pods_of,
-    read,
-    witness,
-)
+from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
+from tests.kit.observers import observing_pods
+from tests.kit.transports import LateWatches, WatchGate
 
 KEY = Key("default", "pi")
 
 
-class Script:
-    """A transport on which chosen creations of pods go wrong, and the pods' watch can be held back and cut."""
-
-    def __init__(self, inner: Transport, *creations: str, compact: Callable[[], None] = lambda: None) -> None:
-        """Treat the first creations as said: `lost`, `cut`, a refusal's code, or empty for well."""
-        self._inner = inner
-        self._creations = list(creations)
-        self._compact = compact
-        self.watching = asyncio.Event()
-        self.watching.set()
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        path = request.target.partition("?")[0]
-        creates = request.method == "POST" and path.endswith("/pods")
-        fault = self._creations.pop(0) if creates and self._creations else ""
-        if fault == "cut":
-            raise TransportError("no answer")
-        if fault.isdecimal():
-            yield refusal(fault)
-            return
-        async with self._inner.send(request) as response:
-            if fault == "lost":
-                raise TransportError("the reply was lost")
-            yield _Held(response, self) if path == "/api/v1/pods" and "watch=" in request.target else response
-
-    async def held(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async for line in lines:
-            if not self.watching.is_set():
-                await self.watching.wait()
-                self._compact()
-                raise TransportError("the watch was cut")
-            yield line
-
-
-class _Held:
-    def __init__(self, inner: Response, script: Script) -> None:
-        self._inner = inner
-        self._script = script
-        self.status = inner.status
-        self.headers = inner.headers
-
-    async def read(self) -> bytes:
-        return await self._inner.read()
-
-    def lines(self) -> AsyncIterator[bytes]:
-        return self._script.held(self._inner.lines())
+def gate_of(cluster: EmbeddedCluster, *, relists: bool = False) -> WatchGate:
+    """A transport that can hold back watches; those that it held back are cut, and then resumed or listed again."""
+    return WatchGate(cluster.transport, on_cut=cluster.storage.compact if relists else lambda: None)
 
 
 @pytest.mark.virtual
 async def test_deadline_holds_while_creations_fail(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # Retries come after 1, 3, 7, 15, 31 and 63 s: none of them at the deadline.
-    script = Script(cluster.transport, *["403"] * 100)
-    async with job_controller(cluster, clock, transport=script):
+    faults = FaultyTransport(cluster.transport)
+    faults.on("create", Pod).fail(ForbiddenError)
+    async with job_controller(cluster, clock, transport=faults):
         await create(cluster.client, manifest(activeDeadlineSeconds=40))
         await clock.advance(41)
         assert conditions(await read(cluster.client))[-1] == ("Failed", "DeadlineExceeded")
@@ -94,43 +39,49 @@ async def test_deadline_holds_while_creations_fail(cluster: EmbeddedCluster, clo
 @pytest.mark.virtual
 async def test_pod_found_after_a_lost_reply_is_no_echo(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # By then the pod has ended, and after the relist this is all that the store ever hears of it.
-    script = Script(cluster.transport, "lost", compact=cluster.storage.compact)
-    async with job_controller(cluster, clock, transport=script):
-        script.watching.clear()
+    gate = gate_of(cluster, relists=True)
+    faults = FaultyTransport(gate)
+    faults.on("create", Pod, nth=1).lose_reply()
+    async with job_controller(cluster, clock, transport=faults):
+        gate.open["pods"].clear()
         await create(cluster.client, manifest())
         await clock.advance(5)
-        script.watching.set()
+        gate.open["pods"].set()
         await finished(cluster.client, seconds=60)
 
 
 @pytest.mark.virtual
 async def test_pod_that_came_and_went_unseen_is_replaced(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # Nothing will ever show it; only time can say that it is no longer expected (EX-6).
-    script = Script(cluster.transport, compact=cluster.storage.compact)
-    async with job_controller(cluster, clock, transport=script):
-        script.watching.clear()
+    gate = gate_of(cluster, relists=True)
+    async with job_controller(cluster, clock, transport=gate):
+        gate.open["pods"].clear()
         await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "30s"}))
         await clock.advance(1)
         (pod,) = await pods_of(cluster.client)
         await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
         await cluster.client.delete(Pod, pod.key, grace_period_seconds=0)
-        script.watching.set()
+        gate.open["pods"].set()
         await finished(cluster.client, seconds=600)
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("refused", ["403", "409", "429"])
+@pytest.mark.parametrize("refused", [ForbiddenError, ConflictError, TooManyRequestsError])
 async def test_refusal_after_a_lost_reply_makes_no_second_pod(
-    cluster: EmbeddedCluster, clock: VirtualClock, refused: str
+    cluster: EmbeddedCluster, clock: VirtualClock, refused: type[ApiError]
 ) -> None:
     # A quota may refuse what it has let in before: the pod that is there has used it up.
-    script = Script(cluster.transport, "lost", refused, refused)
-    async with job_controller(cluster, clock, transport=script):
-        script.watching.clear()
+    gate = gate_of(cluster)
+    faults = FaultyTransport(gate)
+    faults.on("create", Pod, nth=1).lose_reply()
+    for nth in (2, 3):
+        faults.on("create", Pod, nth=nth).fail(refused)
+    async with job_controller(cluster, clock, transport=faults):
+        gate.open["pods"].clear()
         await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "30s"}))
         await clock.advance(20)
         assert len(await pods_of(cluster.client)) == 1
-        script.watching.set()
+        gate.open["pods"].set()
         await finished(cluster.client, seconds=600)
 
 
@@ -138,10 +89,14 @@ async def test_refusal_after_a_lost_reply_makes_no_second_pod(
 async def test_creation_that_was_seen_is_not_sent_again(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # The pod has come and gone before anybody is told that it was made. Sent again, it would be one too many, because
     # nobody expects it any more.
-    script = Script(cluster.transport, "cut", "lost", "cut", "cut", "cut", "lost")
+    faults = FaultyTransport(cluster.transport)
+    for nth in (1, 3, 4, 5):
+        faults.on("create", Pod, nth=nth).lose_request()
+    for nth in (2, 6):
+        faults.on("create", Pod, nth=nth).lose_reply()
     async with (
-        witness(cluster) as seen,
-        job_controller(cluster, clock, transport=script, sync_job_batch_period=0.0),
+        observing_pods(cluster) as seen,
+        job_controller(cluster, clock, transport=faults, sync_job_batch_period=0.0),
     ):
         await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "forever"}))
         await clock.advance(0.3)
@@ -171,15 +126,15 @@ async def test_pod_without_its_owner_is_adopted_again(cluster: EmbeddedCluster, 
 async def test_pod_that_ended_unseen_is_counted_though_it_is_too_many(
     cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:
-    script = Script(cluster.transport)
-    async with job_controller(cluster, clock, transport=script):
+    gate = gate_of(cluster)
+    async with job_controller(cluster, clock, transport=gate):
         await create(cluster.client, manifest(annotations={"sim.kcr.dev/run-for": "10s"}))
         await clock.advance(5)
-        script.watching.clear()
+        gate.open["pods"].clear()
         await clock.advance(10)
         await cluster.client.merge_patch(Job, KEY, {"spec": {"suspend": True}})
         await clock.advance(5)
-        script.watching.set()
+        gate.open["pods"].set()
         job = await finished(cluster.client, seconds=60)
     assert job.status.succeeded == 1
 
@@ -187,16 +142,16 @@ async def test_pod_that_ended_unseen_is_counted_though_it_is_too_many(
 @pytest.mark.virtual
 async def test_failed_removal_waits_for_its_retry(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # Without batching, work put off comes again at once; work that failed must not, or it would never stop.
-    script = Script(cluster.transport)
-    async with job_controller(cluster, clock, transport=script, sync_job_batch_period=0.0):
+    gate = gate_of(cluster)
+    async with job_controller(cluster, clock, transport=gate, sync_job_batch_period=0.0):
         await create(cluster.client, manifest(parallelism=2, annotations={"sim.kcr.dev/run-for": "forever"}))
         await clock.advance(5)
-        script.watching.clear()
+        gate.open["pods"].clear()
         for pod in await pods_of(cluster.client):
             await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"seen": "no"}}})
         await cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 1}})
         await clock.advance(5)
-        script.watching.set()
+        gate.open["pods"].set()
         await clock.advance(120)
         assert (await read(cluster.client)).status.active == 1
 
@@ -272,7 +227,7 @@ async def test_success_whose_record_had_no_answer_is_not_made_again(
     for number in range(1, 12):
         transport = CrashingTransport(LateWatches(cluster.transport, Random(number), {"jobs": 3.0}))
         transport.lose_reply(number, loss)
-        async with job_controller(cluster, clock, transport=transport), witness(cluster) as seen:
+        async with job_controller(cluster, clock, transport=transport), observing_pods(cluster) as seen:
             spec: dict[str, Any] = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}
             await create(cluster.client, manifest(**spec, annotations={"sim.kcr.dev/run-for": "5s"}))
             await clock.run_until(lambda: "Succeeded" in seen.phases.values(), seconds=30)

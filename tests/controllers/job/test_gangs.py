@@ -1,8 +1,9 @@
 """Jobs whose pods are scheduled all or none (job-controller §35)."""
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,12 +12,14 @@ import pytest_asyncio
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.api.scheduling import PodGroup, TypedLocalReference, Workload, WorkloadSpec
+from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.errors import InvalidError
-from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.answers import LOSSES, Loss
-from tests.kit.harness import create, events_of, finished, job_controller, manifest
+from kcr.testing import VirtualClock
+from kcr.testing.answers import LOSSES
+from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.harness import create, ended, events_of, finished, job_controller, manifest
 
 pytestmark = pytest.mark.virtual
 
@@ -26,11 +29,12 @@ GANG: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "parallel
 
 @pytest_asyncio.fixture
 async def cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
-    def run(*_: object) -> Outcome:
-        return Outcome(run_for=30)
-
-    async with EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=run) as running:
+    async with cluster_with_gangs(clock) as running:
         yield running
+
+
+def cluster_with_gangs(clock: VirtualClock) -> EmbeddedCluster:
+    return EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=lambda *_: Outcome(run_for=30))
 
 
 async def groups_of_pods(cluster: EmbeddedCluster) -> list[Any]:
@@ -102,23 +106,31 @@ async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, clock: VirtualC
         await cluster.client.merge_patch(Job, Key("default", "pi"), {"spec": {"parallelism": 4, "completions": 4}})
 
 
-@pytest.mark.parametrize("trouble", ["crash", *LOSSES])
-async def test_no_pod_is_made_outside_the_group(cluster: EmbeddedCluster, clock: VirtualClock, trouble: str) -> None:
+@pytest.mark.parametrize("loss", ["crash", *LOSSES])
+def test_no_pod_is_made_outside_the_group(loss: str) -> None:
     # Whatever write the process dies after, or whatever reply is lost: one workload, one group, and all pods in it.
-    for number in range(1, 8):
-        transport = CrashingTransport(cluster.transport)
-        if trouble == "crash":
-            transport.crash_after(number)
-        else:
-            transport.lose_reply(number, cast("Loss", trouble))
-        async with job_controller(cluster, clock, transport=transport, feature_gates=GATES):
-            await create(cluster.client, manifest(**GANG))
-            await clock.advance(5)
-            transport.crash_after(0)
-        async with job_controller(cluster, clock, feature_gates=GATES):
+    if loss == "crash":
+        crash_after_every_write(live)
+    else:
+        lose_every_reply(live, loss=loss)
+
+
+async def live(fault: WriteFault) -> int:
+    """Run a gang in spite of a fault, and return the number of writes."""
+    clock = VirtualClock()
+    cluster = cluster_with_gangs(clock)
+
+    def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
+        return job_controller(cluster, clock, transport=transport, seed=seed, feature_gates=GATES)
+
+    async def is_over() -> bool:
+        return await ended(cluster.client) is not None
+
+    async with cluster:
+        await create(cluster.client, manifest(**GANG))
+        async with surviving(cluster.transport, fault, controller, is_over) as transport:
             await finished(cluster.client)
-            groups = await cluster.client.list(PodGroup, "default")
-            assert (len(groups), len(await cluster.client.list(Workload, "default"))) == (1, 1)
-            assert await groups_of_pods(cluster) == [{"podGroupName": groups[0].metadata.name}] * 3
-            await cluster.client.delete(Job, Key("default", "pi"), propagation="Foreground")
-            await clock.advance(60)
+        groups = await cluster.client.list(PodGroup, "default")
+        assert (len(groups), len(await cluster.client.list(Workload, "default"))) == (1, 1)
+        assert await groups_of_pods(cluster) == [{"podGroupName": groups[0].metadata.name}] * 3
+    return transport.writes

@@ -15,7 +15,8 @@ from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.manager import Manager
 from kcr.testing import FaultyTransport, PodScript, VirtualClock
-from tests.kit.harness import LateWatches, counters, create, finished, job_controller, manifest, pods_of, read
+from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read
+from tests.kit.transports import LateWatches
 
 pytestmark = pytest.mark.virtual
 

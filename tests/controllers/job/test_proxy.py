@@ -12,7 +12,8 @@ from kcr.controllers.job.pods import is_tracked
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock, eventually
 from kcr.testing.answers import LOSSES, Loss
-from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, witness
+from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -50,7 +51,7 @@ async def test_creation_with_a_spoiled_answer_runs_no_index_twice(
     faults = FaultyTransport(cluster.transport)
     faults.on("create", Pod, nth=nth).lose_reply(loss)
     faults.on("watch", Pod).lag(3)
-    async with job_controller(cluster, clock, transport=faults), witness(cluster) as seen:
+    async with job_controller(cluster, clock, transport=faults), observing_pods(cluster) as seen:
         await create(cluster.client, manifest(**INDEXED, annotations={"sim.kcr.dev/run-for": "5s"}))
         job = await finished(cluster.client, seconds=600)
     assert (job.status.completed_indexes, job.status.succeeded, job.status.failed) == ("0-2", 3, 0)
@@ -68,7 +69,7 @@ async def test_creation_whose_pod_cannot_be_looked_for_is_not_repeated(
         faults.on("create", Pod, nth=nth).lose_request(page=404)
     faults.on("get", Pod, nth=1).lose_request(page=404)
     faults.on("get", Pod, nth=2).fail(ForbiddenError)
-    async with job_controller(cluster, clock, transport=faults), witness(cluster) as seen:
+    async with job_controller(cluster, clock, transport=faults), observing_pods(cluster) as seen:
         faults.on("watch", Pod).fail(ForbiddenError)
         faults.on("list", Pod).fail(ForbiddenError)
         await create(cluster.client, manifest(**INDEXED, annotations={"sim.kcr.dev/run-for": "20s"}))

@@ -13,8 +13,10 @@ from kcr.controllers.job.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
-from tests.kit.harness import LateWatches, job_controller, pods_of, read
-from tests.kit.user_actions import Hands
+from tests.kit.fake_node import FakeNode
+from tests.kit.harness import job_controller, pods_of, read
+from tests.kit.transports import LateWatches
+from tests.kit.user_actions import UserActions
 
 pytestmark = pytest.mark.virtual
 
@@ -40,20 +42,20 @@ async def comes_to(cluster: EmbeddedCluster, clock: VirtualClock, *, seconds: fl
 
 async def all_go(cluster: EmbeddedCluster, clock: VirtualClock, **wanted: Any) -> None:
     """Let the other finalizer go, and see that the pods do as well."""
-    hands = Hands(cluster.client, clock)
-    await hands.release(await pods_of(cluster.client))
+    user = UserActions(cluster.client, clock)
+    await user.release(await pods_of(cluster.client))
     await comes_to(cluster, clock, active=0, terminating=0, **wanted)
 
 
 async def test_pods_deleted_while_their_job_is_suspended_terminate(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
     async with job_controller(bare, clock, transport=faults):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(bare, clock, active=2)
         pods = await pods_of(bare.client)
         # The request is on its way when the other client's arrives.
-        faults.on("patch", Pod, nth=1).then(lambda: hands.delete_pods(pods))
-        await hands.patch(suspend=True)
+        faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
+        await user.patch(suspend=True)
         await comes_to(bare, clock, active=0, terminating=2, seconds=1)
         await all_go(bare, clock, failed=0)
         assert await pods_of(bare.client) == ()
@@ -63,43 +65,43 @@ async def test_pods_deleted_while_their_job_is_suspended_terminate(bare: Embedde
 async def test_pod_that_ends_while_its_job_is_suspended_is_counted(
     bare: EmbeddedCluster, clock: VirtualClock, phase: str
 ) -> None:
-    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    user, node, faults = UserActions(bare.client, clock), FakeNode(bare.client, clock), FaultyTransport(bare.transport)
     async with job_controller(bare, clock, transport=faults):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(bare, clock, active=2)
         first, _ = await pods_of(bare.client)
-        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: hands.end(first, phase, 0))
-        await hands.patch(suspend=True)
+        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: node.end(first, phase, 0))
+        await user.patch(suspend=True)
         counted = {phase.lower(): 1}
         await comes_to(bare, clock, active=0, terminating=1, **counted, seconds=2)
         await all_go(bare, clock, **counted)
 
 
-async def touch(hands: Hands, pod: Pod) -> None:
-    await hands.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"touched": "yes"}}})
+async def touch(user: UserActions, pod: Pod) -> None:
+    await user.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"touched": "yes"}}})
 
 
 async def test_conflict_on_one_pod_delays_nothing(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
     async with job_controller(bare, clock, transport=faults):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(bare, clock, active=2)
         first, _ = await pods_of(bare.client)
-        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(hands, first))
-        await hands.patch(suspend=True)
+        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(user, first))
+        await user.patch(suspend=True)
         # In the same pass: a retry would come a second later.
         await comes_to(bare, clock, active=0, terminating=2, seconds=0.5)
         assert not any(map(is_tracked, await pods_of(bare.client)))
 
 
 async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
     async with job_controller(bare, clock, transport=faults):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(bare, clock, active=2)
         first, _ = await pods_of(bare.client)
         faults.on("patch", Pod, name=first.metadata.name).fail(ConflictError)
-        await hands.patch(suspend=True)
+        await user.patch(suspend=True)
         await comes_to(bare, clock, active=1, terminating=1, seconds=0.5)
         faults.heal()
         await comes_to(bare, clock, active=0, terminating=2, seconds=5)
@@ -110,15 +112,15 @@ async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCl
 async def test_live_pod_that_cannot_be_read_is_looked_at_again(
     bare: EmbeddedCluster, clock: VirtualClock, page: int
 ) -> None:
-    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
     async with job_controller(bare, clock, transport=faults):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(bare, clock, active=2)
         first, _ = await pods_of(bare.client)
-        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(hands, first))
+        faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(user, first))
         look = faults.on("get", Pod, nth=1)
         look.lose_request(page) if page else look.fail(ServerError)
-        await hands.patch(suspend=True)
+        await user.patch(suspend=True)
         await comes_to(bare, clock, active=0, terminating=2, seconds=5)
         await all_go(bare, clock)
 
@@ -127,14 +129,14 @@ async def test_live_pod_that_cannot_be_read_is_looked_at_again(
 async def test_deletion_that_the_watch_does_not_show_yet_is_no_obstacle(
     bare: EmbeddedCluster, clock: VirtualClock, late: Mapping[str, float]
 ) -> None:
-    hands, faults = Hands(bare.client, clock), FaultyTransport(bare.transport)
+    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
     async with job_controller(bare, clock, transport=LateWatches(faults, Random(1), late)):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(bare, clock, active=2)
         await clock.advance(10)
         pods = await pods_of(bare.client)
-        faults.on("patch", Pod, nth=1).then(lambda: hands.delete_pods(pods))
-        await hands.patch(suspend=True)
+        faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
+        await user.patch(suspend=True)
         await comes_to(bare, clock, active=0, terminating=2, seconds=10)
         await all_go(bare, clock, failed=0)
 
@@ -149,26 +151,26 @@ async def test_removal_that_is_cut_short_after_any_write_is_made_up_for(clock: V
 
 
 async def cut_short(cluster: EmbeddedCluster, clock: VirtualClock, number: int, loss: Any) -> None:
-    hands, faults = Hands(cluster.client, clock), FaultyTransport(cluster.transport)
+    user, faults = UserActions(cluster.client, clock), FaultyTransport(cluster.transport)
     wire = CrashingTransport(faults)
     async with job_controller(cluster, clock, transport=wire):
-        await hands.create(**TWO)
+        await user.create(**TWO)
         await comes_to(cluster, clock, active=2)
         pods = await pods_of(cluster.client)
         number += wire.writes
         wire.crash_after(number) if loss == "crash" else wire.lose_reply(number, loss)
-        faults.on("patch", Pod, nth=1).then(lambda: hands.delete_pods(pods))
-        await hands.patch(suspend=True)
+        faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
+        await user.patch(suspend=True)
         await clock.advance(20)
         wire.crash_after(0)
     async with job_controller(cluster, clock):
         await clock.advance(5)
-        await hands.fail(*(pod for pod in await pods_of(cluster.client) if is_tracked(pod)))
+        await FakeNode(cluster.client, clock).fail(*(pod for pod in await pods_of(cluster.client) if is_tracked(pod)))
         await clock.advance(5)
         assert not any(map(is_tracked, await pods_of(cluster.client)))
         await all_go(cluster, clock)
         status = (await read(cluster.client)).status
         assert status.uncounted_terminated_pods is not None
         assert status.failed + status.succeeded <= 2
-        await hands.patch(suspend=False)
+        await user.patch(suspend=False)
         await comes_to(cluster, clock, active=2, seconds=60)

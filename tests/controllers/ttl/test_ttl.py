@@ -1,8 +1,7 @@
 """Ended Jobs go when their time is up (job-controller §30), on the embedded cluster."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from kcr.api.batch import Job
 from kcr.api.conditions import made
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.client import Transport
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
@@ -23,9 +23,9 @@ from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
 from kcr.testing.answers import LOSSES, Loss
 from kcr.testing.clock import START
-from kcr.testing.loop import VirtualLoop
-from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read
-from tests.kit.ttl_harness import Departures, departures_from, ttl_controller
+from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller
+from tests.kit.observers import DeletionObserver, observing
 
 pytestmark = pytest.mark.virtual
 
@@ -65,7 +65,7 @@ async def ended_at(cluster: EmbeddedCluster, when: datetime, **spec: Any) -> Job
 async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> None:
     # Row 145.
     async with jobs_that_end(clock) as (cluster, jobs), ttl_controller(cluster, clock) as manager:
-        departures = Departures()
+        departures = DeletionObserver()
         jobs.informer(Job).add_handler(departures)
         jobs.informer(Pod).add_handler(departures)
         await create(cluster.client, manifest(completions=3, parallelism=3, ttlSecondsAfterFinished=100))
@@ -258,32 +258,20 @@ async def test_crash_around_the_deletion_is_made_up_for(write: int, clock: Virtu
         assert not await exists(cluster)
 
 
-async def whole_life(*, crash_after: int = 0, lost_reply: int = 0, loss: Loss = "silence") -> int:
-    """Let a Job of three pods come and go in spite of the trouble, and return the number of writes."""
+async def live(fault: WriteFault) -> int:
+    """Let a Job of three pods come and go in spite of the fault, and return the number of writes."""
     clock = VirtualClock()
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=1))
 
-    def ends(*_: object) -> Outcome:
-        return Outcome(run_for=1)
+    def controllers(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
+        return ttl_controller(cluster, clock, transport=transport, with_jobs=True)
 
-    async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=ends) as cluster,
-        departures_from(cluster) as seen,
-    ):
-        transport = CrashingTransport(cluster.transport)
+    async def is_over() -> bool:
+        return not await cluster.client.list(Job, "default")
+
+    async with cluster, observing(cluster, DeletionObserver(), Job, Pod) as seen:
         await create(cluster.client, manifest(completions=3, parallelism=2, ttlSecondsAfterFinished=10))
-
-        async def over() -> bool:
-            return transport.crashed.is_set() or not await cluster.client.list(Job, "default")
-
-        if lost_reply:
-            transport.lose_reply(lost_reply, loss)
-        if crash_after:
-            transport.crash_after(crash_after)
-            async with ttl_controller(cluster, clock, transport=transport, with_jobs=True):
-                await eventually(over, seconds=600)
-        async with ttl_controller(
-            cluster, clock, transport=cluster.transport if crash_after else transport, with_jobs=True
-        ):
+        async with surviving(cluster.transport, fault, controllers, is_over) as transport:
             await eventually(lambda: len(seen.gone) == 4, seconds=600)
         assert [kind for _, kind in sorted(seen.gone)] == ["Pod", "Pod", "Pod", "Job"]
         assert conditions(seen.jobs[0])[-1] == ("Complete", "CompletionsReached")
@@ -291,20 +279,13 @@ async def whole_life(*, crash_after: int = 0, lost_reply: int = 0, loss: Loss = 
         return transport.writes
 
 
-def in_virtual_time(**trouble: Any) -> int:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(whole_life(**trouble))
-
-
 def test_crash_after_any_write_keeps_no_job_for_ever() -> None:
-    for write in range(1, in_virtual_time() + 1):
-        in_virtual_time(crash_after=write)
+    crash_after_every_write(live)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss) -> None:
-    for write in range(1, in_virtual_time() + 1):
-        in_virtual_time(lost_reply=write, loss=loss)
+    lose_every_reply(live, loss=loss)
 
 
 async def test_deletions_are_summed_up_once_a_minute(clock: VirtualClock) -> None:

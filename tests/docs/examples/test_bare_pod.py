@@ -9,7 +9,8 @@ from kcr.cli.manifests import apply, read_documents
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import finished, job_controller, pods_of, witness
+from tests.kit.harness import finished, job_controller, pods_of
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -18,7 +19,7 @@ async def test_lost_node_takes_the_bare_pod_for_good(clock: VirtualClock) -> Non
     # Examples row 27; job-controller row 150.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await apply(cluster.client, read_documents("examples/bare-pod.yaml"))

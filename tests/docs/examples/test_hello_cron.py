@@ -20,7 +20,7 @@ from tests.kit.cronjob_harness import (
     at,
     change,
     create,
-    cron_controller,
+    cronjob_controller,
     events_of,
     listed,
     names_of,
@@ -74,7 +74,7 @@ async def test_hello_runs_every_minute_and_keeps_three() -> None:
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(8)) as cluster,
         job_controller(cluster, clock),
-        cron_controller(cluster, clock),
+        cronjob_controller(cluster, clock),
     ):
         await create(cluster.client, example("hello-cron"))
         await until(clock, at("10:00:02"))
@@ -105,7 +105,7 @@ async def test_policy_is_changed_while_a_run_is_under_way(policy: str, names: li
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(600)) as cluster,
         job_controller(cluster, clock),
-        cron_controller(cluster, clock),
+        cronjob_controller(cluster, clock),
     ):
         await create(cluster.client, example("hello-cron"))
         await until(clock, at("10:00:30"))
@@ -123,7 +123,7 @@ async def test_seed_manifest_in_v1beta1_is_accepted_with_warning() -> None:
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), legacy_apis=True) as cluster,
         job_controller(cluster, clock),
-        cron_controller(cluster, clock),
+        cronjob_controller(cluster, clock),
     ):
         path = "/apis/batch/v1beta1/namespaces/default/cronjobs"
         request = Request("POST", path, {"content-type": "application/yaml"}, SEED)
@@ -143,7 +143,7 @@ async def test_hello_really_greets() -> None:
     async with (
         EmbeddedCluster(runtime="process") as cluster,
         job_controller(cluster, clock),
-        cron_controller(cluster, clock),
+        cronjob_controller(cluster, clock),
     ):
         cron = example("hello-cron")
         cron["spec"]["schedule"] = "@every 1s"

@@ -8,7 +8,8 @@ from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import create, example, finished, job_controller, pods_of, witness
+from tests.kit.harness import create, example, finished, job_controller, pods_of
+from tests.kit.observers import observing_pods
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -37,7 +38,7 @@ async def test_failed_index_is_made_again(clock: VirtualClock) -> None:
     ends = iter([Outcome(run_for=5), Outcome(run_for=5, exit_code=1)])
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, Outcome(run_for=5))) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("indexed"))

@@ -21,7 +21,8 @@ from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome, RunnablePod
 from kcr.testing import VirtualClock, eventually
-from tests.kit.harness import conditions, ended, finished, job_controller, pods_of, witness
+from tests.kit.harness import conditions, ended, finished, job_controller, pods_of
+from tests.kit.observers import observing_pods
 
 PATTERNS = "examples/patterns"
 POD_PER_ITEM = "patterns/queue-pod-per-item/job.yaml"
@@ -113,7 +114,7 @@ async def test_no_pod_is_made_once_the_queue_is_empty(clock: VirtualClock) -> No
     runs = iter([Outcome(run_for=10), Outcome(run_for=15)])
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(runs)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await apply(cluster.client, pattern(VARIABLE))
@@ -195,7 +196,7 @@ async def test_all_members_run_side_by_side(clock: VirtualClock) -> None:
     # Examples row 25.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=30)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await apply(cluster.client, pattern(POD_TO_POD))

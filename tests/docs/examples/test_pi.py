@@ -18,9 +18,9 @@ from tests.kit.harness import (
     job_controller,
     nothing_left_behind,
     pods_of,
-    witness,
 )
 from tests.kit.kubectl_watch import statuses_of_pods
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -50,7 +50,7 @@ async def test_at_most_two_pods_run_until_four_succeeded(clock: VirtualClock) ->
     # Examples row 2; job-controller row 4.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(5)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("pi-parallel"))
@@ -64,7 +64,7 @@ async def test_at_most_two_pods_run_until_four_succeeded(clock: VirtualClock) ->
 async def test_deadline_ends_a_job_that_never_ends(clock: VirtualClock) -> None:
     # Examples row 3; job-controller row 49.
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(FOREVER)) as cluster:
-        async with witness(cluster) as seen, job_controller(cluster, clock):
+        async with observing_pods(cluster) as seen, job_controller(cluster, clock):
             await create(cluster.client, example("pi-with-timeout"))
             began = clock.now()
             job = await finished(cluster.client, "pi-with-timeout")
@@ -93,7 +93,7 @@ async def test_deadline_ends_a_job_with_retries_left(clock: VirtualClock) -> Non
 async def test_single_retry_is_cut_short(clock: VirtualClock) -> None:
     # Examples row 10, the failing variant; job-controller row 43.
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(5, 1)) as cluster:
-        async with witness(cluster) as seen, job_controller(cluster, clock):
+        async with observing_pods(cluster) as seen, job_controller(cluster, clock):
             await create(cluster.client, example("hello-job"))
             job = await finished(cluster.client, "job-example")
             events = await events_of(cluster.client, "job-example")

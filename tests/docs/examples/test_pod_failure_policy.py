@@ -7,7 +7,8 @@ import pytest
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock, eventually
-from tests.kit.harness import conditions, create, ended, example, finished, job_controller, pods_of, read, witness
+from tests.kit.harness import conditions, create, ended, example, finished, job_controller, pods_of, read
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -18,7 +19,7 @@ async def test_exit_42_fails_the_whole_job(clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 97.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(exit_code=42, run_for=5)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("pod-failure-policy"))
@@ -35,7 +36,7 @@ async def test_evicted_pod_is_replaced_and_not_counted(clock: VirtualClock) -> N
     # Examples row 5; job-controller row 98.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("pod-failure-policy"))

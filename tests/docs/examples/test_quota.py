@@ -8,7 +8,8 @@ from kcr.cli.manifests import apply, read_documents
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import events_of, finished, job_controller, read, witness
+from tests.kit.harness import events_of, finished, job_controller, read
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -19,7 +20,7 @@ async def test_job_of_five_completes_under_quota_of_two(clock: VirtualClock) -> 
     # Examples row 20; job-controller row 134; api-server 16.6.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await apply(cluster.client, read_documents("examples/quota.yaml"))

@@ -12,7 +12,8 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
-from tests.kit.harness import create, example, finished, job_controller, nothing_left_behind, witness
+from tests.kit.harness import create, example, finished, job_controller, nothing_left_behind
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -31,7 +32,7 @@ async def test_new_job_takes_over_the_running_pods(clock: VirtualClock) -> None:
     # Examples rows 7 and 8; job-controller row 126.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         old = await create(cluster.client, example("reparent/old"))

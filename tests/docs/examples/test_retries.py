@@ -7,18 +7,9 @@ import pytest
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import (
-    conditions,
-    counters,
-    create,
-    events_of,
-    example,
-    finished,
-    job_controller,
-    pods_of,
-    witness,
-)
+from tests.kit.harness import conditions, counters, create, events_of, example, finished, job_controller, pods_of
 from tests.kit.kubectl_watch import statuses_of_pods
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -35,7 +26,7 @@ def always_fails(pod: object, container: str, attempt: int) -> Outcome:
 async def test_fourth_run_is_terminated_before_it_completes(clock: VirtualClock) -> None:
     # job-controller §17 and row 42; examples row 11.
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=always_fails) as cluster:
-        async with statuses_of_pods(cluster) as course, witness(cluster) as seen, job_controller(cluster, clock):
+        async with statuses_of_pods(cluster) as course, observing_pods(cluster) as seen, job_controller(cluster, clock):
             job = await create(cluster.client, example("retry-onfailure"))
             began = clock.now()
             job = await finished(cluster.client, JOB)
@@ -56,7 +47,7 @@ async def test_fourth_run_is_terminated_before_it_completes(clock: VirtualClock)
 async def test_all_four_pods_complete_and_stay(clock: VirtualClock) -> None:
     # job-controller §17 and row 33; examples row 12.
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=always_fails) as cluster:
-        async with witness(cluster) as seen, job_controller(cluster, clock):
+        async with observing_pods(cluster) as seen, job_controller(cluster, clock):
             await create(cluster.client, example("retry-never"))
             began = clock.now()
             job = await finished(cluster.client, JOB)

@@ -11,7 +11,8 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import create, example, finished, job_controller, pods_of, read, witness
+from tests.kit.harness import create, example, finished, job_controller, pods_of, read
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -30,7 +31,7 @@ async def test_suspend_and_resume_write_the_events_in_order(clock: VirtualClock)
     # Examples row 6; job-controller rows 57 to 59.
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         seen_events: set[str] = set()

@@ -10,8 +10,8 @@ from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of
-from tests.kit.ttl_harness import Departures, ttl_controller
+from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of, ttl_controller
+from tests.kit.observers import DeletionObserver
 
 pytestmark = pytest.mark.virtual
 
@@ -25,7 +25,7 @@ async def test_finished_job_goes_after_its_ttl(clock: VirtualClock) -> None:
         job_controller(cluster, clock) as jobs,
         ttl_controller(cluster, clock),
     ):
-        departures = Departures()
+        departures = DeletionObserver()
         jobs.informer(Job).add_handler(departures)
         jobs.informer(Pod).add_handler(departures)
         await create(cluster.client, example(NAME))

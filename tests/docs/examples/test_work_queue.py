@@ -10,7 +10,8 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock
-from tests.kit.harness import create, ended, example, finished, job_controller, pods_of, read, witness
+from tests.kit.harness import create, ended, example, finished, job_controller, pods_of, read
+from tests.kit.observers import observing_pods
 
 pytestmark = pytest.mark.virtual
 
@@ -20,7 +21,7 @@ async def test_first_success_stops_all_creation(clock: VirtualClock) -> None:
     ends = iter([Outcome(run_for=5), Outcome(run_for=30, exit_code=1), Outcome(run_for=60)])
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends)) as cluster,
-        witness(cluster) as seen,
+        observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("work-queue"))

@@ -4,25 +4,25 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from tests.kit.scenario import World, flow
+from tests.kit.scenario import Simulation, scenario
 
 
-def lives(world: World) -> tuple[bool, ...]:
+def lives(sim: Simulation) -> tuple[bool, ...]:
     """Say of each Job that has the name before the last whether the controller dies when the Job goes.
 
     A flow whose controller dies at every write needs it only once.
     """
-    return (False, True) if world.undisturbed else (False,)
+    return (False, True) if sim.undisturbed else (False,)
 
 
-async def clean_start(world: World, job: Job, pods: int, *, seconds: float = 1) -> None:
+async def clean_start(sim: Simulation, job: Job, pods: int, *, seconds: float = 1) -> None:
     """See that a Job begins as if there never had been another: at once, and with nothing counted."""
-    await world.wait(
-        lambda: world.job().status.active == pods,
+    await sim.wait(
+        lambda: sim.job().status.active == pods,
         f"{pods} pods",
-        seconds=seconds if world.undisturbed else 60,
+        seconds=seconds if sim.undisturbed else 60,
     )
-    found, created = world.job(), job.metadata.creation_timestamp
+    found, created = sim.job(), job.metadata.creation_timestamp
     assert found.metadata.uid == job.metadata.uid
     assert (found.status.succeeded, found.status.failed) == (0, 0)
     assert created is not None
@@ -30,100 +30,100 @@ async def clean_start(world: World, job: Job, pods: int, *, seconds: float = 1) 
     assert found.status.start_time >= created
 
 
-@flow(collects=True)
-async def test_old_failure_is_not_counted_for_the_new_job(world: World) -> None:
+@scenario(collects=True)
+async def test_old_failure_is_not_counted_for_the_new_job(sim: Simulation) -> None:
     # Row 151: the old Job's end has not been heard of when its pod fails; three Jobs of one name.
-    job = await world.create()
-    for crash in lives(world):
-        await world.until("A1")
-        old, failing = job, world.active()
-        world.withhold("jobs")
-        await world.fail(*failing)
-        await world.delete()
+    job = await sim.create()
+    for crash in lives(sim):
+        await sim.until("A1")
+        old, failing = job, sim.active()
+        sim.withhold("jobs")
+        await sim.fail(*failing)
+        await sim.delete()
         if crash:
-            await world.crash()
-        job = await world.create()
-        await world.clock.advance(3)
-        world.let_through("jobs")
-        await world.start()
-        await clean_start(world, job, 1)
-        assert world.jobs.all[old.metadata.uid].status.failed == 0 or not world.undisturbed
-    await world.clock.advance(60)
-    assert len(world.pods.there) == 1
-    await world.succeed(*world.active())
-    await world.ends("Complete", "CompletionsReached")
-    await world.until("S1", there=1)
+            await sim.crash()
+        job = await sim.create()
+        await sim.clock.advance(3)
+        sim.let_through("jobs")
+        await sim.start()
+        await clean_start(sim, job, 1)
+        assert sim.jobs.all[old.metadata.uid].status.failed == 0 or not sim.undisturbed
+    await sim.clock.advance(60)
+    assert len(sim.pods.there) == 1
+    await sim.succeed(*sim.active())
+    await sim.ends("Complete", "CompletionsReached")
+    await sim.until("S1", there=1)
 
 
 @pytest.mark.parametrize("fate", ["finished", "in-backoff"])
-@flow(collects=True)
-async def test_old_end_and_delay_hold_nothing_back(world: World, fate: str) -> None:
+@scenario(collects=True)
+async def test_old_end_and_delay_hold_nothing_back(sim: Simulation, fate: str) -> None:
     # Row 152.
-    for crash in lives(world):
-        job = await world.create()
-        await clean_start(world, job, 1)
-        failures = 3 if world.undisturbed else 1
+    for crash in lives(sim):
+        job = await sim.create()
+        await clean_start(sim, job, 1)
+        failures = 3 if sim.undisturbed else 1
         for failed in range(failures if fate == "in-backoff" else 0):
-            await world.until(f"A1 F{failed}")
-            await world.fail(*world.active())
+            await sim.until(f"A1 F{failed}")
+            await sim.fail(*sim.active())
         if fate == "in-backoff":
-            await world.until(failed=failures)
+            await sim.until(failed=failures)
         else:
-            await world.succeed(*world.active())
-            await world.ends("Complete", "CompletionsReached")
+            await sim.succeed(*sim.active())
+            await sim.ends("Complete", "CompletionsReached")
         if crash:
-            await world.crash()
-        await world.delete()
-        await world.start()
-    job = await world.create()
-    await clean_start(world, job, 1)
+            await sim.crash()
+        await sim.delete()
+        await sim.start()
+    job = await sim.create()
+    await clean_start(sim, job, 1)
 
 
-@flow(collects=True)
-async def test_old_pods_that_go_take_no_place(world: World) -> None:
+@scenario(collects=True)
+async def test_old_pods_that_go_take_no_place(sim: Simulation) -> None:
     # Row 153.
     old: list[Pod] = []
-    for crash in lives(world):
-        job = await world.create(parallelism=2, completions=2, podReplacementPolicy="Failed", held=True)
-        await clean_start(world, job, 2)
-        await world.until("A2")
-        old += world.active()
+    for crash in lives(sim):
+        job = await sim.create(parallelism=2, completions=2, podReplacementPolicy="Failed", held=True)
+        await clean_start(sim, job, 2)
+        await sim.until("A2")
+        old += sim.active()
         if crash:
-            await world.crash()
-        await world.delete()
-        await world.start()
-    job = await world.create(parallelism=2, completions=2, podReplacementPolicy="Failed")
-    await clean_start(world, job, 2)
-    await world.until("A2")
-    await world.fail(*old[::2])
-    await world.release(old)
-    await world.stays("A2")
-    await world.until("A2", there=2)
-    assert len(world.pods.there) == 2
+            await sim.crash()
+        await sim.delete()
+        await sim.start()
+    job = await sim.create(parallelism=2, completions=2, podReplacementPolicy="Failed")
+    await clean_start(sim, job, 2)
+    await sim.until("A2")
+    await sim.fail(*old[::2])
+    await sim.release(old)
+    await sim.stays("A2")
+    await sim.until("A2", there=2)
+    assert len(sim.pods.there) == 2
 
 
 @pytest.mark.parametrize("suspend", [False, True], ids=["runs", "suspended"])
-@flow(collects=True)
-async def test_old_creations_are_not_waited_for(world: World, suspend: bool) -> None:
+@scenario(collects=True)
+async def test_old_creations_are_not_waited_for(sim: Simulation, suspend: bool) -> None:
     # Row 154.
-    for crash in lives(world):
-        world.withhold("pods")
-        await world.create(parallelism=5)
-        await world.clock.advance(1)
+    for crash in lives(sim):
+        sim.withhold("pods")
+        await sim.create(parallelism=5)
+        await sim.clock.advance(1)
         if crash:
-            await world.crash()
-        await world.delete()
-        await world.start()
-        job = await world.create(parallelism=5, suspend=suspend)
-        if world.undisturbed and not crash:
+            await sim.crash()
+        await sim.delete()
+        await sim.start()
+        job = await sim.create(parallelism=5, suspend=suspend)
+        if sim.undisturbed and not crash:
             if suspend:
-                await world.wait(lambda: bool(world.job().status.conditions), seconds=1)
+                await sim.wait(lambda: bool(sim.job().status.conditions), seconds=1)
             else:
-                await clean_start(world, job, 5)
-        world.let_through("pods")
-        await world.until("" if suspend else "A5", there=0 if suspend else 5)
-        await world.stays("" if suspend else "A5")
-        assert len(world.pods.there) == (0 if suspend else 5)
-        if world.undisturbed:
-            await world.delete()
-            await world.wait(lambda: not world.pods.there)
+                await clean_start(sim, job, 5)
+        sim.let_through("pods")
+        await sim.until("" if suspend else "A5", there=0 if suspend else 5)
+        await sim.stays("" if suspend else "A5")
+        assert len(sim.pods.there) == (0 if suspend else 5)
+        if sim.undisturbed:
+            await sim.delete()
+            await sim.wait(lambda: not sim.pods.there)

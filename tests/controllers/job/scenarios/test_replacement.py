@@ -1,59 +1,59 @@
 """When a pod that goes is replaced, with podReplacementPolicy: the last scenarios of job-controller §37.10."""
 
-from tests.kit.scenario import World, flow
+from tests.kit.scenario import Simulation, scenario
 
 
-@flow()
-async def test_pods_are_replaced_while_they_go(world: World) -> None:
+@scenario()
+async def test_pods_are_replaced_while_they_go(sim: Simulation) -> None:
     # Row 110.
-    await world.create(parallelism=2, completions=2, podReplacementPolicy="TerminatingOrFailed", held=True)
-    await world.until("A2")
-    old = world.active()
-    await world.delete_pods(old)
-    await world.until("A2 F2 T2", made=4)
-    await world.fail(*old)
-    await world.until("A2 F2", made=4)
-    await world.stays("A2 F2")
-    if world.undisturbed:
+    await sim.create(parallelism=2, completions=2, podReplacementPolicy="TerminatingOrFailed", held=True)
+    await sim.until("A2")
+    old = sim.active()
+    await sim.delete_pods(old)
+    await sim.until("A2 F2 T2", made=4)
+    await sim.fail(*old)
+    await sim.until("A2 F2", made=4)
+    await sim.stays("A2 F2")
+    if sim.undisturbed:
         labels = {"reason": "recreate_terminating_or_failed", "status": "succeeded"}
-        assert world.counted("job_pods_creation", **labels) == 2
+        assert sim.counted("job_pods_creation", **labels) == 2
 
 
-@flow()
-async def test_pods_are_replaced_when_they_have_failed(world: World) -> None:
+@scenario()
+async def test_pods_are_replaced_when_they_have_failed(sim: Simulation) -> None:
     # Row 111.
-    await world.create(parallelism=2, completions=2, podReplacementPolicy="Failed", held=True)
-    await world.until("A2")
-    old = world.active()
-    await world.delete_pods(old)
-    await world.until("T2")
-    await world.stays("T2")
-    await world.fail(*old)
-    await world.until("A2 F2", made=4)
-    await world.stays("A2 F2")
-    if world.undisturbed:
-        assert world.counted("job_pods_creation", reason="recreate_failed", status="succeeded") == 2
+    await sim.create(parallelism=2, completions=2, podReplacementPolicy="Failed", held=True)
+    await sim.until("A2")
+    old = sim.active()
+    await sim.delete_pods(old)
+    await sim.until("T2")
+    await sim.stays("T2")
+    await sim.fail(*old)
+    await sim.until("A2 F2", made=4)
+    await sim.stays("A2 F2")
+    if sim.undisturbed:
+        assert sim.counted("job_pods_creation", reason="recreate_failed", status="succeeded") == 2
 
 
-@flow()
-async def test_index_of_a_pod_that_goes_is_taken(world: World) -> None:
+@scenario()
+async def test_index_of_a_pod_that_goes_is_taken(sim: Simulation) -> None:
     # Row 113: under the policy Failed.
-    await world.create(completionMode="Indexed", parallelism=2, completions=5, podReplacementPolicy="Failed", held=True)
-    await world.until("A2")
-    await world.delete_pods(world.active(0))
-    await world.until("A1 T1")
-    await world.succeed(*world.active(1))
-    await world.until("A1 T1 S1", completed_indexes="1")
-    assert len(world.active(2)) == 1
+    await sim.create(completionMode="Indexed", parallelism=2, completions=5, podReplacementPolicy="Failed", held=True)
+    await sim.until("A2")
+    await sim.delete_pods(sim.active(0))
+    await sim.until("A1 T1")
+    await sim.succeed(*sim.active(1))
+    await sim.until("A1 T1 S1", completed_indexes="1")
+    assert len(sim.active(2)) == 1
 
 
-@flow()
-async def test_index_of_a_pod_that_goes_is_free(world: World) -> None:
+@scenario()
+async def test_index_of_a_pod_that_goes_is_free(sim: Simulation) -> None:
     # Row 113: under the policy TerminatingOrFailed.
-    await world.create(
+    await sim.create(
         completionMode="Indexed", parallelism=2, completions=5, podReplacementPolicy="TerminatingOrFailed", held=True
     )
-    await world.until("A2")
-    await world.delete_pods(world.active(0))
-    await world.until("A2 F1 T1", made=3)
-    assert len(world.active(0)) == len(world.active(1)) == 1
+    await sim.until("A2")
+    await sim.delete_pods(sim.active(0))
+    await sim.until("A2 F1 T1", made=3)
+    assert len(sim.active(0)) == len(sim.active(1)) == 1

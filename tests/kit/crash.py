@@ -1,0 +1,111 @@
+"""Faults at the writes of a controller: it crashes after one of them, or the reply to one is lost.
+
+After a crash nothing more is sent or answered and all memory is lost; then the controller starts again. What it was to
+do must come to the same end, whichever write it was. A *life* is such a story: it takes a fault, runs a controller
+through it, checks the end, and returns how many writes the controller has sent.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import Any, NamedTuple, TypeVar
+
+from kcr.client import Transport
+from kcr.testing import CrashingTransport, eventually
+from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.loop import VirtualLoop
+from tests.kit.transports import LateWatches
+
+T = TypeVar("T")
+# Runs a controller on a transport, with a seed, as long as the context lives.
+RunController = Callable[[Transport, int], AbstractAsyncContextManager[object]]
+
+
+class WriteFault(NamedTuple):
+    """What goes wrong.
+
+    Attributes:
+        crash_after: The number of the write, from 1, after which the controller crashes; 0 for none.
+        lost_reply: The number of the write whose reply is lost; 0 for none.
+        loss: What comes instead of that reply; by default each in its turn.
+        outage: For how many seconds no controller runs after the crash.
+        late: By how many seconds watches lag, by plural.
+        concurrent: Whether a second controller runs all the time.
+    """
+
+    crash_after: int = 0
+    lost_reply: int = 0
+    loss: Loss | None = None
+    outage: float = 0.0
+    late: Mapping[str, float] = {}
+    concurrent: bool = False
+
+    def strike(self, transport: CrashingTransport, before: int = 0) -> None:
+        """Let it happen on a transport, before which other transports have sent some of the writes."""
+        if self.crash_after > before:
+            transport.crash_after(self.crash_after - before)
+        if self.lost_reply > before:
+            loss = self.loss or LOSSES[self.lost_reply % len(LOSSES)]
+            transport.lose_reply(self.lost_reply - before, loss)
+
+
+NO_FAULT = WriteFault()
+Life = Callable[[WriteFault], Coroutine[Any, Any, int]]
+
+
+@asynccontextmanager
+async def surviving(
+    inner: Transport, fault: WriteFault, controller: RunController, is_over: Callable[[], bool | Awaitable[bool]]
+) -> AsyncIterator[CrashingTransport]:
+    """Run a controller through a fault; in the context it runs for the last time.
+
+    Args:
+        inner: The way to the server.
+        fault: What goes wrong.
+        controller: Runs the controller.
+        is_over: Whether the work is done: it may be before the crash.
+    """
+    late = LateWatches(inner, Random(3), fault.late)
+    transport = CrashingTransport(late)
+    fault.strike(transport)
+
+    async def crashed_or_over() -> bool:
+        if transport.crashed.is_set():
+            return True
+        over = is_over()
+        return over if isinstance(over, bool) else await over
+
+    if fault.crash_after:
+        async with controller(transport, 1):
+            await eventually(crashed_or_over, seconds=600)
+        await asyncio.sleep(fault.outage)
+    async with controller(late if fault.crash_after else transport, 2):
+        yield transport
+
+
+def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
+    """Run on a loop of its own, so that each run starts from the same beginning."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
+
+
+def live_undisturbed(life: Life) -> int:
+    """Live once without a fault, and return the number of writes."""
+    return in_virtual_time(life(NO_FAULT))
+
+
+def crash_after_every_write(life: Life, *, step: int = 1, **fault: Any) -> None:
+    """Live once for each of the writes, or for each so many, and crash after it; `fault` is what else goes wrong."""
+    for write in range(1, in_virtual_time(life(_without_outage(fault))) + 1, step):
+        in_virtual_time(life(WriteFault(crash_after=write, **fault)))
+
+
+def lose_every_reply(life: Life, **fault: Any) -> None:
+    """Live once for each of the writes, and lose the reply to it; `fault` is what else goes wrong."""
+    for write in range(1, in_virtual_time(life(_without_outage(fault))) + 1):
+        in_virtual_time(life(WriteFault(lost_reply=write, **fault)))
+
+
+def _without_outage(fault: Mapping[str, Any]) -> WriteFault:
+    return WriteFault(late=fault.get("late", {}))

@@ -1,0 +1,138 @@
+"""Transports that delay, hold back or cut watches, and call a test before each request."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+
+from kcr.client import Request, Response, Transport
+from kcr.errors import TransportError
+
+Lines = AsyncIterator[bytes]
+
+
+class ChangedResponse:
+    """A response whose lines, and whose body if so wished, pass through a function."""
+
+    def __init__(
+        self, inner: Response, lines: Callable[[Lines], Lines], body: Callable[[bytes], bytes] = lambda body: body
+    ) -> None:
+        self.status = inner.status
+        self.headers = inner.headers
+        self._inner = inner
+        self._lines = lines
+        self._body = body
+
+    async def read(self) -> bytes:
+        return self._body(await self._inner.read())
+
+    def lines(self) -> Lines:
+        return self._lines(self._inner.lines())
+
+
+class ObservedTransport:
+    """Calls a function before each request is sent, which may raise instead; and another with each response."""
+
+    def __init__(
+        self,
+        inner: Transport,
+        before: Callable[[Request], Awaitable[None]] | None = None,
+        after: Callable[[Request, Response], Awaitable[None]] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._before = before
+        self._after = after
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        if self._before is not None:
+            await self._before(request)
+        async with self._inner.send(request) as response:
+            if self._after is not None:
+                await self._after(request, response)
+            yield response
+
+
+class LateWatches:
+    """A transport whose watches lag behind, each line for a time of its own; their order stays."""
+
+    def __init__(self, inner: Transport, random: Random, seconds: Mapping[str, float]) -> None:
+        """Delay the lines of the watches of the plurals in `seconds`, by up to that long."""
+        self._inner = inner
+        self._random = random
+        self._seconds = seconds
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        most = self._seconds.get(watched(request), 0.0)
+        async with self._inner.send(request) as response:
+            yield ChangedResponse(response, lambda lines: self._delayed(lines, most)) if most else response
+
+    async def _delayed(self, lines: Lines, most: float) -> Lines:
+        # Lines are taken as they come and held back, so that one delay does not add to the next.
+        loop, waiting = asyncio.get_running_loop(), asyncio.Queue[tuple[float, bytes | None]]()
+
+        async def take() -> None:
+            async for line in lines:
+                waiting.put_nowait((loop.time() + self._random.random() * most, line))
+            waiting.put_nowait((loop.time(), None))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(take())
+            while True:
+                due, line = await waiting.get()
+                await asyncio.sleep(max(0.0, due - loop.time()))
+                if line is None:
+                    return
+                yield line
+
+
+class WatchGate:
+    """A transport that can hold back the watches of a kind, and notes which of the Jobs' statuses were invalid.
+
+    Attributes:
+        open: By plural: set as long as the lines of its watches come through.
+        invalid: What the server refused with 422.
+    """
+
+    def __init__(self, inner: Transport, *, on_cut: Callable[[], None] | None = None) -> None:
+        """Make a transport.
+
+        Args:
+            inner: The way to the server.
+            on_cut: Called when a gate opens again; the watches that it held back are cut then. Without it they go on.
+        """
+        self._inner = inner
+        self._on_cut = on_cut
+        self.invalid: list[str] = []
+        self.open: dict[str, asyncio.Event] = defaultdict(_set_event)
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        plural = watched(request)
+        async with self._inner.send(request) as response:
+            if response.status == 422 and "/jobs/" in request.target:
+                self.invalid.append((await response.read()).decode())
+            yield ChangedResponse(response, lambda lines: self._held(lines, self.open[plural])) if plural else response
+
+    async def _held(self, lines: Lines, opened: asyncio.Event) -> Lines:
+        async for line in lines:
+            if not opened.is_set():
+                await opened.wait()
+                if self._on_cut is not None:
+                    self._on_cut()
+                    raise TransportError("the watch was cut")
+            yield line
+
+
+def watched(request: Request) -> str:
+    """Return the plural that a request watches, or empty."""
+    path, _, query = request.target.partition("?")
+    return path.rpartition("/")[2] if "watch=" in query else ""
+
+
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event

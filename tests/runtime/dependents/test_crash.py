@@ -1,0 +1,54 @@
+"""A controller on `kcr.dependents` may crash after any write and restart: it makes what was asked for, and no more."""
+
+from contextlib import AbstractAsyncContextManager
+from random import Random
+
+from kcr.api.core import ConfigMap
+from kcr.client import Client, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.manager import Manager
+from kcr.testing import VirtualClock, eventually
+from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.harness import running
+from tests.kit.replica_controller import OF, setup, wish
+
+
+async def live(fault: WriteFault) -> int:
+    """Ask for three replicas, then for one, then for none, and return the number of writes."""
+    clock = VirtualClock()
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
+    owner = wish("a", {"count": "3", "color": "red"})
+
+    def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
+        manager = Manager(Client(transport), clock=clock, random=Random(seed))
+        setup(manager)
+        return running(manager)
+
+    async def colors() -> list[str]:
+        return [obj.data["color"] for obj in await cluster.client.list(ConfigMap) if OF in obj.metadata.labels]
+
+    async def are(*wanted: str) -> None:
+        async def hold() -> bool:
+            return await colors() == list(wanted)
+
+        await eventually(hold, seconds=900)
+        await clock.advance(1)
+        assert await colors() == list(wanted)
+
+    async with cluster:
+        await cluster.client.create(owner)
+        async with surviving(cluster.transport, fault, controller, lambda: clock.now().minute > 1) as transport:
+            await are("red", "red", "red")
+            await cluster.client.merge_patch(ConfigMap, owner.key, {"data": {"count": "1", "color": "blue"}})
+            await are("blue")
+            await cluster.client.delete(ConfigMap, owner.key)
+            await are()
+    return transport.writes
+
+
+def test_crash_after_any_write_leaves_what_was_asked_for() -> None:
+    crash_after_every_write(live)
+
+
+def test_lost_reply_of_any_write_leaves_what_was_asked_for() -> None:
+    lose_every_reply(live)
