@@ -106,6 +106,7 @@ async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, clock: VirtualC
         await cluster.client.merge_patch(Job, Key("default", "pi"), {"spec": {"parallelism": 4, "completions": 4}})
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("loss", ["crash", *LOSSES])
 def test_no_pod_is_made_outside_the_group(loss: str) -> None:
     # Whatever write the process dies after, or whatever reply is lost: one workload, one group, and all pods in it.

@@ -279,10 +279,12 @@ async def live(fault: WriteFault) -> int:
         return transport.writes
 
 
+@pytest.mark.timeout(60)
 def test_crash_after_any_write_keeps_no_job_for_ever() -> None:
     crash_after_every_write(live)
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss) -> None:
     lose_every_reply(live, loss=loss)

@@ -3,6 +3,8 @@
 from contextlib import AbstractAsyncContextManager
 from random import Random
 
+import pytest
+
 from kcr.api.core import ConfigMap
 from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
@@ -46,9 +48,11 @@ async def live(fault: WriteFault) -> int:
     return transport.writes
 
 
+@pytest.mark.timeout(60)
 def test_crash_after_any_write_leaves_what_was_asked_for() -> None:
     crash_after_every_write(live)
 
 
+@pytest.mark.timeout(60)
 def test_lost_reply_of_any_write_leaves_what_was_asked_for() -> None:
     lose_every_reply(live)
