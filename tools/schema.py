@@ -57,7 +57,9 @@ def table() -> str:
         "file": _FILE,
         "sha256": hashlib.sha256(raw).hexdigest(),
     }
-    rest = ',\n"kinds":{\n' + lines(_kinds(definitions)) + '},\n"types":{\n' + lines(_types(definitions)) + "}}\n"
+    atomic = sorted(name for name, one in definitions.items() if one.get("x-kubernetes-map-type") == "atomic")
+    rest = f',\n"atomic":{_text(atomic)},\n"kinds":{{\n{lines(_kinds(definitions))}}},\n'
+    rest += f'"types":{{\n{lines(_types(definitions))}}}}}\n'
     digest = hashlib.sha256(rest.encode()).hexdigest()
     return f'{{"source":{_text(source)},"sha256":"{digest}"{rest}'
 

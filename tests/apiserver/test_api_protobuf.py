@@ -153,7 +153,11 @@ def pod_template() -> bytes:
             [(2, message((1, 3), (2, message((1, entry("a", "b")))), (3, pod_template()), (4, b""), (5, 0), (7, 0)))],
             {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "RollingUpdate"},
              "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600,
-             "template": {"metadata": {}, "spec": {"containers": [{"name": "x", "image": "busybox"}]}}},
+             "template": {"metadata": {}, "spec": {
+                "containers": [{"name": "x", "image": "busybox", "resources": {}, "terminationMessagePolicy": "File",
+                                "terminationMessagePath": "/dev/termination-log"}],
+                "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
+                "securityContext": {}, "schedulerName": "default-scheduler"}}},
             id="deployment",
         ),
         pytest.param(

@@ -61,10 +61,9 @@ class NodeStrategy(Strategy):
     def default(self, obj: Manifest) -> None:
         """Set `allocatable`, which is `capacity` when it is not there."""
         super().default(obj)
-        status = obj.setdefault("status", {})
+        status = obj["status"]
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])
-        obj.setdefault("spec", {})
 
 
 _LIMIT = 1024 * 1024
@@ -99,9 +98,8 @@ class SecretStrategy(Strategy):
     stored_as = ("v1", "Secret")
 
     def default(self, obj: Manifest) -> None:
-        """Fill in the type and fold `stringData`."""
+        """Fold `stringData`, and refuse what is no base64."""
         super().default(obj)
-        obj["type"] = obj.get("type") or "Opaque"
         data: Manifest = obj.get("data") or {}
         for key, value in (obj.pop("stringData", None) or {}).items():
             data[key] = b64encode(value.encode()).decode()
@@ -168,12 +166,6 @@ class ResourceQuotaStrategy(Strategy):
 
     stored_as = ("v1", "ResourceQuota")
 
-    def default(self, obj: Manifest) -> None:
-        """Set spec and status, which are always there."""
-        super().default(obj)
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
-
     def prepare_create(self, obj: Manifest) -> None:
         """Start with nothing known to be used."""
         obj["status"] = {}
@@ -226,15 +218,6 @@ class EventStrategy(Strategy):
 
     stored_as = ("v1", "Event")
 
-    def default(self, obj: Manifest) -> None:
-        """Set the fields that are always there."""
-        super().default(obj)
-        for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
-            obj.setdefault(name, None)
-        for name in ("reportingComponent", "reportingInstance"):
-            obj.setdefault(name, "")
-        obj.setdefault("source", {})
-
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of an Event; those with an `eventTime` must say who reports what."""
         about, here = (obj.get("involvedObject") or {}).get("namespace", ""), obj["metadata"].get("namespace", "")
@@ -265,11 +248,6 @@ class LeaseStrategy(Strategy):
     """Leases say who leads, since when and for how long."""
 
     stored_as = ("coordination.k8s.io/v1", "Lease")
-
-    def default(self, obj: Manifest) -> None:
-        """Set the spec, which is always there."""
-        super().default(obj)
-        obj.setdefault("spec", {})
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the faults of a Lease."""

@@ -1,14 +1,16 @@
-"""Schemas: what the fields of types are called, what may stand in them, and how they merge.
+"""Schemas: what the fields of types are called, what they may hold, and how they merge.
 
-`shape` is the engine. It knows types as values (`Shape`, `Field`, `Type`) and nothing of Kubernetes' versions:
+`shape` is the engine. Its input is a schema, whatever it was made of: types as values (`Shape`, `Field`, `Type`).
 
-- `Shape.conform` brings a value into the form in which it is stored, or refuses it in the words of Go's decoder;
-- `Shape.unknown` names the fields that no type has, with their paths;
-- `Type.field` leads from a value to the types of what is in it: that is how strategic merge patch finds merge keys.
+- `Shape.conform` brings a value into the form in which it is stored: unknown fields are pruned, defaults are set,
+  zero values that count as absent are dropped, and wrong types are refused in the words of Go's decoder;
+- `Shape.unknown` and `Shape.missing` yield the fields that no type has and those that are required, with their paths;
+- `Type.field` leads from a value to the types of what is in it: that is how patches find merge keys, list types and
+  the keys of list items.
 
-`builtin` reads the shapes of Kubernetes' built-in types from `kubernetes.json`, a table of facts that
-`python -m tools.schema` makes from the OpenAPI document that Kubernetes publishes. A type is read when something of
-that type is first seen, so that a server pays for the kinds that are used.
+`builtin` makes the shapes of Kubernetes' built-in types, each when it is first needed. Its tables are
+`kubernetes.json`, which `python -m tools.schema` makes of the OpenAPI document that Kubernetes publishes,
+`struct_tags.json`, which `python -m tools.struct_tags` makes of its Go structs, and `defaults`.
 
-`quantities` and `times` know the one way in which amounts and moments are written.
+`scalars` and `quantities` conform what has no fields; `protobuf` decodes bodies by the numbers in the schema.
 """

@@ -6,11 +6,13 @@ Source: the OpenAPI document of Kubernetes and the tags of its Go structs; the t
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from kcr.apiserver.schema.defaults import DEFAULTS
 from kcr.apiserver.schema.scalars import ANY, SCALARS
-from kcr.apiserver.schema.shape import Field, Shape, Type, list_of, map_of
+from kcr.apiserver.schema.shape import ABSENT, Field, Shape, Type, list_of, map_of
 
 _LIST, _MAP = "[]", "map[string]"
 _METADATA = "meta.v1.ObjectMeta"
@@ -49,8 +51,15 @@ class BuiltinKind(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Table(msgspec.Struct, frozen=True):
-    """The table. Types stay as they are written until they are asked for."""
+    """The table. Types stay as they are written until they are asked for.
 
+    Attributes:
+        atomic: The types whose objects server-side apply replaces as a whole.
+        kinds: By apiVersion and kind, the type and perhaps more.
+        types: The fields of each type.
+    """
+
+    atomic: frozenset[str]
     kinds: Mapping[str, str | BuiltinKind]
     types: Mapping[str, msgspec.Raw]
 
@@ -91,7 +100,7 @@ def encoded_shape(api_version: str, kind: str) -> Shape | None:
 @cache
 def type_shape(name: str) -> Shape:
     """Return the shape of a type, such as `meta.v1.ObjectMeta`."""
-    return Shape(name.partition(".")[2], partial(_fields, name))
+    return Shape(name.partition(".")[2], partial(_fields, name), is_atomic=name in _table().atomic)
 
 
 @cache
@@ -113,10 +122,11 @@ def kind_shape(api_version: str, kind: str) -> Shape:
 
 def _fields(name: str) -> Mapping[str, Field]:
     tags = dict(entry.split(":") for entry in _tags().types.get(name, "").split())
-    return {field: _field(facts, tags.get(field, "")) for field, facts in _FIELDS.decode(_table().types[name]).items()}
+    defaults, fields = DEFAULTS.get(name, {}), _FIELDS.decode(_table().types[name])
+    return {field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT)) for field, facts in fields.items()}
 
 
-def _field(said: str | _Facts, tag: str) -> Field:
+def _field(said: str | _Facts, tag: str, default: Any) -> Field:
     facts = _Facts(said) if isinstance(said, str) else said
     # Optional lists and maps are left out when they are empty; an object is there or not there, and never zero.
     dropped = not facts.required if facts.type.startswith((_LIST, _MAP)) else tag.endswith("?")
@@ -124,6 +134,7 @@ def _field(said: str | _Facts, tag: str) -> Field:
         _type(facts.type),
         keeps_zero=not dropped,
         keeps_null=tag.endswith("!"),
+        default=default,
         required=facts.required,
         merge_key=facts.patch_merge_key,
         list_type=facts.list_type,

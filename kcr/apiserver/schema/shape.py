@@ -15,7 +15,8 @@ import msgspec
 
 from kcr.apiserver.gojson import kind_of
 
-_GONE = object()
+# In place of a value: there is none.
+ABSENT: Any = object()
 
 
 class MisfitError(ValueError):
@@ -95,18 +96,20 @@ class Field(NamedTuple):
         type: What its value has to be.
         keeps_zero: Whether a zero value is stored, and not the same as an absent one.
         keeps_null: Whether null is stored.
+        default: What an object gets that lacks it, `ABSENT` for nothing; `{}` gets its own defaults in turn.
         required: Whether an object is invalid without it.
         merge_key: How strategic merge patch merges a list: by this field of its items, as a set where it is `""`,
             not at all where it is None.
         list_type: How server-side apply merges a list: `atomic`, `set` or `map`.
         list_map_keys: The fields that identify the items of a list of type `map`.
-        map_type: How server-side apply merges a map or an object: `granular` or `atomic`.
+        map_type: How server-side apply merges a map: `granular` or `atomic`; of objects, the shape says it.
         number: Its number in protobuf, behind those of the embedded messages that it lies in; empty for none.
     """
 
     type: Type
     keeps_zero: bool = True
     keeps_null: bool = False
+    default: Any = ABSENT
     required: bool = False
     merge_key: str | None = None
     list_type: str = "atomic"
@@ -126,18 +129,24 @@ class Shape:
         name: Version and name, such as `v1.Container`.
         short_name: The name alone, such as `Container`.
         type: A value of this shape, as a type.
+        is_atomic: Whether server-side apply replaces an object of this shape as a whole.
     """
 
-    def __init__(self, name: str, read: Callable[[], Mapping[str, Field]]) -> None:
+    def __init__(self, name: str, read: Callable[[], Mapping[str, Field]], *, is_atomic: bool = False) -> None:
         self.name = name
         self.short_name = name.rpartition(".")[2]
-        self.type = Type(name, self.conform, dict, self, has_fields=True)
+        self.type = Type(name, self.conform, lambda: self.conform({}), self, has_fields=True)
+        self.is_atomic = is_atomic
         self._read = read
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
         """What is known of each field, by its name."""
         return self._read()
+
+    @cached_property
+    def _defaults(self) -> tuple[tuple[str, Field], ...]:
+        return tuple((name, field) for name, field in self.fields.items() if field.default is not ABSENT)
 
     @cached_property
     def numbers(self) -> Mapping[tuple[int, ...], str]:
@@ -147,7 +156,7 @@ class Shape:
         return embedded | found
 
     def conform(self, value: Any) -> Any:
-        """Bring a value into this shape, in place.
+        """Bring a value into this shape, in place, with the defaults of the fields that are absent.
 
         Raises:
             ValueError: A value is malformed, or has the wrong type; the message is the decoder's.
@@ -159,7 +168,7 @@ class Shape:
         for name, given in value.items():
             field = fields.get(name)
             if field is None:
-                changes.append((name, _GONE))
+                changes.append((name, ABSENT))
                 continue
             try:
                 made = None if given is None else field.type.conform(given)
@@ -167,15 +176,21 @@ class Shape:
                 misfit.inside(self.short_name, name)
                 raise
             if not made and not field.keeps(made):
-                changes.append((name, _GONE))
+                changes.append((name, ABSENT))
             elif made is not given:
                 changes.append((name, made))
         for name, made in changes:
-            if made is _GONE:
+            if made is ABSENT:
                 del value[name]
             else:
                 value[name] = made
+        self._fill(value)
         return value
+
+    def _fill(self, value: dict[str, Any]) -> None:
+        for name, field in self._defaults:
+            if name not in value:
+                value[name] = field.type.conform({}) if field.default == {} else field.default
 
     def unknown(self, value: Mapping[str, Any], path: str = "") -> Iterator[str]:
         """Yield the paths of fields that no shape names, such as `spec.containers[0].imge`, in the value's order."""

@@ -24,17 +24,9 @@ class CronJobStrategy(Strategy):
     has_generation = True
 
     def default(self, obj: Manifest) -> None:
-        """Fill in the defaults."""
+        """Fill in the defaults, those of the pods of its Jobs among them."""
         super().default(obj)
-        spec: Manifest = obj.setdefault("spec", {})
-        spec.setdefault("concurrencyPolicy", "Allow")
-        spec.setdefault("suspend", False)
-        spec.setdefault("successfulJobsHistoryLimit", 3)
-        spec.setdefault("failedJobsHistoryLimit", 1)
-        template = spec.setdefault("jobTemplate", {})
-        template.setdefault("metadata", {})
-        default_parts(template.setdefault("spec", {}))
-        obj.setdefault("status", {})
+        default_parts(obj["spec"]["jobTemplate"]["spec"])
 
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status."""

@@ -17,7 +17,7 @@ _NO_LIMIT = 2**31 - 1
 
 def default_job(job: Manifest) -> None:
     """Fill in a Job."""
-    spec: Manifest = job.setdefault("spec", {})
+    spec: Manifest = job["spec"]
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
@@ -27,9 +27,6 @@ def default_job(job: Manifest) -> None:
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
     default_parts(spec)
-    for condition in job.setdefault("status", {}).get("conditions") or ():
-        condition.setdefault("lastProbeTime", None)
-        condition.setdefault("lastTransitionTime", None)
     # A new Job has to wait: it takes the labels of its template after these were generated.
     if not is_automatic(job) or has_generated_labels(job):
         copy_labels(job)
@@ -40,9 +37,7 @@ def default_parts(spec: Manifest) -> None:
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             pattern["status"] = pattern.get("status") or "True"
-    template = spec.setdefault("template", {})
-    template.setdefault("metadata", {})
-    default_pod_spec(template.setdefault("spec", {}))
+    default_pod_spec(spec["template"]["spec"])
 
 
 def copy_labels(job: Manifest) -> None:

@@ -14,21 +14,10 @@ from kcr.apiserver.kinds.names import qualified_name
 from kcr.apiserver.kinds.strategy import Manifest
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
-_STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-# Members that the server writes even when nobody has set them; clients' models insist on them.
-_ALWAYS_THERE = (("name", ""), ("ready", False), ("restartCount", 0), ("image", ""), ("imageID", ""))
 
 
-def default_pod_status(pod: Manifest) -> None:
-    """Fill in what the server always shows of a status."""
-    status = pod.setdefault("status", {})
-    for kind in _STATUSES:
-        for container in status.get(kind) or ():
-            for name, value in _ALWAYS_THERE:
-                container.setdefault(name, value)
-    for condition in status.get("conditions") or ():
-        condition.setdefault("lastProbeTime", None)
-        condition.setdefault("lastTransitionTime", None)
+def default_pod_status(status: Manifest) -> None:
+    """Fill in addresses: the first of several stands for itself as well."""
     for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if status.get(one) and not status.get(many):
             status[many] = [{"ip": status[one]}]

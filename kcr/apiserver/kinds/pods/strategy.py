@@ -18,6 +18,8 @@ _GATED: Manifest = {
     "status": "False",
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
 }
 
 
@@ -31,8 +33,8 @@ class PodStrategy(Strategy):
     def default(self, obj: Manifest) -> None:
         """Fill in the defaults of spec and status."""
         super().default(obj)
-        default_pod(obj)
-        default_pod_status(obj)
+        default_pod(obj["spec"])
+        default_pod_status(obj["status"])
 
     def prepare_create(self, obj: Manifest) -> None:
         """Start the status anew, and do what the stock admission plugins do."""
@@ -40,7 +42,6 @@ class PodStrategy(Strategy):
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [dict(_GATED)]
-            default_pod_status(obj)
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status; a pod put back without the marks of admission gets them again."""

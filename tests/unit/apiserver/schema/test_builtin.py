@@ -4,6 +4,7 @@ from kcr.apiserver.kinds.catalogue import KINDS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
 from kcr.apiserver.schema.builtin import kind_shape, type_shape
+from kcr.apiserver.schema.defaults import DEFAULTS
 from kcr.apiserver.schema.shape import Type
 
 
@@ -48,3 +49,32 @@ def test_types_that_hold_themselves_are_read_step_by_step() -> None:
 def test_every_kind_that_is_served_has_its_fields(kind: Kind) -> None:
     assert kind.shape.fields.keys() >= {"apiVersion", "kind", "metadata"}
     assert kind.shape.name == f"{kind.type.version}.{kind.type.kind}"
+
+
+@pytest.mark.parametrize("name", sorted(DEFAULTS))
+def test_defaults_are_values_of_fields_of_the_schema(name: str) -> None:
+    shape = type_shape(name)
+    assert DEFAULTS[name].keys() <= shape.fields.keys()
+    given = {field: value for field, value in DEFAULTS[name].items() if value != {}}
+    assert shape.conform(dict(given)).items() >= given.items()
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "list_type", "keys"),
+    [
+        pytest.param("core.v1.PodSpec", "containers", "map", ("name",), id="map"),
+        pytest.param("core.v1.Container", "ports", "map", ("containerPort", "protocol"), id="two-keys"),
+        pytest.param("meta.v1.ObjectMeta", "finalizers", "set", (), id="set"),
+        pytest.param("core.v1.Container", "command", "atomic", (), id="atomic"),
+    ],
+)
+def test_server_side_apply_finds_how_lists_merge(name: str, field: str, list_type: str, keys: tuple[str, ...]) -> None:
+    found = type_shape(name).fields[field]
+    assert (found.list_type, found.list_map_keys) == (list_type, keys)
+
+
+def test_server_side_apply_finds_what_is_atomic() -> None:
+    assert type_shape("meta.v1.LabelSelector").is_atomic
+    assert not type_shape("core.v1.PodSpec").is_atomic
+    assert type_shape("core.v1.PodSpec").fields["nodeSelector"].map_type == "atomic"
+    assert type_shape("meta.v1.ObjectMeta").fields["labels"].map_type == "granular"

@@ -111,3 +111,37 @@ def test_unknown_members_are_named_with_their_places() -> None:
 def test_names_in_maps_are_no_fields() -> None:
     sent = {"sizes": {"cpu": 1}, "named": {"flag": {"flga": 1}}, "inner": {"again": {"again": {"x": 1}}}}
     assert list(THING.unknown(sent)) == ["named.flag.flga", "inner.again.again.x"]
+
+
+def test_absent_fields_get_their_defaults_at_every_depth() -> None:
+    port = Shape("v1.Port", lambda: {"protocol": Field(SCALARS["string"], keeps_zero=False, default="TCP")})
+    thing = Shape(
+        "v1.Thing",
+        lambda: {
+            "port": Field(port.type, default={}),
+            "ports": Field(list_of(port.type)),
+            "seen": Field(SCALARS["time"], keeps_null=True, default=None),
+        },
+    )
+    tcp = {"protocol": "TCP"}
+    assert thing.conform({}) == {"port": tcp, "seen": None}
+    one, other = thing.conform({}), thing.conform({})
+    assert one["port"] is not other["port"]
+    # Zero values that count as absent, and null items, get them as well.
+    given = {"ports": [{"protocol": ""}, None, {"protocol": "UDP"}], "port": None}
+    assert thing.conform(given)["ports"] == [tcp, tcp, {"protocol": "UDP"}]
+
+
+def test_required_fields_that_are_absent_or_empty_are_missing() -> None:
+    inner = Shape("v1.Inner", lambda: {"name": Field(SCALARS["string"], required=True)})
+    thing = Shape(
+        "v1.Thing",
+        lambda: {
+            "spec": Field(inner.type, required=True),
+            "items": Field(list_of(inner.type)),
+            "named": Field(map_of(inner.type)),
+        },
+    )
+    assert [path for path, _ in thing.missing({})] == ["spec"]
+    given = {"spec": {"name": "a"}, "items": [{"name": ""}, {"name": "b"}], "named": {"x": {}}}
+    assert [path for path, _ in thing.missing(given)] == ["items[0].name", "named.x.name"]

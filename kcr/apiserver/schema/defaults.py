@@ -1,0 +1,79 @@
+"""Constant defaults of built-in types: facts that Kubernetes' published schema does not have.
+
+Where a field is absent, a value of its type gets the one that stands here; `{}` is an object with its own defaults.
+What depends on other fields is set by the strategies of the kinds. Fields of status whose default is a zero value are
+those that Go always writes, and that clients' models insist on.
+
+Source: kubernetes/pkg/apis/{apps,autoscaling,batch,core,scheduling,storage}/*/defaults.go; k8s.io/api/*/v1/types.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_FILE_MODE = {"defaultMode": 0o644}
+_CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
+_ROLLING_UPDATE = {"type": "RollingUpdate"}
+
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "apps.v1.DaemonSetSpec": {"revisionHistoryLimit": 10, "updateStrategy": {}},
+    "apps.v1.DaemonSetUpdateStrategy": _ROLLING_UPDATE,
+    "apps.v1.Deployment": {"spec": {}},
+    "apps.v1.DeploymentSpec": {
+        "replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {},
+    },
+    "apps.v1.DeploymentStrategy": _ROLLING_UPDATE,
+    "apps.v1.ReplicaSet": {"spec": {}},
+    "apps.v1.ReplicaSetSpec": {"replicas": 1},
+    "apps.v1.StatefulSet": {"spec": {}},
+    "apps.v1.StatefulSetSpec": {
+        "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady", "updateStrategy": {},
+    },
+    "apps.v1.StatefulSetUpdateStrategy": _ROLLING_UPDATE,
+    "autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
+    "batch.v1.CronJob": {"spec": {}, "status": {}},
+    "batch.v1.CronJobSpec": {
+        "concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
+        "jobTemplate": {},
+    },
+    "batch.v1.Job": {"spec": {}, "status": {}},
+    "batch.v1.JobCondition": _CONDITION,
+    "batch.v1.JobSpec": {"template": {}},
+    "batch.v1.JobTemplateSpec": {"metadata": {}, "spec": {}},
+    "coordination.v1.Lease": {"spec": {}},
+    "core.v1.ConfigMapVolumeSource": _FILE_MODE,
+    "core.v1.Container": {
+        "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+    },
+    "core.v1.ContainerPort": {"protocol": "TCP"},
+    "core.v1.ContainerStatus": {"name": "", "ready": False, "restartCount": 0, "image": "", "imageID": ""},
+    "core.v1.DownwardAPIVolumeSource": _FILE_MODE,
+    "core.v1.Event": {
+        "firstTimestamp": None, "lastTimestamp": None, "eventTime": None, "reportingComponent": "",
+        "reportingInstance": "", "source": {},
+    },
+    "core.v1.GRPCAction": {"service": ""},
+    "core.v1.HTTPGetAction": {"path": "/", "scheme": "HTTP"},
+    "core.v1.HostPathVolumeSource": {"type": ""},
+    "core.v1.Node": {"spec": {}, "status": {}},
+    "core.v1.ObjectFieldSelector": {"apiVersion": "v1"},
+    "core.v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
+    "core.v1.PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
+    "core.v1.Pod": {"spec": {}, "status": {}},
+    "core.v1.PodCondition": _CONDITION,
+    "core.v1.PodSpec": {
+        "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
+        "securityContext": {}, "schedulerName": "default-scheduler",
+    },
+    "core.v1.PodTemplateSpec": {"metadata": {}, "spec": {}},
+    "core.v1.Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+    "core.v1.ProjectedVolumeSource": _FILE_MODE,
+    "core.v1.ReplicationController": {"spec": {}},
+    "core.v1.ReplicationControllerSpec": {"replicas": 1},
+    "core.v1.ResourceFieldSelector": {"divisor": "0"},
+    "core.v1.ResourceQuota": {"spec": {}, "status": {}},
+    "core.v1.Secret": {"type": "Opaque"},
+    "core.v1.SecretVolumeSource": _FILE_MODE,
+    "core.v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
+    "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+    "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+}  # fmt: skip
