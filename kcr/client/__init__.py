@@ -1,9 +1,9 @@
 """Talking to the server: configuration, transport, and the client on top of them."""
 
+from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
 from kcr.client.auth.credentials import Credential, Credentials, FixedCredentials
 from kcr.client.client import Client
-from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry, retry_on_conflict
 from kcr.client.subresources import LogOptions
 from kcr.client.wire.http import HttpTransport

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from kcr.api.core import Namespace
 from kcr.api.meta import ObjectMeta
 from kcr.client import Client, HttpTransport
+from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import Credential, FixedCredentials
-from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.cluster import EmbeddedCluster
 from kcr.testing.controlplane import control_plane, find_assets
 

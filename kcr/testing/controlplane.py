@@ -22,8 +22,8 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import Credential, FixedCredentials
-from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.clock import SystemClock
 from kcr.cluster.certificates import make_certificates
 

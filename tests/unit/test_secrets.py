@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
 from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
 from kcr.client.auth.kubeconfig import Entry
 from kcr.client.auth.oidc import OidcSpec
-from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.errors import ConfigError
 
 SECRET = "hunter2hunter2"

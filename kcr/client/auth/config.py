@@ -8,9 +8,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import TokenFile
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
-from kcr.client.cluster import ClusterConfig, PemSource
 from kcr.client.wire.proxies import proxy_for
 from kcr.errors import ConfigError
 

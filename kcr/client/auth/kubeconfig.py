@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote, urlsplit
 
+from kcr.client.auth.cluster import NO_PEM, ClusterConfig, PemSource
 from kcr.client.auth.credentials import (
     Credential,
     Credentials,
@@ -17,7 +18,6 @@ from kcr.client.auth.credentials import (
     redacted,
 )
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec
-from kcr.client.cluster import NO_PEM, ClusterConfig, PemSource
 from kcr.client.wire.proxies import proxy_for, without_password
 from kcr.errors import ConfigError
 

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from kcr.client.auth.cluster import NO_PEM, ClusterConfig, PemSource
 from kcr.client.auth.credentials import Credential, redacted
-from kcr.client.cluster import NO_PEM, ClusterConfig, PemSource
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.transport import Request
 from kcr.clock import Clock, SystemClock

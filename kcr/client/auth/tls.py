@@ -5,8 +5,8 @@ import ssl
 import tempfile
 from pathlib import Path
 
+from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import ANONYMOUS, Credential
-from kcr.client.cluster import ClusterConfig
 from kcr.errors import ConfigError
 
 

@@ -19,8 +19,8 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 from kcr.client.auth import tls
+from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import Credential
-from kcr.client.cluster import ClusterConfig
 from kcr.client.wire.transport import Request
 from kcr.errors import ConfigError, TransportError
 

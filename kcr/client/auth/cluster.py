@@ -1,4 +1,4 @@
-"""Which server to talk to, and as whom: the value that configuration ends in."""
+"""Which server to talk to, and with which identity: the value that configuration ends in."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
