@@ -144,6 +144,6 @@ class Client(Writes, Subresources):
 async def _events(kind: type[R], lines: AsyncIterator[bytes]) -> AsyncGenerator[WatchEvent[R], None]:
     async for line in lines:
         event = decoding.read_event(kind, line)
-        if isinstance(event, decoding.Refused):
+        if isinstance(event, decoding.Undecodable):
             raise decoding.unreadable(kind, f"{event.key}: {event.why}")
         yield event

@@ -1,4 +1,4 @@
-"""Writing again what others were quicker to write."""
+"""Optimistic concurrency: read and write again after a conflict."""
 
 import asyncio
 import random as randomness
@@ -44,7 +44,7 @@ async def retry_on_conflict(
     retry: ConflictRetry = DEFAULT_RETRY,
     random: randomness.Random | None = None,
 ) -> T:
-    """Read an object and write it, and both again when somebody else wrote in between.
+    """Read an object and write it, and both again when another client wrote it in between (409 Conflict).
 
     The object is read from the server each time, never from a store: a store that lags behind would lead
     to the same conflict again.
@@ -64,12 +64,19 @@ async def retry_on_conflict(
         ConflictError: The last try met with a conflict as well.
         ApiError: Anything else that went wrong, at once.
     """
-    random = random or randomness.Random()
-    pause = retry.seconds
-    for _ in range(retry.tries - 1):
-        try:
-            return await write(await client.get(kind, key))
-        except ConflictError:
-            await asyncio.sleep(pause * (1 + retry.jitter * random.random()))
-            pause *= retry.factor
-    return await write(await client.get(kind, key))
+    # Imported when something is written this way: most processes never need it.
+    import tenacity  # noqa: PLC0415  # see above
+
+    chance = random or randomness.Random()
+
+    def pause(state: tenacity.RetryCallState) -> float:
+        return retry.seconds * retry.factor ** (state.attempt_number - 1) * (1 + retry.jitter * chance.random())
+
+    async def attempt() -> T:
+        return await write(await client.get(kind, key))
+
+    policy = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(ConflictError), wait=pause,
+        stop=tenacity.stop_after_attempt(retry.tries), sleep=asyncio.sleep, reraise=True,
+    )  # fmt: skip
+    return await policy(attempt)

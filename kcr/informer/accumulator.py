@@ -10,7 +10,7 @@ import structlog
 
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
-from kcr.client.wire.decoding import Refused
+from kcr.client.wire.decoding import Undecodable
 from kcr.informer.selection import Selection
 
 R = TypeVar("R", bound=Resource)
@@ -73,13 +73,13 @@ class ListAccumulator(Generic[R]):
         """Begin a list."""
         self._objects, self._undecodable = {}, {}
 
-    def add(self, found: R | Refused) -> None:
+    def add(self, found: R | Undecodable) -> None:
         """Add an object of the list, or a newer version of one."""
         match self._transformed(found):
-            case Refused() as refused:
-                self._report(refused)
-                self._objects.pop(refused.key, None)
-                self._undecodable[refused.key] = refused.why
+            case Undecodable() as undecodable:
+                self._report(undecodable)
+                self._objects.pop(undecodable.key, None)
+                self._undecodable[undecodable.key] = undecodable.why
             case obj:
                 self._forget(obj.metadata)
                 # The stored object where it is the same: a relist holds twice what has changed, and no more (RF-22).
@@ -98,9 +98,9 @@ class ListAccumulator(Generic[R]):
         self.clear()
         yield from self._writer.replace(objects.values(), undecodable, version)
 
-    def apply(self, event: WatchEvent[R] | Refused) -> ObjectMeta:
+    def apply(self, event: WatchEvent[R] | Undecodable) -> ObjectMeta:
         """Apply one watch event to the store, and return the metadata of its object."""
-        if isinstance(event, Refused):
+        if isinstance(event, Undecodable):
             return self._on_decode_error(event)
         metadata = event.object.metadata
         if event.type == "BOOKMARK":
@@ -112,36 +112,38 @@ class ListAccumulator(Generic[R]):
             self._writer.apply(event)
         else:
             match self._transformed(event.object):
-                case Refused() as refused:
-                    return self._on_decode_error(refused)
+                case Undecodable() as undecodable:
+                    return self._on_decode_error(undecodable)
                 case obj:
                     self._forget(metadata)
                     self._writer.apply(WatchEvent(type=event.type, object=obj))
         return metadata
 
-    def _transformed(self, found: R | Refused) -> R | Refused:
+    def _transformed(self, found: R | Undecodable) -> R | Undecodable:
         transform = self._selection.transform
-        if transform is None or isinstance(found, Refused) or not isinstance(found, self._selection.kind):
+        if transform is None or isinstance(found, Undecodable) or not isinstance(found, self._selection.kind):
             return found
         try:
             obj: R = transform(found)
         except Exception as error:
-            return Refused("", found.metadata, f"transform failed: {error!r}")
+            return Undecodable("", found.metadata, f"transform failed: {error!r}")
         if _identity(obj) != _identity(found):
-            return Refused("", found.metadata, "the transform changed its name, namespace, uid or resourceVersion")
+            return Undecodable("", found.metadata, "the transform changed its name, namespace, uid or resourceVersion")
         return obj
 
-    def _on_decode_error(self, refused: Refused) -> ObjectMeta:
-        self._report(refused)
-        self._writer.on_decode_error(refused.key, refused.why, refused.metadata.resource_version)
-        return refused.metadata
+    def _on_decode_error(self, undecodable: Undecodable) -> ObjectMeta:
+        self._report(undecodable)
+        self._writer.on_decode_error(undecodable.key, undecodable.why, undecodable.metadata.resource_version)
+        return undecodable.metadata
 
-    def _report(self, refused: Refused) -> None:
+    def _report(self, undecodable: Undecodable) -> None:
         self._counts["undecodable"] += 1
-        if self._logged.get(refused.key) != refused.why:
-            self._logged[refused.key] = refused.why
-            kind, key = str(self._selection), str(refused.key)
-            _log.error("object cannot be decoded, its last good version is kept", kind=kind, key=key, error=refused.why)
+        if self._logged.get(undecodable.key) != undecodable.why:
+            self._logged[undecodable.key] = undecodable.why
+            kind, key = str(self._selection), str(undecodable.key)
+            _log.error(
+                "object cannot be decoded, its last good version is kept", kind=kind, key=key, error=undecodable.why
+            )
 
     def _forget(self, metadata: ObjectMeta) -> None:
         if self._logged:

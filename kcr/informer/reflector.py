@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Resource
 from kcr.client import Client
-from kcr.client.wire.decoding import Refused, read_event, read_page
+from kcr.client.wire.decoding import Undecodable, read_event, read_page
 from kcr.client.wire.requests import accept, watch_query
 from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
@@ -186,8 +186,8 @@ class Reflector(Generic[R]):
             page = read_page(self.selection.kind, body)
         for obj in page.objects:
             self._list.add(obj)
-        for refused in page.refused:
-            self._list.add(refused)
+        for undecodable in page.undecodable:
+            self._list.add(undecodable)
         metadata = page.metadata
         if metadata.continue_:
             return Next(Listing(continue_=metadata.continue_, limit=phase.limit, pages=phase.pages + 1), pause=False)
@@ -254,7 +254,7 @@ class Reflector(Generic[R]):
         self.counts["short" if then.pause else "timeout"] += 1
         return then
 
-    async def _apply(self, event: WatchEvent[R] | Refused) -> None:
+    async def _apply(self, event: WatchEvent[R] | Undecodable) -> None:
         is_bookmark = isinstance(event, WatchEvent) and event.type == "BOOKMARK"
         self._watchdog.note_event(is_bookmark=is_bookmark)
         match self._phase:
@@ -267,8 +267,8 @@ class Reflector(Generic[R]):
                     self._delivered, self._relisted_at_once = True, False
                     self._backoff.reset()
 
-    async def _collect(self, phase: Streaming, event: WatchEvent[R] | Refused) -> Phase:
-        if isinstance(event, Refused):
+    async def _collect(self, phase: Streaming, event: WatchEvent[R] | Undecodable) -> Phase:
+        if isinstance(event, Undecodable):
             self._list.add(event)
         elif event.type == "BOOKMARK":
             metadata = event.object.metadata

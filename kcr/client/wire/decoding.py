@@ -53,7 +53,7 @@ _IDENTITY: Mapping[str, tuple[bytes, Any]] = {
 }
 
 
-class Refused(NamedTuple):
+class Undecodable(NamedTuple):
     """An undecodable object, as far as it could be read.
 
     Attributes:
@@ -77,7 +77,7 @@ class Page(NamedTuple, Generic[R]):
 
     metadata: ListMeta
     objects: tuple[R, ...]
-    refused: tuple[Refused, ...] = ()
+    undecodable: tuple[Undecodable, ...] = ()
 
 
 class _RawItems(Object):
@@ -160,13 +160,13 @@ def read_page(kind: type[R], body: bytes) -> Page[R]:
         raise unreadable(kind, error) from error
     metadata, items = _raw_items(kind, body)
     objects: list[R] = []
-    refused: list[Refused] = []
+    undecodable: list[Undecodable] = []
     for raw in items:
         try:
             objects.append(codec.decode(kind, raw))
         except msgspec.DecodeError as error:
-            refused.append(_refused("", raw, error))
-    return Page(metadata, tuple(objects), tuple(refused))
+            undecodable.append(_undecodable("", raw, error))
+    return Page(metadata, tuple(objects), tuple(undecodable))
 
 
 def _raw_items(kind: type[Resource], body: bytes) -> tuple[ListMeta, Sequence[bytes]]:
@@ -182,7 +182,7 @@ def _raw_items(kind: type[Resource], body: bytes) -> tuple[ListMeta, Sequence[by
             raise unreadable(kind, error) from error
 
 
-def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Refused:
+def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Undecodable:
     """Decode one line of a watch.
 
     A BOOKMARK of a kind with required fields comes as an event whose object has only metadata, and so does
@@ -203,18 +203,18 @@ def read_event(kind: type[R], line: bytes) -> WatchEvent[R] | Refused:
     return event
 
 
-def _second_look(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Refused:
+def _second_look(kind: type[R], line: bytes, error: msgspec.ValidationError) -> WatchEvent[R] | Undecodable:
     try:
         type_, raw = _raw_event(line)
     except (ValueError, msgspec.DecodeError):
         raise TransportError(f"{kind.resource.display}: the watch sent no event: {line[:256]!r}") from error
     if type_ == "ERROR":
         raise _event_error(line) from None
-    refused = _refused(type_, raw, error)
+    undecodable = _undecodable(type_, raw, error)
     if type_ in ("BOOKMARK", "DELETED"):
         # Not of the kind, but a Resource: nothing but its metadata is looked at.
-        return WatchEvent(type=type_, object=cast("R", Resource(metadata=refused.metadata)))
-    return refused
+        return WatchEvent(type=type_, object=cast("R", Resource(metadata=undecodable.metadata)))
+    return undecodable
 
 
 def _raw_event(line: bytes) -> tuple[str, bytes]:
@@ -222,8 +222,8 @@ def _raw_event(line: bytes) -> tuple[str, bytes]:
     return msgspec.json.decode(found.get(b"type", b""), type=str), found.get(b"object", b"{}")
 
 
-def _refused(type_: str, raw: bytes, error: msgspec.DecodeError) -> Refused:
-    return Refused(type_, _identity(raw), str(error))
+def _undecodable(type_: str, raw: bytes, error: msgspec.DecodeError) -> Undecodable:
+    return Undecodable(type_, _identity(raw), str(error))
 
 
 def _identity(raw: bytes) -> ObjectMeta:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kcr.api.codec import WatchEvent
 from kcr.api.core import PodSpec
 from kcr.api.meta import Key
-from kcr.client.wire.decoding import Refused
+from kcr.client.wire.decoding import Undecodable
 from kcr.informer import Selection
 from kcr.informer.accumulator import ListAccumulator
 from tests.kit.informer_pods import Pod, pod, replaced
@@ -41,8 +41,8 @@ def made(transform: Callable[[Pod], Pod] | None = None) -> tuple[ListAccumulator
     return ListAccumulator(Selection(Pod, transform=transform), writer, counts), writer, counts
 
 
-def bad(name: str) -> Refused:
-    return Refused("", pod(name, 7).metadata, "no phase")
+def bad(name: str) -> Undecodable:
+    return Undecodable("", pod(name, 7).metadata, "no phase")
 
 
 # ST-6
@@ -69,7 +69,7 @@ def test_object_removed_from_a_list_is_not_stored() -> None:
 # RF-14
 def test_events_bookmarks_and_refusals_reach_the_sink_apart() -> None:
     accumulator, writer, _ = made()
-    found: tuple[WatchEvent[Pod] | Refused, ...] = (
+    found: tuple[WatchEvent[Pod] | Undecodable, ...] = (
         WatchEvent(type="ADDED", object=pod("a", 5)),
         WatchEvent(type="BOOKMARK", object=pod("", 6)),
         bad("a"),

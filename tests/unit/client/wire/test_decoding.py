@@ -10,7 +10,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.client.wire.decoding import Refused, error_from, read_event, read_object, read_page, retry_after
+from kcr.client.wire.decoding import Undecodable, error_from, read_event, read_object, read_page, retry_after
 from kcr.errors import ApiError, GoneError, TransportError
 from tests.kit.scripted_transport import events
 
@@ -37,7 +37,7 @@ def test_bad_object_in_a_page_does_not_hide_the_others() -> None:
     page = read_page(Pod, json.dumps({"metadata": {"resourceVersion": "9"}, "items": [GOOD, BAD, GOOD]}).encode())
     assert [pod.metadata.name for pod in page.objects] == ["good", "good"]
     assert page.metadata.resource_version == "9"
-    (refused,) = page.refused
+    (refused,) = page.undecodable
     assert refused.key == Key("default", "bad")
     assert "$.status.phase" in refused.why
 
@@ -58,12 +58,12 @@ def test_page_that_is_no_list_is_an_error() -> None:
 def test_list_of_nothing_is_a_list() -> None:
     for items in (b"null", b"[]"):
         page = read_page(Pod, b'{"metadata":{"resourceVersion":"9"},"items":%s}' % items)
-        assert (page.objects, page.refused, page.metadata.resource_version) == ((), (), "9")
+        assert (page.objects, page.undecodable, page.metadata.resource_version) == ((), (), "9")
 
 
 def test_bad_object_in_an_event_is_named() -> None:
     event = read_event(Pod, events(("MODIFIED", BAD)))
-    assert isinstance(event, Refused)
+    assert isinstance(event, Undecodable)
     assert (event.type, event.key, event.metadata.resource_version) == ("MODIFIED", Key("default", "bad"), "5")
 
 
@@ -111,9 +111,9 @@ def test_bad_metadata_of_an_untyped_object_is_set_apart() -> None:
     kind = unstructured("example.dev/v1", "Widget", plural="widgets")
     page = read_page(kind, b'{"items":[{"metadata":{"name":5}},{"metadata":{"name":"b"},"spec":{}}]}')
     assert [obj.metadata.name for obj in page.objects] == ["b"]
-    assert "metadata: " in page.refused[0].why
+    assert "metadata: " in page.undecodable[0].why
     event = read_event(kind, b'{"type":"ADDED","object":{"metadata":{"name":"a","labels":[]},"spec":{}}}')
-    assert isinstance(event, Refused)
+    assert isinstance(event, Undecodable)
 
 
 DEPTHS = [900, 1_000, 5_000, 9_900]
@@ -163,14 +163,14 @@ def test_object_that_cannot_be_decoded_is_set_apart_and_named(kind: type[Pod], d
     assert [obj.metadata.name for obj in page.objects] == ["good", "good"]
     assert page.metadata.resource_version == "9"
     event = read_event(kind, changed(document))
-    assert isinstance(event, Refused)
-    for refused in (*page.refused, event):
+    assert isinstance(event, Undecodable)
+    for refused in (*page.undecodable, event):
         assert (refused.key, refused.metadata.resource_version) == (Key("default", "bad"), "5")
         assert error in refused.why
-    assert len(page.refused) == 1
+    assert len(page.undecodable) == 1
 
 
 def test_object_that_a_kinds_own_check_refuses_is_set_apart() -> None:
     page = read_page(Spoilsport, listed(json.dumps(GOOD).encode(), json.dumps({**GOOD, "size": 13}).encode()))
-    assert [len(page.objects), len(page.refused)] == [1, 1]
-    assert "KeyError" in page.refused[0].why
+    assert [len(page.objects), len(page.undecodable)] == [1, 1]
+    assert "KeyError" in page.undecodable[0].why

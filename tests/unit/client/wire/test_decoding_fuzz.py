@@ -16,7 +16,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Resource
 from kcr.client import Client
-from kcr.client.wire.decoding import Refused, error_from, read_event, read_object, read_page
+from kcr.client.wire.decoding import Undecodable, error_from, read_event, read_object, read_page
 from kcr.errors import ApiError, TransportError
 from kcr.informer import Informer, Selection
 from kcr.informer.accumulator import ListAccumulator
@@ -86,14 +86,14 @@ class World:
     def lists(self, body: bytes) -> None:
         self._list.clear()
         page = read_page(self.kind, body)
-        for found in (*page.objects, *page.refused):
+        for found in (*page.objects, *page.undecodable):
             self._list.add(found)
         for _ in self._list.replace(page.metadata.resource_version):
             pass
 
     def watches(self, line: bytes) -> None:
         event = read_event(self.kind, line)
-        assert isinstance(event, WatchEvent | Refused)
+        assert isinstance(event, WatchEvent | Undecodable)
         self._list.apply(event)
 
     def gets(self, body: bytes) -> None:
