@@ -1,4 +1,4 @@
-"""What one more event means: a new event, one more of an old one, or nothing.
+"""Event correlation: aggregates similar events, counts identical ones, and filters spam.
 
 Source: client-go/tools/record/events_cache.go.
 """
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kcr.api.core import Event, EventSource, ObjectReference
 from kcr.api.meta import ObjectMeta
 from kcr.clock import Clock
+from kcr.tokenbucket import TokenBucket
 
 # Source: client-go/tools/record/events_cache.go, the default constants.
 REMEMBERED = 4096
@@ -34,19 +35,19 @@ V = TypeVar("V")
 
 
 class Note(NamedTuple):
-    """One event as it was recorded."""
+    """One call of `EventRecorder.event`."""
 
     about: ObjectReference
     type: str
     reason: str
     message: str
     moment: datetime
-    # Says how many others were left out; it passes the filter that left them out.
+    # A summary passes the spam filter that it reports on.
     is_summary: bool = False
 
 
 class Seen:
-    """An event as it is to be on the server; `written` once it is there."""
+    """An event as it is to be on the server; `written` once it has been created."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -84,64 +85,56 @@ class SpamLimit(NamedTuple):
     per_reason: bool = False
 
 
-class _SpamBucket:
-    """Tokens of one object's events: a burst, and then one in a while."""
+class _SpamFilter:
+    """Limits the events of one object by a token bucket, and counts those that it drops."""
 
     def __init__(self, limit: SpamLimit) -> None:
-        self._limit = limit
-        self._tokens = float(limit.burst)
-        self._last: datetime | None = None
-        # Reasons of the events left out since the last summary.
-        self._left_out: Counter[str] = Counter()
+        self._bucket = TokenBucket(1 / limit.refill_seconds, limit.burst)
+        # Reasons of the events dropped since the last summary.
+        self._dropped: Counter[str] = Counter()
 
-    def has_token(self, moment: datetime) -> bool:
+    def admits(self, now: float) -> bool:
         """Take a token if there is one."""
-        if self._last is not None:
-            refill = (moment - self._last).total_seconds() / self._limit.refill_seconds
-            self._tokens = min(self._tokens + max(refill, 0.0), self._limit.burst)
-        self._last = moment
-        if self._tokens < 1:
+        if self._bucket.delay(now) > 0:
             return False
-        self._tokens -= 1
+        self._bucket.reserve(now)
         return True
 
-    def leave_out(self, reason: str) -> float | None:
-        """Count an event that is not written; return the seconds until it is time to say so, for the first only."""
-        self._left_out[reason] += 1
-        if self._left_out.total() > 1:
-            return None
-        return (1 - self._tokens) * self._limit.refill_seconds
+    def drop(self, reason: str, now: float) -> float | None:
+        """Count an event that is not written; return the seconds until the summary is due, for the first only."""
+        self._dropped[reason] += 1
+        return self._bucket.delay(now) if self._dropped.total() == 1 else None
 
     def summary(self) -> str:
-        """Say what was left out, and forget it."""
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self._left_out.most_common(_REASONS_NAMED))
-        more = " and others" if len(self._left_out) > _REASONS_NAMED else ""
-        text = f"{self._left_out.total()} events were left out, for there were too many: {reasons}{more}"
-        self._left_out.clear()
+        """Return a message that counts the dropped events by reason, and forget them."""
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self._dropped.most_common(_REASONS_NAMED))
+        more = " and others" if len(self._dropped) > _REASONS_NAMED else ""
+        text = f"{self._dropped.total()} events were left out, for there were too many: {reasons}{more}"
+        self._dropped.clear()
         return text
 
 
-class LeftOut(NamedTuple):
-    """An event that is not written, because its object has had too many.
+class Dropped(NamedTuple):
+    """An event that the spam filter drops, because its object has had too many.
 
     Attributes:
         note: The event.
-        summary_after_seconds: When it is time for the summary; None when that has been said already.
-        bucket: What counts the others.
+        summary_after_seconds: When the summary is due; None when its timer runs already.
+        spam_filter: Counts the dropped events.
     """
 
     note: Note
     summary_after_seconds: float | None
-    bucket: _SpamBucket
+    spam_filter: _SpamFilter
 
     def summary(self, moment: datetime) -> Note:
-        """Return what says how many events were left out up to now."""
+        """Return the event that says how many were dropped up to now."""
         note = self.note
-        return Note(note.about, note.type, LEFT_OUT, self.bucket.summary(), moment, is_summary=True)
+        return Note(note.about, note.type, LEFT_OUT, self.spam_filter.summary(), moment, is_summary=True)
 
 
 class Correlator:
-    """Decides what one more note means: a new event, one more of an old one, or nothing."""
+    """Decides whether a recorded event is created, counted on an earlier one, or dropped as spam."""
 
     def __init__(self, component: str, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
         self._component = component
@@ -150,17 +143,17 @@ class Correlator:
         self._random = random
         self._similar: _Recent[Hashable, _Similar] = _Recent()
         self._seen: _Recent[Hashable, Seen] = _Recent()
-        self._buckets: _Recent[Hashable, _SpamBucket] = _Recent()
+        self._filters: _Recent[Hashable, _SpamFilter] = _Recent()
         self._last_name = 0
 
-    def take(self, note: Note) -> Seen | LeftOut:
-        """Return the event to write, if the object has not had too many."""
+    def correlate(self, note: Note, now: float) -> Seen | Dropped:
+        """Return the event to create or to patch, or that the spam filter drops it; `now` is the time of the loop."""
         about = (note.about.api_version, note.about.kind, note.about.namespace, note.about.name, note.about.uid)
         family = (about, note.type, note.reason)
         similar = self._similar.get(family) or self._similar.put(family, _Similar())
         combined = similar.are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
-        # All that are combined are one event, whatever they say.
+        # All similar events are one event, whatever their messages.
         identity = (family, "" if combined else message)
         seen = self._seen.get(identity)
         if seen is None:
@@ -171,10 +164,10 @@ class Correlator:
         if note.is_summary:
             return seen
         limited = family if self._limit.per_reason else (about, note.type)
-        bucket = self._buckets.get(limited) or self._buckets.put(limited, _SpamBucket(self._limit))
-        if bucket.has_token(note.moment):
+        spam_filter = self._filters.get(limited) or self._filters.put(limited, _SpamFilter(self._limit))
+        if spam_filter.admits(now):
             return seen
-        return LeftOut(note, bucket.leave_out(note.reason), bucket)
+        return Dropped(note, spam_filter.drop(note.reason, now), spam_filter)
 
     def _new_event(self, note: Note, message: str) -> Event:
         return Event(
@@ -202,7 +195,7 @@ class Correlator:
 
 
 class _Recent(Generic[K, V]):
-    """Values by key; the one unused for longest goes when there are too many."""
+    """LRU cache."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[K, V] = OrderedDict()

@@ -1,4 +1,4 @@
-"""Events: what a controller tells people about an object. Best effort: they never fail or delay a reconcile."""
+"""Event recorder: Kubernetes Events about an object. Best effort: it never fails or delays a reconcile."""
 
 import asyncio
 import random
@@ -11,14 +11,14 @@ from kcr.api.meta import Resource, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
-from kcr.events.correlator import Correlator, LeftOut, Note, Seen, SpamLimit
+from kcr.events.correlator import Correlator, Dropped, Note, Seen, SpamLimit
 
 _log = structlog.get_logger()
 
 QUEUE_LENGTH = 1000
 MESSAGE_BYTES = 1024
 REASON_LENGTH = 128
-# How long a process that ends goes on writing; it is to be gone within a second.
+# How long shutdown waits for the last events: a process ends within a second.
 FLUSH_SECONDS = 0.3
 # Source: client-go/tools/record/event.go, maxTriesPerEvent and defaultSleepDuration.
 TRIES = 12
@@ -26,17 +26,17 @@ RETRY_SECONDS = 10.0
 
 
 class EventRecorder:
-    """Writes events in the name of one component, one after the other and in their order.
+    """Writes the events of one component, in the order in which they were recorded.
 
-    Identical events are merged into one that counts; from the tenth message on, similar ones are combined; and
-    one object's events are limited to a burst of 25 and one more in five minutes; an event then says how many were
-    left out. Each is a log line as well, whatever becomes of it.
+    Identical events are merged into one that counts; from the tenth message on, similar ones are aggregated; and
+    one object's events are limited to a burst of 25 and one more in five minutes; a summary event then counts those
+    that were dropped. Each is a log line as well, written or not.
 
     Attributes:
         dropped: How many events were not written, by reason: `queue_full`, `spam` (its object had too many),
             `refused` by the server, `unreachable`, or `shutdown`, which left no time.
 
-    Source: client-go/tools/record, event.go and events_cache.go; there nothing tells what was left out.
+    Source: client-go/tools/record, event.go and events_cache.go; there is no summary.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class EventRecorder:
 
         Args:
             client: Where events are written.
-            component: In whose name.
+            component: The source of the events, such as `job-controller`.
             clock: What time it is.
             random: Names events and spreads retries.
             spam_limit: How many events one object may have.
@@ -63,14 +63,14 @@ class EventRecorder:
         self._correlator = Correlator(component, clock, random, spam_limit)
         self._notes: deque[Note] = deque()
         self._arrived = asyncio.Event()
-        # Taken from the notes and not yet written: an interrupted write is made again by the flush.
+        # In flight: when its write is cancelled, the flush writes it again.
         self._unwritten: Seen | None = None
-        # What was left out and has not been told yet, with the timer that will tell it.
-        self._untold: dict[LeftOut, asyncio.TimerHandle] = {}
+        # Dropped events that no summary has counted yet, each with the timer of the summary.
+        self._summaries: dict[Dropped, asyncio.TimerHandle] = {}
         self.dropped: Counter[str] = Counter()
 
     def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
-        """Tell people about an object. Never waits, and never fails.
+        """Record an event about an object. Never waits, and never fails.
 
         Args:
             about: The object.
@@ -87,7 +87,7 @@ class EventRecorder:
         self._add(Note(reference_to(about), type, reason[:REASON_LENGTH], _cut(message), now))
 
     async def run(self) -> None:
-        """Write events until cancelled; what is left then gets two seconds."""
+        """Write events until cancelled; those that are left then are written within `FLUSH_SECONDS`, or lost."""
         try:
             while True:
                 await self._arrived.wait()
@@ -100,36 +100,36 @@ class EventRecorder:
         self._notes.append(note)
         self._arrived.set()
 
-    def _leave_out(self, left_out: LeftOut) -> None:
+    def _drop(self, dropped: Dropped) -> None:
         self.dropped["spam"] += 1
-        seconds = left_out.summary_after_seconds
+        seconds = dropped.summary_after_seconds
         if seconds is not None:
-            self._untold[left_out] = asyncio.get_running_loop().call_later(seconds, self._summarise, left_out)
+            self._summaries[dropped] = asyncio.get_running_loop().call_later(seconds, self._summarise, dropped)
 
-    def _summarise(self, left_out: LeftOut) -> None:
-        self._untold.pop(left_out).cancel()
-        self._add(left_out.summary(whole_seconds(self._clock.now())))
+    def _summarise(self, dropped: Dropped) -> None:
+        self._summaries.pop(dropped).cancel()
+        self._add(dropped.summary(whole_seconds(self._clock.now())))
 
     async def _flush(self) -> None:
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
-                while self._notes or self._unwritten or self._untold:
+                while self._notes or self._unwritten or self._summaries:
                     if not self._notes:
-                        for left_out in tuple(self._untold):
-                            self._summarise(left_out)
+                        for dropped in tuple(self._summaries):
+                            self._summarise(dropped)
                     await self._write_next(tries=1)
         except TimeoutError:
             self.dropped["shutdown"] += len(self._notes) + 1
             _log.warning("events lost at the end", count=len(self._notes) + 1)
         finally:
-            for timer in self._untold.values():
+            for timer in self._summaries.values():
                 timer.cancel()
 
     async def _write_next(self, tries: int) -> None:
         if self._unwritten is None:
-            match self._correlator.take(self._notes.popleft()):
-                case LeftOut() as left_out:
-                    self._leave_out(left_out)
+            match self._correlator.correlate(self._notes.popleft(), asyncio.get_running_loop().time()):
+                case Dropped() as dropped:
+                    self._drop(dropped)
                 case seen:
                     self._unwritten = seen
         if self._unwritten is not None:
@@ -139,7 +139,7 @@ class EventRecorder:
             self._arrived.clear()
 
     async def _write(self, seen: Seen, tries: int) -> None:
-        """Write one event; only what got no answer is tried again."""
+        """Write one event; only a write without an answer is retried."""
         for attempt in range(tries):
             try:
                 await self._send(seen)
@@ -148,7 +148,7 @@ class EventRecorder:
                 _log.info("event refused", name=seen.event.metadata.name, error=str(error))
             except TransportError as error:
                 _log.info("event not written", name=seen.event.metadata.name, error=str(error), attempt=attempt)
-                # The first pause is random, so that many recorders do not come back as one.
+                # The first pause is random, so that many recorders do not retry at the same moment.
                 share = self._random.random() if attempt == 0 else 1.0
                 if attempt < tries - 1:
                     await asyncio.sleep(RETRY_SECONDS * share)
@@ -163,14 +163,14 @@ class EventRecorder:
             try:
                 await self._client.merge_patch(Event, event.key, change)
             except NotFoundError:
-                # Events are kept for an hour; this one has been cleared away.
+                # The server deletes events after an hour.
                 seen.written = False
             else:
                 return
         try:
             await self._client.create(event)
         except AlreadyExistsError:
-            # Our own: the answer to the try before was lost.
+            # Created by the try before, whose answer was lost.
             _log.debug("event already written", name=event.metadata.name)
         seen.written = True
 
