@@ -1,8 +1,8 @@
 """Kubernetes controllers in Python.
 
-A controller brings the world towards what an object asks for. Its author writes one coroutine, `reconcile`,
-which is given the key of an object that may have changed, looks at the world as it is, and does what is
-missing. Everything else is here:
+A controller moves the actual state towards the desired state of an object. Its author writes one coroutine,
+`reconcile`, which gets the key of an object that may have changed, compares the two states, and does what is missing
+(level-triggered, idempotent). Everything else is here:
 
 ```python
 import kcr
@@ -20,8 +20,8 @@ class Website(kcr.Resource, api_version="example.dev/v1", plural="websites"):
 
 class WebsiteReconciler:
     def __init__(self, manager: kcr.Manager) -> None:
-        self._client = manager.client  # asks the server
-        self._websites = manager.store(Website)  # a copy, kept right by a watch
+        self._client = manager.client  # talks to the API server
+        self._websites = manager.store(Website)  # the informer's cache
         self._pods = manager.store(Pod)
 
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
@@ -45,9 +45,9 @@ def setup(manager: kcr.Manager) -> None:
 kcr.run(setup)
 ```
 
-The path of a change: the server's watch feeds a *store*, the store's handlers put a *key* into a *work queue*, a
-*worker* takes it and reconciles, and what it writes comes back as the next change. A key is never in two
-pairs of hands, one that changed five times comes once, and one that failed comes back later and later.
+The path of a change: a watch updates a *store*, handlers enqueue a *key* in a *work queue*, a *worker* takes it and
+reconciles, and what it writes comes back as the next watch event. A key is never processed concurrently, changes
+while it waits are coalesced, and one that failed is requeued with exponential backoff.
 
 - Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. Conditions of a
   status are set with `set_condition`.
@@ -55,12 +55,12 @@ pairs of hands, one that changed five times comes once, and one that failed come
   other fields as bytes, decoded when read. `metadata_only(Pod)` is a kind of which only the metadata are requested and
   cached.
 - `Client` always talks to the server; cached reads are `Manager.store`.
-- `Manager` owns what runs: informers first, then controllers, and all of it backwards at the end. Its `expose`
+- `Manager` starts informers, then controllers, and stops them in the reverse order. Its `expose`
   serves metrics and probes; `metrics` and `health` take your own.
-- Failures are one tree, `KcrError`: `ApiError` when the server said no, `TransportError` when nobody knows
+- Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
-- What an owner of other objects needs is in `kcr.dependents`: careful creation with events (`DependentControl`),
-  adoption (`claim`), references, finalizers (`finalized`), and one object brought about (`create_or_patch`).
+- For controllers that own other objects there is `kcr.dependents`: creation and deletion with events
+  (`DependentControl`), adoption (`claim`), owner references, finalizers (`finalized`), and `create_or_patch`.
 - `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
 """
 

@@ -1,4 +1,4 @@
-"""An HTTP port for operators: pages that are made when they are asked for."""
+"""HTTP ports for metrics and probes."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-# A reader that says nothing for so long is cut off; and one that still reads when all ends.
+# Idle connections are closed after the first; at shutdown, open ones after the second.
 _IDLE_SECONDS = 90.0
 _LINGER_SECONDS = 0.5
 
 
 class Address(NamedTuple):
-    """Where to listen; an empty host means everywhere, port 0 any that is free."""
+    """An address to listen on; an empty host means all interfaces, port 0 any free one."""
 
     host: str
     port: int
@@ -34,7 +34,7 @@ def parse_address(text: str) -> Address | None:
     """Read an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None for `0` and nothing: do not listen.
 
     Raises:
-        ConfigError: It is no address.
+        ConfigError: The text is no address.
     """
     if text in ("", "0"):
         return None
@@ -46,7 +46,7 @@ def parse_address(text: str) -> Address | None:
 
 
 class ProbeResponse(NamedTuple):
-    """An answer."""
+    """The response to a GET."""
 
     status: int
     body: bytes
@@ -54,12 +54,12 @@ class ProbeResponse(NamedTuple):
 
 
 class ProbeRequest(NamedTuple):
-    """What a reader wants.
+    """A GET request.
 
     Attributes:
         path: The path, decoded.
-        query: All values of each parameter.
-        accept: The header of this name.
+        query: The query parameters, each with all its values.
+        accept: The `Accept` header.
     """
 
     path: str
@@ -75,12 +75,12 @@ class HTTPServer:
     """
 
     def __init__(self, what: str, address: Address, page: Callable[[ProbeRequest], ProbeResponse | None]) -> None:
-        """Make an endpoint; it does not listen yet.
+        """Make a server; it does not listen yet.
 
         Args:
             what: What it serves, for the log.
             address: Where to listen.
-            page: Makes the answer; None for 404.
+            page: Returns the response; None for 404.
         """
         self.port = address.port
         self._what = what
@@ -89,10 +89,10 @@ class HTTPServer:
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Begin to listen.
+        """Open the port.
 
         Raises:
-            ConfigError: Nobody can listen there.
+            ConfigError: The address cannot be bound.
         """
         from aiohttp import web  # noqa: PLC0415  # most processes that import this never listen
 

@@ -1,7 +1,7 @@
-"""Whether the process is well: named checks, told as Kubernetes' own components tell theirs; and one on the event loop.
+"""Health checks: named, answered as by Kubernetes' own components; and one of the event loop.
 
-Live means that a restart would not help; ready, that the controllers do their work. No check of the first kind may
-depend on the API server: its failure would restart every controller, and help no one.
+Liveness fails when a restart would help; readiness, while the controllers do not work. No liveness check may depend
+on the API server: an outage would restart every controller without mending anything.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from prometheus_client import Histogram
 
 _log = structlog.get_logger("kcr.health")
 
-# Returns what is wrong, in a few words; nothing when all is well. It is called on the event loop, and never waits.
+# Returns what is wrong, in a few words; an empty string when the check passes. Called on the event loop; never waits.
 Check = Callable[[], str]
 
 LOOK_SECONDS = 0.1
-# A later loop is worth a line; one that was later than the second within the memory is not well.
+# A lag beyond the first is logged; beyond the second, within the memory, it fails the check.
 LATE_SECONDS = 0.1
 STUCK_SECONDS = 5.0
 MEMORY_SECONDS = 30.0
-# One line in so many seconds says enough.
+# At most one line in so many seconds.
 QUIET_SECONDS = 10.0
 
-# Where the loop itself lives.
+# The files of the loop itself.
 _LOOPS = (asyncio.__file__.removesuffix("__init__.py"), selectors.__file__)
 
 
 class ProbeResult(NamedTuple):
-    """What a probe is answered."""
+    """The answer to a probe."""
 
     status: int
     text: str
@@ -49,17 +49,17 @@ class Health:
         self._remarks: dict[str, Check] = {}
 
     def add_live(self, name: str, check: Check) -> None:
-        """Add a check, or replace it: when it fails for long, the process is to be restarted."""
+        """Add a liveness check, or replace it: when it fails for long, the process is restarted."""
         self._checks["livez"][name] = check
 
     def add_ready(self, name: str, check: Check, *, remark: Check | None = None) -> None:
-        """Add a check, or replace it: while it fails, the process does not do its work.
+        """Add a readiness check, or replace it: while it fails, the process does not do its work.
 
         Args:
             name: Names the check.
             check: Returns what is wrong.
             remark: Returns what `/readyz?verbose` adds to a check that passes, such as a watch that is failing just
-                now; nothing for nothing.
+                now; an empty string for nothing.
         """
         self._checks["readyz"][name] = check
         self._remarks[name] = remark or _no_remark
@@ -67,8 +67,8 @@ class Health:
     def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> ProbeResult | None:
         """Answer a probe, or None when there is nothing at this path.
 
-        A path is `/readyz` or, for one check alone, `/readyz/its-name`. The query may hold `verbose`, which tells of
-        every check, and `exclude`, which leaves those of the names given out. Failures are always told, with their
+        A path is `/readyz` or, for one check alone, `/readyz/its-name`. The query may hold `verbose`, which lists
+        every check, and `exclude`, which skips the checks of these names. Failures are always listed with their
         reasons: upstream withholds these, but here they name what has to be done.
 
         Source: apiserver/pkg/server/healthz/healthz.go, handleRootHealth; controller-runtime/pkg/healthz/healthz.go.
@@ -115,15 +115,15 @@ def _ask(check: Check) -> str:
     try:
         return check()
     except Exception as error:
-        # A check that cannot tell is no reason to be well, nor to take the others' answers away.
+        # A check that raises has failed, and the others are still answered.
         return f"{type(error).__name__}: {error}"
 
 
 class LoopMonitor:
-    """Measures how late the event loop is, and says in the log what held it up.
+    """Measures the lag of the event loop, and logs what blocked it.
 
-    One call that does not await stops every watch, probe and reconcile. Nothing on the loop can see who it is while it
-    lasts, so a thread looks on.
+    One blocking call stops every watch, probe and reconcile. Nothing on the loop can find it while it lasts, so a
+    thread samples the stack of the loop's thread.
     """
 
     name = "event loop"
@@ -132,21 +132,21 @@ class LoopMonitor:
         """Make a monitor.
 
         Args:
-            lag: Where every look is counted.
+            lag: Observes every measurement.
         """
         self._lag = lag
-        # The worst that is remembered, and until when.
+        # The longest lag that is remembered, and until when.
         self._worst = 0.0
         self._forget_at = 0.0
         self._quiet_until = float("-inf")
-        # Set by the loop with every look, cleared by the thread.
+        # Set by the loop with every measurement, cleared by the thread.
         self._heartbeat = threading.Event()
         self._over = threading.Event()
-        # Where the loop stood when it was late; written by the thread while the loop cannot read it.
+        # The sampled stack; written by the thread while the loop is blocked, so that both never access it at once.
         self._place = ""
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         thread = threading.Thread(
             target=self._sample_loop_thread, args=(threading.get_ident(),), name=self.name, daemon=True
@@ -163,7 +163,7 @@ class LoopMonitor:
             self._heartbeat.set()
 
     def check(self) -> str:
-        """Return nothing, or that the loop was stuck a moment ago."""
+        """Return an empty string, or that the loop was stuck a moment ago."""
         if self._worst < STUCK_SECONDS or asyncio.get_running_loop().time() >= self._forget_at:
             return ""
         return f"the event loop was stuck for {self._worst:.1f} s"
@@ -180,7 +180,7 @@ class LoopMonitor:
         self._place = ""
 
     def _sample_loop_thread(self, watched: int) -> None:
-        """Note where the loop's thread stands whenever a beat is late."""
+        """Sample the stack of the loop's thread whenever a heartbeat is late."""
         while not self._over.is_set():
             if not self._heartbeat.wait(LOOK_SECONDS + LATE_SECONDS):
                 self._place = _place(watched)
@@ -189,7 +189,7 @@ class LoopMonitor:
 
 
 def _place(thread: int) -> str:
-    """Return where a thread stands outside asyncio, the innermost line last; nothing when it only waits."""
+    """Return the innermost lines of a thread's stack outside asyncio, the innermost last; empty when it only waits."""
     walk = traceback.walk_stack(sys._current_frames().get(thread))
     codes = ((frame.f_code, line) for frame, line in walk)
     ours = itertools.takewhile(lambda one: not one[0].co_filename.startswith(_LOOPS), codes)

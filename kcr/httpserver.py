@@ -1,10 +1,10 @@
-"""HTTP servers on aiohttp: what a client is answered, and what is logged, when a request cannot be served.
+"""HTTP servers on aiohttp: responses and log lines when a request cannot be served.
 
-The answer is a Status in any case, and the log has one line: a handler that raises is 500 and an error with its
-traceback; a request that cannot be read is 400, with headers beyond the limits 431, and a warning.
+The response is always a Status, and the log has one line: a handler that raises is answered 500 and logged as an error
+with its traceback; a malformed request is answered 400, oversized headers 431, and logged as a warning.
 
-Clients cannot use up the descriptors of the process: some are left for its own work, and beyond that new connections
-are closed at once. (asyncio says when it cannot accept any, uvloop closes them without a word.)
+Connections cannot exhaust the file descriptors of the process: some are reserved for its own work, and beyond that new
+connections are closed at once. (asyncio logs when it cannot accept any, uvloop closes them silently.)
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 MAX_HEADERS = 128
 MAX_HEADER_BYTES = 8190
-# So many descriptors are left for everything else, half of all where there are few.
+# Descriptors reserved for everything else; half of all where there are few.
 _SPARE_DESCRIPTORS = 64
 
 _log = structlog.get_logger("kcr.http")
@@ -40,7 +40,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Log an error, and return the answer that ends the connection."""
+        """Log an error, and return the last response of the connection."""
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
             status, text = _unreadable(exc)
             _log.warning("request refused", client=request.remote, code=status, error=text)
@@ -48,7 +48,7 @@ class _Connection(web.RequestHandler):
             text = f"Internal error occurred: {type(exc).__name__}"
             _log.error(f"{request.method} {request.raw_path} failed", exc_info=exc)
         if request.writer.output_size > 0:
-            # Part of another answer is on its way, and nothing can be added to it.
+            # Part of a response has been sent; no other can follow.
             self.force_close()
         response = web.json_response(_status(status, text), status=status)
         response.force_close()
@@ -62,9 +62,9 @@ class Server(web.Server):
         """Make a server; a runner of aiohttp makes it listen.
 
         Args:
-            handler: Answers a request. It is cancelled when the client has gone.
-            max_body: How many bytes of a body are read.
-            keepalive_seconds: How long a connection stays open after an answer.
+            handler: Answers a request. It is cancelled when the client disconnects.
+            max_body: The maximum size of a body, in bytes.
+            keepalive_seconds: How long an idle connection stays open.
         """
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -80,7 +80,7 @@ class Server(web.Server):
         self._refused = RateLimitedLogger(_log)
 
     def __call__(self) -> web.RequestHandler:
-        """Return what serves a new connection."""
+        """Return the protocol of a new connection."""
         return _Connection(
             self,
             loop=asyncio.get_running_loop(),
@@ -91,7 +91,7 @@ class Server(web.Server):
         )
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Take note of a new connection, and close it when there are too many; one line in 30 s says so."""
+        """Count a new connection, and close it when there are too many, with one line in 30 s."""
         super().connection_made(handler, transport)
         limit = _max_connections()
         if len(self.connections) <= limit:
@@ -106,7 +106,7 @@ class Server(web.Server):
 
 
 def _max_connections() -> int:
-    """Return how many connections leave enough descriptors; the limit of the process may change while it runs."""
+    """Return how many connections leave enough descriptors; the limit of the process may change at run time."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files == resource.RLIM_INFINITY:
         return sys.maxsize
@@ -114,7 +114,7 @@ def _max_connections() -> int:
 
 
 async def _continue(request: web.BaseRequest) -> None:
-    """Ask for the body where the client waits to be asked."""
+    """Answer `Expect: 100-continue`."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         # This is no part of the answer.
@@ -122,7 +122,7 @@ async def _continue(request: web.BaseRequest) -> None:
 
 
 def _unreadable(error: Exception) -> tuple[int, str]:
-    """Return code and message for a request that cannot be read."""
+    """Return code and message for a malformed request."""
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         limits = f"at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes are accepted"

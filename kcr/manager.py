@@ -32,9 +32,9 @@ _SYSTEM_CLOCK = SystemClock()
 
 # Source: controller-runtime, Controller.CacheSyncTimeout.
 SYNC_SECONDS = 120.0
-# How often a line says which caches are waited for.
+# How often a log line names the caches that are not synced.
 UNSYNCED_LINE_SECONDS = 20.0
-# With fewer objects a full collection is quick enough to be left alone.
+# With fewer objects a full collection is quick.
 FREEZE_FROM = 1000
 
 
@@ -48,10 +48,10 @@ class Manager:
     Attributes:
         client: Talks to the server; cached reads are `store`.
         clock: What time it is.
-        random: Where all chance comes from.
+        random: The source of randomness.
         namespace: The one namespace to watch; empty for all.
-        metrics: What is counted, and where controllers register metrics of their own.
-        health: What probes are answered; controllers add checks of their own.
+        metrics: The metrics of the process; controllers register their own there.
+        health: The health checks; controllers add their own.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Manager:
         self.metrics = metrics or Metrics()
         self.health = Health()
         self._informers: dict[type[Resource], Informer[Any]] = {}
-        # What is followed of some kinds; of the others, all in the manager's namespace.
+        # Selections of some kinds; of the others, everything in the manager's namespace.
         self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
         self._controllers: dict[str, Controller] = {}
         self._recorders: dict[str, EventRecorder] = {}
@@ -86,13 +86,13 @@ class Manager:
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
 
     def select(self, *selections: Selection[Any]) -> None:
-        """Follow these objects of a kind only, and keep what their transforms leave: the store holds nothing else.
+        """List and watch only these objects of a kind, and store what their transforms return.
 
         Args:
             *selections: One, or one for each of some namespaces.
 
         Raises:
-            ValueError: The kind is followed already, or the selections overlap.
+            ValueError: The kind has an informer already, or the selections overlap.
         """
         chosen = disjoint(selections)
         kind = chosen[0].kind
@@ -147,11 +147,11 @@ class Manager:
 
         Args:
             name: Names the controller in logs and metrics.
-            reconciler: What it does with a key.
-            watches: Whose changes bring which keys: `kcr.watch` and `kcr.owned`; and `kcr.channel`.
-            workers: How many keys it reconciles at a time.
-            limiter: How long a failed key waits; by default 5 ms, doubling up to 1,000 s, and beyond a burst of
-                100 no more than ten keys a second.
+            reconciler: Reconciles one key.
+            watches: The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`.
+            workers: How many keys are reconciled concurrently.
+            limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s, and for all keys together
+                a token bucket of 100 with ten a second.
             parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
@@ -186,15 +186,15 @@ class Manager:
         self._working.add(_OnceSynced(component, self._wait_synced), getattr(component, "name", repr(component)))
 
     def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
-        """Serve metrics and probes for as long as the manager runs, and watch over the event loop.
+        """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
         Args:
             metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
             probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere.
 
         Raises:
-            ConfigError: An address makes no sense.
-            RuntimeError: It is too late, or the second time.
+            ConfigError: An address is malformed.
+            RuntimeError: The manager runs already, or this is the second call.
         """
         if self._exposed:
             raise RuntimeError("expose a manager once, and before it runs")
@@ -218,7 +218,7 @@ class Manager:
         """Run everything until cancelled, or until a part fails.
 
         Raises:
-            ConfigError: Nobody can listen at an address given to `expose`.
+            ConfigError: An address given to `expose` cannot be bound.
             NotSyncedError: A store could not be filled; the message names the cause.
             Exception: What a component raised, as it is.
         """
@@ -226,7 +226,7 @@ class Manager:
         try:
             async with self._writing, self._listening(), self._monitoring, self._watching:
                 await self._wait_synced(self._log_unsynced)
-                self._spare_the_collector()
+                self._freeze_caches()
                 async with self._working:
                     await self._work()
         except BaseExceptionGroup as group:
@@ -234,7 +234,7 @@ class Manager:
             for other in others:
                 _log.error("additional error during shutdown", error=str(other), exc_info=other)
         if failure is not None:
-            # Here and not above, so that the group does not hang on to it as its context.
+            # Here and not above, so that the group is not its context.
             raise failure
 
     @asynccontextmanager
@@ -287,8 +287,8 @@ class Manager:
         group, version, _, plural, _ = kind.resource
         self.metrics.informer((name, group, version, plural), informer)
 
-    def _spare_the_collector(self) -> None:
-        """Take what is cached out of the garbage collector's sight, for its full collections stop the loop."""
+    def _freeze_caches(self) -> None:
+        """Freeze the cached objects (`gc.freeze`): full collections that walk them would block the event loop."""
         if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
             gc.collect()
             gc.freeze()

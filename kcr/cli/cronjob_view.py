@@ -1,4 +1,4 @@
-"""What a person is shown of a CronJob: values only, no terminal."""
+"""What `kcr dev` shows of a CronJob: values only, no terminal."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -16,10 +16,10 @@ class CronJobView(NamedTuple):
     Attributes:
         key: Its namespace and name.
         schedule: As its author wrote it.
-        expression: What the schedule says; None when it cannot be read.
-        zone: Where the clock hangs that it goes by.
-        suspended: Whether it starts nothing.
-        active: Jobs of it that run.
+        expression: The parsed schedule; None when it cannot be parsed.
+        zone: The time zone of the schedule.
+        suspended: Whether `spec.suspend` is set.
+        active: How many of its Jobs are active.
         last: When its last run was due; None before the first.
         created: When it was created.
     """
@@ -35,7 +35,7 @@ class CronJobView(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """As lines name it."""
+        """How lines name its kind."""
         return "cronjob"
 
     @property
@@ -45,17 +45,17 @@ class CronJobView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Whether it is at work."""
+        """`Suspended` or `Scheduled`."""
         return "Suspended" if self.suspended else "Scheduled"
 
     @property
     def why(self) -> str:
-        """Nothing of it needs an explanation."""
+        """Always empty: no state of a CronJob needs a reason."""
         return ""
 
     @property
     def news(self) -> tuple[object, ...]:
-        """What must differ for it to be told again."""
+        """What must differ for it to be printed again."""
         return self.schedule, self.suspended, self.last
 
     def next_run(self, now: datetime) -> datetime | None:
@@ -77,7 +77,7 @@ def cronjob_view(cronjob: CronJob, zone: tzinfo) -> CronJobView:
     """
     spec, status = cronjob.spec, cronjob.status
     expression: Expression | None = None
-    # What the server would not let in counts as not said.
+    # The server validates both fields; a value that gets past it counts as absent.
     with suppress(UnknownZoneError):
         zone = zone if spec.time_zone is None else load_zone(spec.time_zone)
     with suppress(CronError):

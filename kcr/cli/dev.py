@@ -1,4 +1,4 @@
-"""`kcr dev`: its options and first words. What is slow to import is in `dev_cluster`."""
+"""`kcr dev`: its options. What is slow to import is in `dev_cluster`."""
 
 import importlib.util
 import sys
@@ -76,7 +76,7 @@ def command(**values: Any) -> int:
         raise ConfigError("kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'")
     title = f"kcr dev: a cluster in this process, until {'its Jobs have ended' if values['wait'] else 'Ctrl-C'}"
     if sys.stderr.isatty():
-        # Before all else: to import the cluster and start it takes a second, and a blank screen looks broken.
+        # First of all: importing and starting the cluster takes a second, and a blank screen looks broken.
         click.echo(title, err=True)
         title = ""
     return importlib.import_module("kcr.cli.dev_cluster").start(title, values)  # type: ignore[no-any-return]  # an int

@@ -32,7 +32,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
     """Run the cluster until its Jobs have ended or a signal ends it, and return the exit code.
 
     Args:
-        title: The first line to say; empty when it is said.
+        title: The first line to print; empty when it is printed already.
         values: The options of `kcr dev`, by parameter name.
 
     Raises:
@@ -48,7 +48,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
     code = run_to_end(lambda: _dev(title, values, setups, documents), force_on_second_signal=False)
     if code is not None:
         return code
-    # The last line must not be the one that names the kubeconfig, which is gone.
+    # The last line must not be the one that names the kubeconfig, which is removed.
     with suppress(OSError):
         click.echo("kcr dev: the cluster has ended, and its kubeconfig is removed", err=True)
     return 130 if values["wait"] else 0
@@ -59,7 +59,7 @@ async def _dev(
 ) -> int:
     default = default_path(os.environ)
     paths = iter([values["kubeconfig"]]) if values["kubeconfig"] else candidates(default)
-    # What a machine's zone is, a manifest cannot know.
+    # A manifest means the same on every machine.
     environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}
     given = {name: values[name] for name in ("workers", "feature_gates")}
     settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
@@ -121,20 +121,20 @@ def _kubectl(path: Path, words: str) -> str:
 
 
 def _kinds(documents: Sequence[Document]) -> str:
-    """What there is to look at."""
+    """Return the kinds to list, as kubectl takes them."""
     has_cron = any(document.kind == "CronJob" for document in documents)
     return "cronjobs,jobs,pods" if has_cron else "jobs,pods"
 
 
 def _may_mix(documents: Sequence[Document]) -> bool:
-    """Whether several pods may print at once, so that each line must say whose it is."""
+    """Return whether several pods may print at once, so that log lines need the pod's name."""
     jobs = [document.manifest for document in documents if document.kind == "Job"]
     spec = jobs[0].get("spec") if len(jobs) == 1 else None
     return not isinstance(spec, dict) or spec.get("parallelism", 1) != 1
 
 
 async def _verdict(progress: Progress, applied: Sequence[Applied], display: Display) -> int:
-    # Of whatever version: an old one shows the same Jobs.
+    # Of any version: an old one serves the same Jobs.
     keys = [one.key for one in applied if one.resource.kind == Job.resource.kind]
     views = await progress.ended(keys)
     for view in views:

@@ -1,4 +1,4 @@
-"""Where progress goes: plain lines here, a live picture in `live`."""
+"""Displays of progress: plain lines here, a live picture in `live`."""
 
 import sys
 from datetime import UTC, datetime
@@ -18,14 +18,14 @@ WARNING = "Warning: "
 
 
 class Display(Protocol):
-    """Shows what happens. Talk goes to stderr, what the pods print to stdout."""
+    """Shows progress: logs of pods on stdout, everything else on stderr."""
 
     def show(self, view: View) -> None:
         """Show a Job, CronJob or pod as it is now."""
         ...
 
     def gone(self, kind: str, key: Key) -> None:
-        """Forget what was deleted; what was never shown is passed over."""
+        """Remove a deleted object; one that was never shown is ignored."""
         ...
 
     def event(self, event: EventView) -> None:
@@ -37,7 +37,7 @@ class Display(Protocol):
         ...
 
     def say(self, line: str) -> None:
-        """Show a line of talk."""
+        """Show a line."""
         ...
 
     def warn(self, line: str) -> None:
@@ -52,25 +52,25 @@ class PlainDisplay:
         """Show nothing yet.
 
         Args:
-            clock: Tells which run of a CronJob is next.
+            clock: What time it is, for the next run of a CronJob.
         """
         self._clock = clock
         self._told: dict[tuple[str, Key], tuple[object, ...]] = {}
 
     def show(self, view: View) -> None:
-        """Print a Job, CronJob or pod when there is news of it."""
+        """Print a Job, CronJob or pod whose state has changed."""
         identity = view.kind, view.key
         if view.news and view.news != self._told.get(identity):
             self._told[identity] = view.news
             self.say(line_of(view, self._clock.now()))
 
     def gone(self, kind: str, key: Key) -> None:
-        """Say that something was deleted."""
+        """Print that an object was deleted."""
         self._told.pop((kind, key), None)
         self.say(f"{kind} {shown_name(key)}: deleted")
 
     def event(self, event: EventView) -> None:
-        """Print an event: what happened on the way from one state to the next."""
+        """Print an event."""
         line = f"{event.about}: {event.reason}: {event.message}"
         if event.warning:
             self.warn(line)
@@ -94,7 +94,7 @@ class PlainDisplay:
 
 
 def line_of(view: View, now: datetime) -> str:
-    """Return it as one plain line: `job pi: Running: 1/4 succeeded, 2 active`; a count of zero is left out."""
+    """Return a view as one plain line: `job pi: Running: 1/4 succeeded, 2 active`; a count of zero is left out."""
     match view:
         case JobView():
             said = _job_counts(view)

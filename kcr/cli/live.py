@@ -23,9 +23,9 @@ from kcr.clock import Clock
 
 _EVENTS = 5
 _REASONS = 3
-# Blank lines, the hint, the line of what is left out, and the cursor's.
+# Blank lines, the hint, the line that counts hidden rows, and the cursor's.
 _OTHERS = 6
-# Who has room first, and in which order they stand.
+# Which kinds are shown first when room is short, and the order of the tables.
 _PRECEDENCE: tuple[type[View], ...] = (JobView, PodView, CronJobView)
 _ORDER: tuple[type[View], ...] = (CronJobView, JobView, PodView)
 # Mark, name, schedule; active, last, next; state.
@@ -35,7 +35,7 @@ _JOB: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "ri
 # Mark, name; ready, restarts, age; state.
 _POD: tuple[JustifyMethod, ...] = ("left", "left", "right", "right", "right", "left")
 _COLUMNS: Mapping[type[View], tuple[JustifyMethod, ...]] = {CronJobView: _CRONJOB, JobView: _JOB, PodView: _POD}
-# From this width on, names and bars get all the room they want.
+# From this width on, names and bars have their full width.
 _WIDE = 110
 _NAME_CELLS = 36
 _BAR_CELLS = 30
@@ -48,14 +48,14 @@ _STYLES = {
 
 
 class LiveDisplay:
-    """Draws on stderr's terminal while its context lives; `run` keeps the picture moving."""
+    """Draws on the terminal of stderr while its context lives; `run` redraws it."""
 
     def __init__(self, clock: Clock, hint: str, console: Console | None = None) -> None:
         """Draw nothing yet.
 
         Args:
-            clock: Tells how long Jobs have been running.
-            hint: A line that stays in sight below the picture when logs push away what was said.
+            clock: What time it is, for durations.
+            hint: A line that is shown below the picture once logs have scrolled the first lines away.
             console: Where to draw; None for stderr.
         """
         self._clock = clock
@@ -81,18 +81,18 @@ class LiveDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last picture on the terminal, without the hint: what it names ends as well."""
+        """Leave the last picture on the terminal, without the hint: the kubeconfig that it names is removed."""
         self._has_scrolled = False
         self._live.stop()
 
     async def run(self) -> None:
-        """Redraw until cancelled; a picture in which nothing moves is left alone."""
+        """Redraw until cancelled; a picture without changes is not redrawn."""
         while True:
             self.refresh()
             await asyncio.sleep(1 / _FRAMES_PER_SECOND)
 
     def refresh(self) -> None:
-        """Draw the next frame, unless nothing moves."""
+        """Draw the next frame, unless nothing has changed."""
         if self._stale or any(not view.has_ended for view in self._views.values()):
             self._stale = False
             self._live.refresh()
@@ -103,7 +103,7 @@ class LiveDisplay:
         self._stale = True
 
     def gone(self, kind: str, key: Key) -> None:
-        """Remove the row of what was deleted."""
+        """Remove the row of a deleted object."""
         self._views.pop((kind, key), None)
         self._stale = True
 
@@ -134,7 +134,7 @@ class LiveDisplay:
         shown, hidden = _most_telling(self._views.values(), room)
         names = max((self._name(view).cell_len for view in shown), default=0)
         tables = [self._table(kind, [view for view in shown if isinstance(view, kind)], names) for kind in _ORDER]
-        # Below the table: in it, long words would take the room of all columns.
+        # Below the table: in it, a long reason would widen its column.
         reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
         nothing = [] if shown else [_one_line("no Jobs yet", "dim")]
@@ -148,7 +148,7 @@ class LiveDisplay:
     def _table(self, kind: type[View], views: Iterable[View], names: int) -> Table:
         table = Table.grid(padding=(0, 2 if self._is_wide else 1))
         for place, align in enumerate(_COLUMNS[kind]):
-            # Names take the same room in all tables.
+            # Names have the same width in all tables.
             table.add_column(no_wrap=True, justify=align, min_width=names if place == 1 else None)
         for view in views:
             table.add_row(*self._row(view))
@@ -195,7 +195,7 @@ class LiveDisplay:
 
 
 def _aligned(events: Collection[EventView]) -> Iterable[Text]:
-    """Yield the events as lines whose words stand in columns, as far as they are not too long for that."""
+    """Yield the events as lines with aligned columns; long ones are not aligned."""
     warned = len(WARNING) if any(event.warning for event in events) else 0
     about = min(max((len(event.about) for event in events), default=0), _NAME_CELLS)
     reason = max((len(event.reason) for event in events), default=0)

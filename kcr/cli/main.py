@@ -1,4 +1,4 @@
-"""The entry point: commands, and what becomes of errors.
+"""The entry point: commands, error lines and exit codes.
 
 An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 for a wrong usage, 1 for the rest.
 """
@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from kcr.app.logs import configure_logs, flush_stderr
 from kcr.errors import KcrError
 
-# Each command lives in a module of its name, imported when it is called: `kcr run` never sees `kcr dev`.
+# Each command is a module of its name, imported when it is called: `kcr run` never imports `kcr dev`.
 COMMANDS = {
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "run": "Run controllers against a Kubernetes API server.",
@@ -69,7 +69,7 @@ def open_standard_streams() -> None:
 
 
 def exit_code_of(arguments: list[str]) -> int:
-    """Run one command, say on stderr what went wrong, and return the exit code."""
+    """Run one command, print an error as one line on stderr, and return the exit code."""
     try:
         return cli.main(arguments, prog_name="kcr", standalone_mode=False) or 0
     except BaseException as error:
@@ -77,12 +77,12 @@ def exit_code_of(arguments: list[str]) -> int:
 
 
 def explain(error: BaseException, program: str, *, has_help: bool = True) -> int:
-    """Say on stderr what went wrong, in one line, and return the exit code.
+    """Print an error as one line on stderr, and return the exit code.
 
     Args:
-        error: What the command came to.
+        error: What the command raised.
         program: Its name, which begins the line.
-        has_help: Whether the program has read options, and so may be asked with `--help` for those it knows.
+        has_help: Whether the line names `--help`: the program has read options.
     """
     match error:
         case click.UsageError():
@@ -94,7 +94,7 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
         case click.Abort() | KeyboardInterrupt():
             return 130
         case BrokenPipeError():
-            # Whoever read our output has enough. What is still buffered must not be tried again at exit.
+            # The reader of stdout has closed it. What is still buffered must not be flushed again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
         case Exception():
@@ -106,8 +106,8 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
 
 
 def unexpected(error: Exception) -> str:
-    """Return an error that no part of kcr raises on purpose in one line: which component and key, what and where."""
-    # The innermost component speaks first.
+    """Return an unexpected error as one line: component and key, error, place in the code."""
+    # The innermost component comes first.
     who = ", ".join(getattr(error, "__notes__", ()))
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
@@ -115,7 +115,7 @@ def unexpected(error: Exception) -> str:
 
 
 def _fault(error: click.UsageError) -> str:
-    """Return what is wrong; of a value that is no option's with its variable or keyword, which click leaves out."""
+    """Return click's message, with the variable or keyword that a wrong value came from, which click leaves out."""
     match error:
         case click.BadParameter(ctx=click.Context() as ctx, param=click.Option() as option) if option.name:
             match ctx.get_parameter_source(option.name):
@@ -128,7 +128,7 @@ def _fault(error: click.UsageError) -> str:
 
 
 def single(error: BaseException) -> BaseException:
-    """Return the one error inside groups of one: what task groups wrap."""
+    """Return the error inside exception groups of one, which task groups raise."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

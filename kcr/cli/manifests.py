@@ -1,4 +1,4 @@
-"""Manifests from files, several documents and kinds in one, applied as `kubectl apply` would name it."""
+"""Manifests from files, several documents and kinds in one, applied and reported as by `kubectl apply`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from kcr.errors import AlreadyExistsError, ApiError, ConfigError
 # As `kubectl apply`: fields that no type has are refused.
 _QUERY = "fieldManager=kcr-dev&fieldValidation=Strict"
 _STRICT = "strict decoding error: "
-# What the embedded server serves on demand only, and the options of `kcr dev` that demand it.
+# What the embedded server serves only with an option of `kcr dev`.
 _ON_DEMAND = {
     "extensions/v1beta1": "--legacy-apis",
     "batch/v1beta1": "--legacy-apis",
@@ -48,7 +48,7 @@ class Document(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """An object that is on the server now. `verb` is `created` or `configured`."""
+    """An object that was applied. `verb` is `created` or `configured`."""
 
     resource: ResourceType
     key: Key
@@ -132,7 +132,7 @@ async def _apply(client: Client, served: "_Served", document: Document) -> Appli
 
 
 def refusal(error: ApiError) -> str:
-    """Return why the server refuses an object: its fields when it names any, else its words."""
+    """Return why the server refuses an object: the causes with their fields, else the message."""
     if _STRICT in error.message:
         return error.message.partition(_STRICT)[2]
     causes = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes]
@@ -140,7 +140,7 @@ def refusal(error: ApiError) -> str:
 
 
 class _Served:
-    """What the server serves, asked for once per group and version."""
+    """Discovery: which kinds the server serves, requested once per group and version."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -153,11 +153,11 @@ class _Served:
         resource = self._lists[api_version].get(document.kind)
         if resource is None:
             raise ConfigError(
-                f"{document.title}: the server serves no {document.kind} in {api_version}: {self._remedy(api_version)}"
+                f"{document.title}: the server serves no {document.kind} in {api_version}: {self._hint(api_version)}"
             )
         return resource
 
-    def _remedy(self, api_version: str) -> str:
+    def _hint(self, api_version: str) -> str:
         kinds = sorted(self._lists[api_version])
         if kinds:
             return f"it serves {', '.join(kinds)} there"
@@ -170,7 +170,7 @@ class _Served:
         try:
             answer = msgspec.json.decode(await self._client.request("GET", root))
         except ApiError as error:
-            # Of a group that it does not know, a server answers with a page that is no Status.
+            # For an unknown group, a server answers with a page that is no Status.
             if error.code != 404:
                 raise
             return {}

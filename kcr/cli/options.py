@@ -1,4 +1,4 @@
-"""Options that several commands share, and the errors of usage."""
+"""Command-line options that several commands share, and their validation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,7 @@ def operation_options(default_level: str) -> Callable[[F], F]:
     """Return a decorator that adds the limit of requests, the ports, the ready file and the options of logs.
 
     Args:
-        default_level: The log level when neither option nor variable says one.
+        default_level: The log level without an option or variable.
     """
 
     def decorate(command: F) -> F:
@@ -61,8 +61,8 @@ def log_options(default_level: str, default_format: str = "console on a terminal
     """Return a decorator that adds `--log-format` and `--log-level`.
 
     Args:
-        default_level: The level when neither option nor variable says one.
-        default_format: What the help says of the form when neither says one.
+        default_level: The level without an option or variable.
+        default_format: What the help shows as the default format.
     """
 
     def decorate(command: F) -> F:
@@ -83,7 +83,7 @@ def controllers_option(default: str) -> Callable[[F], F]:
     """Return a decorator that adds `--controllers`.
 
     Args:
-        default: The controllers when neither option nor variable says one.
+        default: The controllers without an option or variable.
     """
     return click.option(
         "--controllers", default=default, show_default=True, envvar="KCR_CONTROLLERS", show_envvar=True,

@@ -1,4 +1,4 @@
-"""What is shown of pods: those of their own, how containers failed, and what they print."""
+"""What `kcr dev` shows of pods: those without a controller, failures of containers, logs."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -22,7 +22,7 @@ class ContainerRun(NamedTuple):
 
 
 def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
-    """Return the present run of each container that has begun to run."""
+    """Return the current run of each container that has started."""
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return tuple(
         ContainerRun(pod.key, pod.metadata.uid, status.name, status.restart_count)
@@ -32,7 +32,7 @@ def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
 
 
 def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
-    """Return how a run of a container ended when it failed; None when it did not."""
+    """Return an event that reports how a run of a container failed; None when it did not."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         ended = status.state.terminated
         if status.name == run.container and ended is not None and ended.exit_code:
@@ -54,7 +54,7 @@ def target(run: ContainerRun, *, previous: bool) -> str:
 
 
 async def lines_of(transport: Transport, run: ContainerRun, *, previous: bool) -> AsyncIterator[str]:
-    """Yield what a run of a container prints, line by line, until it ends. A log that is gone is empty."""
+    """Yield the log of a run of a container, line by line, until it ends; a log that was deleted is empty."""
     request = Request("GET", target(run, previous=previous), timeout_seconds=None)
     try:
         async with transport.send(request) as response:
@@ -63,7 +63,7 @@ async def lines_of(transport: Transport, run: ContainerRun, *, previous: bool) -
             async for line in response.lines():
                 yield line.decode(errors="replace").rstrip("\r\n")
     except TransportError:
-        # The pod was deleted while it was read, or the cluster ends.
+        # The pod was deleted meanwhile, or the cluster ends.
         return
 
 
@@ -79,7 +79,7 @@ class PodView(NamedTuple):
         restarts: How often its containers were restarted.
         started: When it was created.
         ended: When its last container ended, once it has succeeded or failed; None before.
-        has_ended: Whether nothing more will happen to it.
+        has_ended: Whether it has succeeded or failed.
     """
 
     key: Key
@@ -94,12 +94,12 @@ class PodView(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """As lines name it."""
+        """How lines name its kind."""
         return "pod"
 
     @property
     def news(self) -> tuple[object, ...]:
-        """What must differ for the pod to be told again; empty while there is nothing to tell."""
+        """What must differ for the pod to be printed again; empty while it is pending."""
         return () if self.state == "Pending" else (self.state, self.restarts)
 
 

@@ -20,7 +20,7 @@ _LAST_LINES_SECONDS = 5.0
 
 
 class Progress:
-    """Shows what runs in a cluster, and knows when some of its Jobs have ended.
+    """Shows the Jobs, CronJobs, pods and events of a cluster, and waits until Jobs have ended.
 
     A component of the manager: its run follows logs, one task per run of a container.
     """
@@ -29,9 +29,9 @@ class Progress:
         """Attach to the manager's informers; nothing is shown before they run.
 
         Args:
-            manager: Whose informers tell what happens.
-            transport: Where logs are read.
-            display: Where it is shown.
+            manager: Its informers call the handlers.
+            transport: Reads logs.
+            display: Shows everything.
             zone: The zone of schedules that name none.
         """
         self._transport = transport
@@ -39,11 +39,11 @@ class Progress:
         self._pods = manager.store(Pod)
         # Lines are prefixed by the pod's name when several pods may print at once.
         self.name_pods = True
-        # The Jobs that exist, and the last view of those deleted: who waits for one must see how it ended.
+        # The Jobs that exist, and the last view of those deleted: `ended` returns how they ended.
         self._views: dict[Key, JobView] = {}
         self._deleted: set[Key] = set()
         self._changed = asyncio.Event()
-        # Runs whose log is followed or was, and those whose failure was told; forgotten with their pod.
+        # Runs whose log is or was followed, and those whose failure was shown; forgotten with their pod.
         self._followed: set[ContainerRun] = set()
         self._failed: set[ContainerRun] = set()
         # Pods that no controller owns, and that are shown.
@@ -63,7 +63,7 @@ class Progress:
                 group.create_task(self._follow(await self._waiting.get()))
 
     async def ended(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
-        """Wait until nothing more is to come of these Jobs, and their logs are shown; return their last views."""
+        """Wait until these Jobs have ended or were deleted, and their logs are shown; return their last views."""
         wanted = tuple(keys)
         while not all(map(self._is_over, wanted)):
             await self._next_change()
@@ -92,13 +92,13 @@ class Progress:
         self._changed.set()
 
     def job_deleted(self, key: Key) -> None:
-        """Take a Job from the display."""
+        """Remove a Job from the display."""
         self._deleted.add(key)
         self._display.gone("job", key)
         self._changed.set()
 
     def pod_changed(self, pod: Pod) -> None:
-        """Show a pod that no controller owns; of all pods follow the logs, and tell how containers failed."""
+        """Show a pod that no controller owns; follow the logs of any pod, and show how containers failed."""
         self._show_bare(pod)
         for run in runs_of(pod):
             if run not in self._followed:
@@ -111,7 +111,7 @@ class Progress:
                 self._display.event(failure)
 
     def pod_deleted(self, pod: Pod) -> None:
-        """Take a pod from the display, and forget its runs."""
+        """Remove a pod from the display, and forget its runs."""
         self._hide_bare(pod.key)
         self._followed = {run for run in self._followed if run.uid != pod.metadata.uid}
         self._failed = {run for run in self._failed if run.uid != pod.metadata.uid}

@@ -1,4 +1,4 @@
-"""What a person is shown of Jobs and events: values only, no terminal."""
+"""What `kcr dev` shows of Jobs and events: values only, no terminal."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -9,11 +9,11 @@ from kcr.api.core import Event
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
 
-# Conditions a Job may have, the last word first.
+# Conditions of a Job, the most important first.
 _CONDITIONS = ("Failed", "Complete", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 _INTERIM = ("FailureTarget", "SuccessCriteriaMet")
 ENDED = ("Failed", "Complete")
-# Between `Created pod` and `Started container`. They would push all else out of sight; `kubectl describe` has them.
+# Between `Created pod` and `Started container`. They would scroll all else away; `kubectl describe` has them.
 _EVERYDAY = {"Scheduled", "Pulling", "Pulled", "Created"}
 
 
@@ -24,13 +24,13 @@ class JobView(NamedTuple):
         key: Its namespace and name.
         wanted: Successes it needs; None for a work queue, whose first success is enough.
         parallelism: Pods it may run at a time.
-        active: Pods that run or will; `ready` of them serve.
+        active: Active pods, `ready` of which are ready.
         ready: See `active`.
         succeeded: Pods that succeeded.
         failed: Pods that failed.
-        state: Its telling condition, `Running` when it has none.
+        state: Its most important condition, `Running` when it has none.
         why: Reason and message of that condition, empty when there is nothing to explain.
-        started: When its clock began; None before.
+        started: `status.startTime`; None before.
         ended: When it was Complete or Failed; None before.
     """
 
@@ -48,20 +48,20 @@ class JobView(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """As lines name it."""
+        """How lines name its kind."""
         return "job"
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether it is Complete or Failed."""
         return self.state in ENDED
 
     @property
     def news(self) -> tuple[object, ...]:
-        """What must differ for the Job to be told again; empty while there is nothing to tell.
+        """What must differ for the Job to be printed again; empty while there is nothing to print.
 
-        How many pods are active is told along with the rest. An interim condition is told when pods outlive it:
-        without them, the terminal condition comes at once.
+        A change of the number of active pods alone is not printed. An interim condition is printed when pods
+        outlive it: without them, the terminal condition follows at once.
         """
         if self.state in _INTERIM and not self.active:
             return ()
@@ -99,11 +99,11 @@ def shown_name(key: Key) -> str:
 
 
 class Timed(Protocol):
-    """What has begun, and may have ended."""
+    """A view with a start and an end."""
 
     @property
     def started(self) -> datetime | None:
-        """When it began."""
+        """When it started."""
         ...
 
     @property
@@ -118,7 +118,7 @@ def duration(view: Timed, now: datetime) -> str:
 
 
 class Shares(NamedTuple):
-    """How a bar is divided, in cells."""
+    """The parts of a progress bar, in cells."""
 
     succeeded: int
     active: int
@@ -126,7 +126,7 @@ class Shares(NamedTuple):
 
 
 def shares(view: JobView, width: int) -> Shares:
-    """Divide a bar among successes, pods at work and what is still to do.
+    """Divide a progress bar into successes, active pods and the rest.
 
     A share that is not zero has at least one cell, and a bar is full only when the Job is.
     """
@@ -145,10 +145,10 @@ class EventView(NamedTuple):
     """An event as shown.
 
     Attributes:
-        about: Kind and name of its object: `pod/pi-x`.
-        reason: In one word.
-        message: On one line.
-        warning: Whether something is wrong.
+        about: Kind and name of the involved object: `pod/pi-x`.
+        reason: The reason, one word.
+        message: The message, on one line.
+        warning: Whether its type is `Warning`.
     """
 
     about: str

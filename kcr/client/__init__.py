@@ -1,4 +1,4 @@
-"""Talking to the server: configuration, transport, and the client on top of them."""
+"""API client: typed requests, retries, client-side throttling, credentials, TLS."""
 
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config

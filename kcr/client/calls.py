@@ -1,4 +1,4 @@
-"""Sending requests: limits, retries, and what is noticed on the way."""
+"""Requests of a client: throttling, retries, warnings, missing permissions."""
 
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -18,12 +18,12 @@ from kcr.errors import ApiError
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
 
 _log = structlog.get_logger("kcr.client")
-# Servers that put ever changing words into their warnings must not fill the memory.
+# Bounded: a server may put something new into every warning.
 _WARNINGS_KEPT = 1000
 
 
 class WriteOptions(NamedTuple):
-    """What goes with every write; see `Calls.with_options`."""
+    """The options of all writes; see `Calls.with_options`."""
 
     field_manager: str
     field_validation: FieldValidation = ""
@@ -38,7 +38,7 @@ class WriteOptions(NamedTuple):
 
 
 class Calls:
-    """What a client's methods are made of; `Client` has the guide."""
+    """Sends requests; the base of `Client`."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class Calls:
         """Make a client.
 
         Args:
-            transport: How requests reach the server.
-            limiter: Slows calls down; watches pass. None for no limit.
-            field_manager: The name under which the server notes what this client writes.
-            on_request: Hears of every request, each retry and each watch: method, status code (0 when no answer
+            transport: Sends requests to the server.
+            limiter: Client-side rate limit; watches are exempt. None for no limit.
+            field_manager: The field manager of this client's writes.
+            on_request: Called for every request, retry and watch: method, status code (0 when no answer
                 came), seconds until the answer began.
         """
         self._transport = transport if on_request is None else ObservedTransport(transport, on_request)
@@ -64,7 +64,7 @@ class Calls:
         self._component = ""
         # The server's warnings that were logged; one set for all clients made from this one.
         self._warned: set[str] = set()
-        # The rights that were found missing and logged: verb, resource, group; shared likewise.
+        # Missing permissions that were logged: verb, resource, group; shared likewise.
         self._missing_rights: set[tuple[str, str, str]] = set()
 
     def with_options(
@@ -74,10 +74,10 @@ class Calls:
         field_validation: FieldValidation | None = None,
         dry_run: bool | None = None,
     ) -> Self:
-        """Return a client on the same connection whose writes are made in another way; None leaves things as they are.
+        """Return a client on the same connection with other options of writes; None keeps an option.
 
         Args:
-            field_manager: Whose writes these are, a controller's name for example. It also goes into the
+            field_manager: The field manager, such as a controller's name. It also goes into the
                 User-Agent, so that the server's logs tell the controllers of a program apart.
             field_validation: Whether fields that the server does not know are refused (`Strict`), logged as a
                 warning (`Warn`, the server's default) or dropped silently (`Ignore`).
@@ -95,7 +95,7 @@ class Calls:
     async def request(
         self, method: str, target: str, body: bytes = b"", content_type: str = JSON, *, accept: str = JSON
     ) -> bytes:
-        """Send anything else, exactly as it is given, and return the body of the answer.
+        """Send any request as it is given, and return the body of the response.
 
         Args:
             method: `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
@@ -112,7 +112,7 @@ class Calls:
     async def lines(
         self, path: str, *, idle_seconds: float | None = IDLE_SECONDS, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Send a GET and give its answer line by line, for as long as the context lives.
+        """Send a GET and yield its response line by line, for as long as the context lives.
 
         Args:
             path: Path and query, percent-encoded.
@@ -145,7 +145,7 @@ class Calls:
             return await response.read()
 
     async def _check(self, request: Request, response: Response) -> None:
-        """Raise what the server refuses, and log what it warns of."""
+        """Raise an error for a refusal, and log warnings."""
         headers = response.headers
         if "warning" in headers:
             self._log_warnings(headers["warning"])
@@ -156,7 +156,7 @@ class Calls:
             raise error
 
     def _log_missing_right(self, error: ApiError) -> None:
-        """Log at the first refusal that a right is missing: a controller without it goes on and does not get far."""
+        """Log a missing permission at its first refusal: the controller only retries."""
         right = decoding.missing_right(error)
         if right is not None and right not in self._missing_rights:
             self._missing_rights.add(right)

@@ -1,4 +1,4 @@
-"""Reading objects on the server, typed; together with all else that a client does."""
+"""The client: typed reads here, writes and subresources from its bases."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -23,23 +23,22 @@ class _VersionInfo(msgspec.Struct, rename="camel"):
 
 
 class Client(Writes, Subresources):
-    """Talks to the server, always: cached reads are the stores'.
+    """Talks to the API server; for cached reads there is `Manager.store`.
 
-    Every method raises `ApiError` when the server says no, and `TransportError` when no answer came, or none that
-    can be read; a write may have happened then. What an answer proves is said in `kcr.client.wire.decoding`. Answers
-    429 and 5xx that name a time to wait are tried again, and reads whose connection failed. What the server warns of is
-    logged, each text once.
+    Every method raises `ApiError` when the server refuses, and `TransportError` when no response came, or none that
+    can be decoded; a write may have happened then (`kcr.client.wire.decoding` says what a response proves). 429 and 5xx
+    with a Retry-After are retried, and reads whose connection failed. Warnings of the server are logged, each once.
     """
 
     async def get(self, kind: type[R], key: Key) -> R:
-        """Return one object as it is now.
+        """Return one object, read from the server.
 
         Args:
             kind: The kind.
             key: Namespace and name; `Key.parse("default/pi")`, or `obj.key`.
 
         Raises:
-            NotFoundError: There is none of this name.
+            NotFoundError: It does not exist.
         """
         body = await self.request("GET", object_path(kind, key), accept=accept(kind))
         return decoding.read_object(kind, body, key.name)
@@ -48,7 +47,7 @@ class Client(Writes, Subresources):
         """Return all objects of a kind, read page by page.
 
         Raises:
-            GoneError: The pages took so long that the server forgot the version they show; start again.
+            GoneError: The version of the pages was compacted meanwhile; start again.
         """
         found: tuple[R, ...] = ()
         continue_ = ""
@@ -108,12 +107,12 @@ class Client(Writes, Subresources):
         fields: str = "",
         initial_events: bool = False,
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[R]]]:
-        """Follow the changes of a kind, BOOKMARKs included.
+        """Watch a kind, BOOKMARKs included.
 
         Args:
             kind: The type of the objects.
             namespace: Empty for all namespaces.
-            resource_version: Where to begin: after this version.
+            resource_version: The watch starts after this version.
             timeout_seconds: When the server ends the watch; the iteration ends then.
             labels: A label selector.
             fields: A field selector.

@@ -17,10 +17,10 @@ class ConflictRetry(NamedTuple):
     """How often a write is tried, and how long the pauses are.
 
     Attributes:
-        tries: How often in all.
-        seconds: The first pause.
-        factor: By how much each pause is longer than the one before.
-        jitter: By which part of itself a pause may be longer still.
+        tries: The number of attempts.
+        seconds: The first pause, in seconds.
+        factor: Multiplies the pause after each attempt.
+        jitter: The largest random share that is added to a pause.
     """
 
     tries: int = 5
@@ -55,13 +55,13 @@ async def retry_on_conflict(
         key: Its namespace and name.
         write: Makes one attempt with the object as it is now, and lets ConflictError pass.
         retry: How often, and with which pauses.
-        random: Where the pauses' chance comes from.
+        random: The source of the jitter.
 
     Returns:
         What `write` returned.
 
     Raises:
-        ConflictError: The last try met with a conflict as well.
+        ConflictError: The last attempt conflicted as well.
         ApiError: Anything else that went wrong, at once.
     """
     # Imported when something is written this way: most processes never need it.

@@ -1,4 +1,4 @@
-"""What hangs below an object: its scale, its eviction, its logs."""
+"""Subresources: scale, eviction, binding, logs."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -19,7 +19,7 @@ class LogOptions(NamedTuple):
 
     Attributes:
         container: The container; empty when the pod has one only.
-        previous: Whether the run before the last restart is meant.
+        previous: Whether to read the log of the run before the last restart.
         timestamps: Whether each line begins with the moment it was written.
         tail_lines: How many lines from the end; None for all.
         since_seconds: How old a line may be; None for any age.
@@ -36,10 +36,10 @@ _WHOLE_LOG = LogOptions()
 
 
 class Subresources(Calls):
-    """Reads and writes what hangs below an object. A status is written by `patch(…, subresource="status")`."""
+    """Reads and writes subresources. A status is written by `patch(…, subresource="status")`."""
 
     async def scale(self, kind: type[Resource], key: Key) -> Scale:
-        """Return how many replicas an object is to have and has.
+        """Return the scale of an object: replicas wanted and present.
 
         Raises:
             NotFoundError: There is no such object, or its kind cannot be scaled.
@@ -48,7 +48,7 @@ class Subresources(Calls):
         return decoding.read_object(Scale, await self.request("GET", path), key.name)
 
     async def set_scale(self, kind: type[Resource], key: Key, replicas: int) -> Scale:
-        """Say how many replicas an object is to have, and return its scale as it is then."""
+        """Set the wanted replicas of an object, and return its scale."""
         path = object_path(kind, key, "scale")
         body = codec.encode({"spec": {"replicas": replicas}})
         answer = await self._write("PATCH", path, self._options.query(), body, MERGE_PATCH)
@@ -95,7 +95,7 @@ class Subresources(Calls):
         decoding.check_answer(Pod, await self._write("POST", path, self._options.query(), codec.encode(binding)))
 
     async def log(self, key: Key, options: LogOptions = _WHOLE_LOG) -> str:
-        """Return what a container of a pod has printed so far; bytes that are no UTF-8 are replaced.
+        """Return the log of a container so far; bytes that are not UTF-8 are replaced.
 
         Raises:
             BadRequestError: The pod has several containers and none was named, or it has not begun to run.
@@ -105,7 +105,7 @@ class Subresources(Calls):
     def follow_log(
         self, key: Key, options: LogOptions = _WHOLE_LOG
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Give what a container prints, line by line, until it ends; however long it is silent."""
+        """Follow the log of a container line by line until it ends, however long it is silent."""
         return self.lines(_log_target(key, options, follow=True), idle_seconds=None)
 
 

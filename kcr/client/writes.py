@@ -1,4 +1,4 @@
-"""Changing objects on the server."""
+"""Writes: create, patch, apply, update, delete."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -26,10 +26,10 @@ class Writes(Calls):
     An existing object is changed in one of these ways, because a type that models a part of an object must
     never overwrite the rest:
 
-    - `patch(old, new)`: the fields that differ, for fields that only we write;
-    - `strategic_patch`, `json_patch`: one item of a list that others write too;
-    - `apply`: the fields that we have an opinion on; the server keeps account of who set which;
-    - `update`: everything, for objects that we have everything of.
+    - `patch(old, new)`: a merge patch of the fields that differ, for fields that only this client writes;
+    - `strategic_patch`, `json_patch`: one item of a list that other clients write too;
+    - `apply`: server-side apply of the fields that this field manager owns;
+    - `update`: a PUT, for whole objects only.
     """
 
     async def create(self, obj: R) -> R:
@@ -80,7 +80,7 @@ class Writes(Calls):
         return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body), key.name)
 
     async def apply(self, obj: R, *, field_owner: str = "", force: bool = False, subresource: str = "") -> R:
-        """Have the server set the fields of an object and remember whose they are; create it if there is none.
+        """Server-side apply: set and own the fields of an object; create it if it does not exist.
 
         Fields that this owner applied before and that are absent now are removed, so always apply everything you
         have an opinion on, and build it anew instead of changing what was read. A typed object says everything
@@ -88,7 +88,7 @@ class Writes(Calls):
 
         Args:
             obj: The fields to own.
-            field_owner: Who owns them; empty for the client's field manager.
+            field_owner: The field manager that owns them; empty for the client's.
             force: Whether to take over fields that others own.
             subresource: For example `status`.
 
@@ -107,7 +107,7 @@ class Writes(Calls):
         return await self._patch(kind, _key_of(manifest), body, ("", APPLY_PATCH), query)
 
     async def patch(self, old: R, new: R, *, subresource: str = "") -> R:
-        """Write what differs between two versions, as a merge patch; nothing when they are equal.
+        """Write the difference between two versions as a merge patch; send nothing when they are equal.
 
         Args:
             old: The version that `new` was made from. Its resourceVersion is the precondition.
@@ -164,7 +164,7 @@ class Writes(Calls):
         propagation: str = "",
         grace_period_seconds: int | None = None,
     ) -> None:
-        """Delete an object, or ask for it when finalizers or grace keep it.
+        """Delete an object; finalizers and the grace period may keep it for a while.
 
         Args:
             kind: The type of the object.

@@ -1,4 +1,4 @@
-"""Answers that a test makes up, in the form a transport gives them."""
+"""Made-up responses of a transport."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal, get_args
@@ -28,7 +28,7 @@ _SPOKEN: Mapping[str, tuple[int, str]] = {
 
 
 class MadeUp:
-    """An answer whose whole body is known."""
+    """A response with a given body."""
 
     def __init__(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
@@ -46,7 +46,7 @@ class MadeUp:
 
 
 def page(code: int) -> MadeUp:
-    """Return what a proxy answers that has not reached the API server, or has lost its reply."""
+    """Return the page of a proxy that has not reached the API server, or has lost its reply."""
     body = f"<html><head><title>{code}</title></head><body><center>nginx</center></body></html>\n"
     return MadeUp(code, body.encode(), {"content-type": "text/html"})
 
@@ -79,7 +79,7 @@ def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> 
 
 
 def refusal(error: ApiError) -> MadeUp:
-    """Return the answer that a client takes for this error."""
+    """Return the response that a client decodes to this error."""
     causes = [cause._asdict() for cause in error.causes]
     answer = RefusedError(
         error.code,

@@ -22,7 +22,7 @@ class ApiServer(NamedTuple):
 
     Attributes:
         client: The admin's client.
-        transport: The admin's wire, to put faults on or to make other clients of.
+        transport: The admin's transport, to wrap with faults or to make other clients of.
         namespace: Empty at first. Others may be there, from other tests.
         is_real: Whether it is kube-apiserver. No controllers run beside it then, no garbage collector either.
     """
@@ -46,7 +46,7 @@ def real_server() -> Iterator[ClusterConfig | None]:
 
 @asynccontextmanager
 async def api_server(real: ClusterConfig | None) -> AsyncIterator[ApiServer]:
-    """Give a test its namespace on the real server, or an embedded server of its own."""
+    """Give a test a namespace on the real server, or an embedded server of its own."""
     if real is not None:
         async with _connected(real, is_real=True) as server:
             yield server

@@ -1,4 +1,4 @@
-"""Objects in few words, as a server would hand them out.
+"""Builders of objects, as a server would return them.
 
 ```python
 build.pod("web-0", phase="Running", ready=True, owner=site)
@@ -6,7 +6,7 @@ build.job("pi", completions=3, parallelism=1)
 build.config_map("colors", {"sky": "blue"}, labels={"app": "web"})
 ```
 
-Words that name no field of the spec are fields of the metadata.
+Keywords that name no field of the spec are fields of the metadata.
 """
 
 from collections.abc import Mapping

@@ -28,7 +28,7 @@ from kcr.clock import SystemClock
 from kcr.cluster.certificates import make_certificates
 
 VARIABLE = "KUBEBUILDER_ASSETS"
-# Either is given so long to come up, and to end once it is told to.
+# How long each may take to start, and to stop after SIGTERM.
 START_SECONDS = 20.0
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.1
@@ -44,11 +44,11 @@ class Assets(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A control plane that runs.
+    """A running control plane.
 
     Attributes:
         config: How to reach it, as its admin.
-        log: What the API server has to say.
+        log: The API server's log.
     """
 
     config: ClusterConfig
@@ -56,7 +56,7 @@ class Started(NamedTuple):
 
 
 class Health(NamedTuple):
-    """Where a program says that it is well, by answering 200.
+    """A health endpoint, which answers 200 when the program is healthy.
 
     Attributes:
         url: The URL.
@@ -101,7 +101,7 @@ def etcd_command(etcd: Path, folder: Path, port: int) -> list[str]:
         f"--advertise-client-urls={url}",
         # It has no peers: any port will do.
         f"--listen-peer-urls=http://{_LOOPBACK}:0",
-        # What a crash would lose is of no worth.
+        # Durability is not needed.
         "--unsafe-no-fsync=true",
     ]
 
@@ -131,7 +131,7 @@ def apiserver_command(apiserver: Path, folder: Path, port: int, etcd_port: int) 
         "--service-cluster-ip-range=10.0.0.0/24",
         "--allow-privileged=true",
         "--authorization-mode=RBAC",
-        # Nobody makes accounts for namespaces, so pods must do without.
+        # No controller creates service accounts, so pods must do without.
         "--disable-admission-plugins=ServiceAccount",
     ]
 
@@ -190,12 +190,12 @@ def running(
     start_seconds: float = START_SECONDS,
     stop_seconds: float = STOP_SECONDS,
 ) -> Iterator[None]:
-    """Run a program until the context ends; the context begins once the program says that it is well.
+    """Run a program until the context ends; the context begins once the program is healthy.
 
     Args:
         command: Its command line.
         log: Where its output goes.
-        health: Where it says so.
+        health: Its health endpoint.
         start_seconds: How long it has to come up.
         stop_seconds: How long it has to end after SIGTERM; then it is killed.
 
@@ -224,7 +224,7 @@ def running(
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens at the moment."""
+    """Return a port that is free at the moment."""
     with socket.socket() as listener:
         listener.bind((_LOOPBACK, 0))
         port: int = listener.getsockname()[1]

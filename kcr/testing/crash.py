@@ -1,6 +1,6 @@
-"""A transport that dies at a chosen write, as a process does.
+"""A transport that fails after a chosen write, as when the process crashes.
 
-What is cut is the wire, not the tasks: cancelling alone is no crash, because `finally` runs.
+It cuts the connection and leaves the tasks alone: cancelling them is no crash, because `finally` runs.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class CrashingTransport:
-    """Passes requests on, counts the writes, and fails where it is told to.
+    """Forwards requests, counts the writes, and crashes or loses a reply at a chosen one.
 
     Attributes:
         writes: How many writes have been executed.
-        crashed: Done once the wire is cut: nothing more is sent or answered.
+        crashed: Done once the connection is cut: nothing more is sent or answered.
     """
 
     def __init__(self, inner: "Transport") -> None:
@@ -32,7 +32,7 @@ class CrashingTransport:
         self.crashed = asyncio.Event()
 
     def crash_after(self, write: int) -> None:
-        """Cut the wire once write number `write` (from 1) is executed; 0 cuts it now."""
+        """Cut the connection once write number `write` (from 1) is executed; 0 cuts it now."""
         self._crash_after = write
         if self.writes >= write:
             self.crashed.set()
@@ -77,7 +77,7 @@ class CrashingTransport:
 
 
 class _CrashingResponse:
-    """An answer that stops in the middle when the process that reads it dies."""
+    """A response that stops in the middle when the process crashes."""
 
     def __init__(self, inner: "Response", hang_if_crashed: Callable[[], Awaitable[None]]) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Informers and a manager that follow no server: the test says what is there.
+"""Fake informers and a fake manager: the test adds, modifies and deletes the objects.
 
 ```python
 async def test_copy_follows_its_source():
@@ -10,7 +10,7 @@ async def test_copy_follows_its_source():
 ```
 
 Nothing runs in the background: handlers are called before `add` returns, and reconciles when the test asks.
-What a controller writes goes to an API server in the same process and does not come back by itself.
+What a controller writes goes to an API server in the same process, and does not come back as a watch event.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ FIRST_VERSION = 1000
 
 
 class FakeInformer(Informer[R], Generic[R]):
-    """An informer that is told what there is: its handlers hear of it before the call returns (TK-5).
+    """An informer without a reflector: `add`, `modify` and `delete` call its handlers before they return (TK-5).
 
     It is synced from the start; `synced = False` makes it one that is not. Objects without a uid or a version
     get one, as the server would give it.
     """
 
     def __init__(self, kind: type[R], *objects: R) -> None:
-        """Make an informer that knows some objects."""
-        # Nobody asks the source, for `run` does not.
+        """Make an informer with some objects in its store."""
+        # Never used: `run` neither lists nor watches.
         super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
         self._newest = FIRST_VERSION
         self._present: dict[Key, R] = {}
@@ -56,7 +56,7 @@ class FakeInformer(Informer[R], Generic[R]):
 
     @property
     def synced(self) -> bool:
-        """Whether readers may trust the store."""
+        """Whether the store counts as synced."""
         return self.store.synced
 
     @synced.setter
@@ -65,7 +65,7 @@ class FakeInformer(Informer[R], Generic[R]):
         (self._says_synced.set if synced else self._says_synced.clear)()
 
     async def wait_synced(self) -> None:
-        """Return once the test says so."""
+        """Return once `synced` is true."""
         await self._says_synced.wait()
 
     async def run(self) -> None:
@@ -73,11 +73,11 @@ class FakeInformer(Informer[R], Generic[R]):
         await asyncio.get_running_loop().create_future()
 
     def add(self, obj: R) -> R:
-        """Let an object appear, and return it as it is stored."""
+        """Add an object, and return it as it is stored."""
         return self._happen("ADDED", self._stamped(obj))
 
     def modify(self, obj: R) -> R:
-        """Let an object change, and return it as it is stored.
+        """Modify an object, and return it as it is stored.
 
         A resourceVersion newer than the stored one is a server's, and stays: what a client's write has returned is
         stored as it is. Otherwise the object gets a new version.
@@ -85,7 +85,7 @@ class FakeInformer(Informer[R], Generic[R]):
         return self._happen("MODIFIED", self._changed(obj))
 
     def delete(self, obj: R) -> None:
-        """Let an object go; this is its last state."""
+        """Delete an object; the argument is its last state."""
         self._happen("DELETED", self._changed(obj))
 
     def _happen(self, type: str, obj: R) -> R:  # noqa: A002  # the field's name

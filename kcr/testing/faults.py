@@ -1,4 +1,4 @@
-"""What goes wrong between a controller and its server, at the request a test names.
+"""Fault injection between a client and its server, at the requests that a test chooses.
 
 ```python
 faults = FaultyTransport(cluster.transport)
@@ -10,8 +10,8 @@ faults.on("watch", Pod, nth=1).freeze(after=2)
 manager = Manager(Client(faults), clock=clock)
 ```
 
-It is one more layer of the wire, as `CrashingTransport` is, and they go on top of each other: this one stands for
-the network and the server, that one for the process that dies.
+It wraps a transport, as `CrashingTransport` does, and the two can be stacked: this one injects faults of the network
+and the server, that one crashes the process.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ _VERBS: Mapping[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch
 
 
 class Call(NamedTuple):
-    """A request, as what it asks for.
+    """A request, as verb and resource.
 
     Attributes:
-        verb: What is to be done.
-        resource: Group, version and plural; all empty for what is no resource.
+        verb: The API verb.
+        resource: Group, version and plural; all empty for a request that is not about a resource.
         name: The object's name, empty for a collection.
         subresource: Such as `status`.
     """
@@ -88,7 +88,7 @@ _Fault = _Fail | _Delay | _Then | _LoseRequest | _LoseReply | _Disturbance
 
 
 class Rule:
-    """Which requests are meant; what happens to them is said by one of the methods.
+    """Selects requests; one of the methods sets the fault.
 
     Attributes:
         met: How many requests it has been applied to.
@@ -109,15 +109,15 @@ class Rule:
         self.fault = _Fail(made(error, retry_after_seconds))
 
     def delay(self, seconds: float) -> None:
-        """Let the request wait before it reaches the server."""
+        """Delay the request before it reaches the server."""
         self.fault = _Delay(seconds)
 
     def then(self, act: Callable[[], Awaitable[object]]) -> None:
-        """Let something else happen first: what another client does just before the request arrives."""
+        """Await a callback first: what another client does just before the request arrives."""
         self.fault = _Then(act)
 
     def lose_request(self, page: int = 0) -> None:
-        """Let the request be lost before it reaches the server: nothing has happened.
+        """Lose the request before it reaches the server: it is not executed.
 
         Args:
             page: The code of the page with which a proxy answers; 0 for no answer, which is a TransportError.
@@ -125,7 +125,7 @@ class Rule:
         self.fault = _LoseRequest(page)
 
     def lose_reply(self, loss: Loss = "silence") -> None:
-        """Let the answer be lost, though the write has happened.
+        """Lose the response of a request that was executed.
 
         Args:
             loss: What comes instead: nothing, so that the caller sees a TransportError; a body that cannot be read
@@ -134,23 +134,23 @@ class Rule:
         self.fault = _LoseReply(loss)
 
     def freeze(self, *, after: int = 0) -> None:
-        """Let a watch fall silent after so many lines, until its reader gives it up."""
+        """Silence a watch after so many lines, until its reader closes it."""
         self.fault = _Freeze(after)
 
     def cut(self, *, after: int = 0) -> None:
-        """Break a watch's connection after so many lines."""
+        """Cut the connection of a watch after so many lines."""
         self.fault = _Cut(after)
 
     def repeat(self) -> None:
-        """Let each line of a watch come twice."""
+        """Send each line of a watch twice."""
         self.fault = _Repeat()
 
     def lag(self, seconds: float) -> None:
-        """Let each line of a watch come so much later."""
+        """Delay each line of a watch."""
         self.fault = _Lag(seconds)
 
     def takes(self, call: Call, random: randomness.Random) -> bool:
-        """Return whether this request is meant; each is asked about once."""
+        """Return whether the rule matches this request; called once for each."""
         if self._verb not in ("", call.verb) or self._name not in ("", call.name):
             return False
         if self._resource not in (None, call.resource):
@@ -162,10 +162,10 @@ class Rule:
 
 
 class FaultyTransport:
-    """Passes requests on, but for those that a rule is about.
+    """Forwards requests, and injects the faults of its rules.
 
     Attributes:
-        calls: Every request, in order, whatever became of it.
+        calls: Every request, in order, with or without a fault.
     """
 
     def __init__(self, inner: Transport, *, random: randomness.Random | None = None) -> None:
@@ -173,7 +173,7 @@ class FaultyTransport:
 
         Args:
             inner: The way to the server.
-            random: Decides about rules with a chance.
+            random: The source of randomness for rules with a chance.
         """
         self.calls: list[Call] = []
         self._inner = inner
@@ -189,13 +189,13 @@ class FaultyTransport:
         chance: float = 1.0,
         name: str = "",
     ) -> Rule:
-        """Return a new rule about requests of a verb, a kind and a name; each left out means all.
+        """Return a new rule for requests of a verb, a kind and a name; each that is omitted matches all.
 
         Args:
             verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
             kind: The type of the objects.
-            nth: Only the n-th such request from now on; 0 for every one.
-            chance: With which probability it is meant.
+            nth: Matches only the n-th such request from now on; 0 for every one.
+            chance: The probability of a match.
             name: The object's name. Creations have none before they are answered.
         """
         rule = Rule(verb, kind, nth, chance, name)
@@ -203,7 +203,7 @@ class FaultyTransport:
         return rule
 
     def heal(self) -> None:
-        """Drop all rules. Watches that are frozen stay so until their reader gives them up."""
+        """Remove all rules. Watches that are silent stay so until their reader closes them."""
         self._rules.clear()
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
@@ -241,7 +241,7 @@ class FaultyTransport:
 
 
 class _Disturbed:
-    """An answer whose lines do not come as they should."""
+    """A response with faults in its lines."""
 
     def __init__(self, inner: Response, request: Request, fault: _Disturbance) -> None:
         self.status = inner.status
@@ -276,7 +276,7 @@ class _Disturbed:
 
 
 def call_of(request: Request) -> Call:
-    """Return what a request asks for."""
+    """Return verb and resource of a request."""
     path, _, query = request.target.partition("?")
     steps = [unquote(step) for step in path.removeprefix("/").split("/")]
     if steps[0] == "api" and len(steps) > 2:

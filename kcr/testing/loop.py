@@ -1,7 +1,7 @@
 """An event loop whose time jumps to the next timer whenever nothing is left to do.
 
 Ten minutes of backoff pass in a microsecond, and always in the same order: time moves only while every
-task waits. Sockets and threads know nothing of this time, so both are refused.
+task waits. Sockets and threads do not follow virtual time, so both are refused.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _NoWait()
         self._virtual_now = 0.0
         self.stalled = False
-        # Who waits for the end of the present moment, and who for the next one.
+        # Futures for the end of the present moment, and for the next one.
         self._settled: list[asyncio.Future[None]] = []
         self._jumped: list[asyncio.Future[None]] = []
         super().__init__(selector)
@@ -81,7 +81,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Arguments], T], *args: *Arguments
     ) -> asyncio.Future[T]:
-        """Refuse: a thread's work takes no virtual time, so its place in the order of things is chance."""
+        """Refuse: a thread's work takes no virtual time, so its order among events is not deterministic."""
         raise RuntimeError("virtual time knows no threads: run this test on an ordinary loop")
 
     def _jump(self, timeout: float | None) -> None:

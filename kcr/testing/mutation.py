@@ -1,8 +1,7 @@
-"""Finding out who changed a cached object.
+"""Detection of mutated cache objects.
 
-Maps inside frozen values are protected by the type checker only. A controller that changes one anyway changes
-what all others read, and no watch event will ever tell. So under the test kit every store is compared with
-what it was given.
+Maps inside frozen values are protected by the type checker only. A controller that mutates one anyway changes what all
+others read, without a watch event. So under the test kit every store is compared with what was put into it.
 """
 
 from collections.abc import Iterator
@@ -16,14 +15,14 @@ from kcr.informer import Store
 
 
 class MutatedError(AssertionError):
-    """Somebody changed an object in a store instead of a copy of it."""
+    """An object in a store was mutated, instead of a copy of it."""
 
 
 @contextmanager
 def unchanged_stores() -> Iterator[None]:
     """Raise MutatedError at the end if an object in any store is not what was put into it.
 
-    Only what is put while the context lives is looked at.
+    Only objects that are put while the context lives are compared.
     """
     given: WeakKeyDictionary[Store[Any], dict[Key, tuple[Resource, bytes]]] = WeakKeyDictionary()
     put = Store.put

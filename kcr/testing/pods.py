@@ -1,4 +1,4 @@
-"""Pods driven by script: the test is scheduler and kubelet (TK-9).
+"""Scripted pods: the test acts as scheduler and kubelet (TK-9).
 
 ```python
 async with EmbeddedCluster(clock=clock, runtime=None) as cluster:
@@ -31,8 +31,8 @@ TERMINATED = 143
 class PodScript:
     """Moves pods of one namespace through their phases.
 
-    Each method is about one pod: the named one, or the one with a completion index, or else the oldest that
-    has not ended. Each raises AssertionError when there is none, and returns the pod as it is then.
+    Each method changes one pod: the named one, or the one with a completion index, or else the oldest that
+    is not finished. Each raises AssertionError when there is none, and returns the changed pod.
     """
 
     def __init__(self, client: Client, clock: Clock, *, namespace: str = "default") -> None:
@@ -41,29 +41,29 @@ class PodScript:
         self._namespace = namespace
 
     async def run(self, name: str = "", *, index: int | None = None, ready: bool = True) -> Pod:
-        """Let a pod be scheduled and run."""
+        """Schedule and start a pod."""
         pod = await self._scheduled(await self._pick(name, index))
         running = {"running": {"startedAt": self._now()}}
         condition = self._condition("Ready", "True" if ready else "False")
         return await self._report(pod, "Running", running, condition, ready=ready)
 
     async def succeed(self, name: str = "", *, index: int | None = None) -> Pod:
-        """Let all containers of a pod end well."""
+        """Finish a pod: all its containers exit with code 0."""
         return await self._end(await self._pick(name, index), 0)
 
     async def fail(self, name: str = "", *, index: int | None = None, exit_code: int = 1) -> Pod:
-        """Let a pod fail: all its containers end with this code."""
+        """Fail a pod: all its containers exit with this code."""
         return await self._end(await self._pick(name, index), exit_code)
 
     async def evict(self, name: str = "", *, index: int | None = None) -> Pod:
-        """Let a pod be evicted: it is told to go, its containers end, and it is gone if nothing holds it."""
+        """Evict a pod: it is deleted, its containers exit, and it is removed unless a finalizer keeps it."""
         pod = await self._pick(name, index)
         disrupted = self._condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")
         await self._patch(pod, {"status": {"conditions": [disrupted]}}, "status")
         return await self._die(pod)
 
     async def lose(self, name: str = "", *, index: int | None = None) -> Pod:
-        """Let a pod's node be lost: it is told to go, and nobody is there to end it."""
+        """Lose a pod's node: the pod is deleted, and stays terminating because no kubelet stops it."""
         pod = await self._scheduled(await self._pick(name, index))
         words = "Taint manager: deleting due to NoExecute taint"
         disrupted = self._condition("DisruptionTarget", "True", "DeletionByTaintManager", words)

@@ -1,4 +1,4 @@
-"""Events, kept instead of written."""
+"""Fake event recorder: keeps events instead of writing them."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ class Recorded(NamedTuple):
 
 
 class FakeRecorder(EventRecorder):
-    """A recorder that keeps what is recorded: none is combined, dropped or written.
+    """Keeps the recorded events: none is aggregated, dropped or written.
 
     Attributes:
         events: All events, in their order.

@@ -1,10 +1,10 @@
-"""A server of one kind, for tests of what stands on list and watch: the test says what is there, and what is told.
+"""A fake server of one kind, for tests of list and watch: the test says which objects exist, and which events are sent.
 
 ```python
 source = FakeSource(Website)
 informer = Informer(Client(source), Website)
 source.add(website("shop"))
-source.delete(shop, silent=True)     # a lost event: the watch says nothing
+source.delete(shop, silent=True)     # a lost event: no watch sends it
 source.reset()                       # the watch ends, and its version is too old to go on from: a relist
 source.fail_lists(ServerError, times=2)
 ```
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Resource)
 
 # Versions as a server's that has been in use for a while.
 FIRST_VERSION = 1000
-# A watch that is so many events behind is ended, as by a server that will not wait.
+# A watch that lags so many events behind is closed, as by a server.
 BEHIND = 100
 
 
@@ -48,8 +48,8 @@ class FakeSource(Generic[R]):
 
     Attributes:
         version: The highest version given out.
-        lists: How many lists were asked for.
-        watches: How many watches were asked for.
+        lists: How many lists were requested.
+        watches: How many watches were requested.
     """
 
     def __init__(self, kind: type[R], *objects: R) -> None:
@@ -59,7 +59,7 @@ class FakeSource(Generic[R]):
         self._kind = kind
         self._objects: dict[Key, R] = {}
         self._log: list[_Change] = []
-        # Changes up to this version are forgotten: a watch from before it is answered 410.
+        # Changes up to this version are compacted: a watch from before it is answered 410.
         self._flushed = FIRST_VERSION
         self._open: set[_Watch] = set()
         self._refusals: list[ApiError] = []
@@ -68,33 +68,33 @@ class FakeSource(Generic[R]):
 
     @property
     def objects(self) -> tuple[R, ...]:
-        """What is there, in no special order."""
+        """The objects, in no particular order."""
         return tuple(self._objects.values())
 
     def add(self, obj: R, *, silent: bool = False) -> R:
-        """Let an object appear; a silent one is in lists, and no watch ever tells of it."""
+        """Add an object; `silent` means that no watch sends the event."""
         return self._change("ADDED", obj, silent)
 
     def modify(self, obj: R, *, silent: bool = False) -> R:
-        """Let an object change, by the whole of its new state."""
+        """Replace an object."""
         return self._change("MODIFIED", obj, silent)
 
     def delete(self, obj: R, *, silent: bool = False) -> None:
-        """Let an object go."""
+        """Delete an object."""
         self._change("DELETED", obj, silent)
 
     def bookmark(self) -> None:
-        """Tell all watches the present version."""
+        """Send a BOOKMARK with the current version to all watches."""
         metadata = ObjectMeta(resource_version=str(self.version))
         self._tell(_Change(self.version, _line("BOOKMARK", self._kind(metadata=metadata))))
 
     def cut(self) -> None:
-        """Break the connections of all watches; they may go on where they were."""
+        """Cut the connections of all watches; they can be resumed."""
         for watch in self._open:
             watch.put(None)
 
     def reset(self) -> None:
-        """Break all watches and forget the log: whoever comes back with an old version is answered 410."""
+        """Cut all watches and compact the log: a watch from an old version is answered 410 Gone."""
         self.version += 1
         self._log.clear()
         self._flushed = self.version
@@ -107,7 +107,7 @@ class FakeSource(Generic[R]):
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         """Answer one request."""
-        # On a network others get their turn here.
+        # Other tasks run here, as they do during network I/O.
         await asyncio.sleep(0)
         path, _, text = request.target.partition("?")
         query = {name: values[0] for name, values in parse_qs(text).items()}
@@ -168,7 +168,7 @@ class _List(Object):
 
 
 class _Watch:
-    """The answer to a watch: lines as they come."""
+    """The response to a watch."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self.status = 200

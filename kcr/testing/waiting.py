@@ -1,4 +1,4 @@
-"""Waiting for the world to come round, on whatever loop the test runs."""
+"""Polling assertions, on whatever loop the test runs."""
 
 import asyncio
 import inspect
@@ -17,9 +17,9 @@ async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = 30) 
 @overload
 async def eventually(check: Callable[[], T], *, seconds: float = 30) -> T: ...
 async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
-    """Poll until `check` gives something true, and return that.
+    """Poll until `check` returns something true, and return that.
 
-    A check that raises AssertionError or NotFoundError is not fulfilled yet. It may be a coroutine function.
+    A check that raises AssertionError or NotFoundError does not hold yet. It may be a coroutine function.
 
     Raises:
         AssertionError: The last one raised by the check, or one that names it, after `seconds` of the loop's time.
@@ -44,12 +44,12 @@ async def eventually(check: Callable[[], Any], *, seconds: float = 30) -> Any:
 
 
 async def consistently(check: Callable[[], Any], *, seconds: float = 5) -> None:
-    """Poll for so many seconds of the loop's time, and see that `check` gives something true every time.
+    """Poll for so many seconds of the loop's time, and require that `check` returns something true every time.
 
     It may be a coroutine function. What it raises is raised at once.
 
     Raises:
-        AssertionError: It gave something false; the message says when.
+        AssertionError: It returned something false; the message says when.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()

@@ -1,1 +1,1 @@
-"""Where the API server is and who one is there: kubeconfig, in-cluster configuration, credentials, TLS."""
+"""Configuration of a client: kubeconfig, in-cluster configuration, credentials, TLS."""

@@ -12,7 +12,7 @@ class PemSource(NamedTuple):
 
     Attributes:
         path: The file, read again when it changes; empty when there is none.
-        text: The text itself, looked at when there is no path.
+        text: The text itself, used when there is no path.
         field: The name of the setting it comes from, for messages.
     """
 
@@ -57,12 +57,12 @@ class ClusterConfig:
     Attributes:
         server: The URL, perhaps with a path, without a slash at its end.
         origin: Where this was configured, for messages.
-        credentials: Who asks.
+        credentials: The identity of the client.
         ca: The authorities that may sign for the server; without one, the system's.
         certificate: The client's certificate.
         key: The key of the client's certificate.
         verify: Whether the server's certificate is checked at all.
-        server_name: The name the certificate must bear; empty for the server's host.
+        server_name: The name that the certificate must have; empty for the server's host.
         proxy: The URL of an HTTP proxy, or empty.
         headers: Sent with each request, for example to impersonate.
         compression: Whether answers may be compressed.

@@ -1,4 +1,4 @@
-"""Finding out which cluster to talk to: `--kubeconfig`, `KUBECONFIG`, the pod we run in, `~/.kube/config`.
+"""Configuration loading: `--kubeconfig`, `KUBECONFIG`, the pod we run in, `~/.kube/config`.
 
 The one module that knows kubernetes-asyncio, which reads and merges kubeconfigs. It costs a quarter of a
 second to import, so it is imported only when there is a kubeconfig to read (ST-1).
@@ -24,7 +24,7 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     account: Path = _ACCOUNT,
 ) -> ClusterConfig:
-    """Return how to reach the cluster that the user means.
+    """Return the configuration of the cluster to talk to.
 
     Args:
         kubeconfig: A path; goes before everything else.
@@ -54,7 +54,7 @@ def load_config(
 
 
 def in_cluster(environ: Mapping[str, str], account: Path = _ACCOUNT) -> ClusterConfig:
-    """Return how a pod reaches its own cluster: two variables and the files of its service account.
+    """Return the in-cluster configuration: two variables and the files of its service account.
 
     Raises:
         ConfigError: The authority of the service account cannot be read.
@@ -107,7 +107,7 @@ def _merged(paths: list[str]) -> Merged:
 
 
 def _check_readable(path: str) -> None:
-    """Raise a ConfigError for what the merger would stumble over without a word about where."""
+    """Raise a ConfigError that names the file, which the errors of the merger do not."""
     import yaml  # noqa: PLC0415  # comes with kubernetes-asyncio, and is as slow
 
     try:

@@ -1,4 +1,4 @@
-"""Who asks: tokens that stay, tokens in files that change, and tokens that a plugin gives."""
+"""Credentials: fixed ones, token files that rotate, exec credential plugins."""
 
 import asyncio
 import base64
@@ -27,7 +27,7 @@ def redacted(value: object, *shown: str) -> str:
 
 
 class Credential(NamedTuple):
-    """What proves who asks.
+    """One credential.
 
     Attributes:
         authorization: The value of the Authorization header; empty for none.
@@ -45,12 +45,12 @@ class Credential(NamedTuple):
 
     @classmethod
     def bearer(cls, token: str) -> "Credential":
-        """Return the credential that a token is."""
+        """Return the credential of a bearer token."""
         return cls(f"Bearer {token.strip()}")
 
     @classmethod
     def basic(cls, username: str, password: str) -> "Credential":
-        """Return the credential that a name and a password are."""
+        """Return the credential of a name and a password."""
         return cls("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
 
 
@@ -58,18 +58,18 @@ ANONYMOUS = Credential()
 
 
 class Credentials(Protocol):
-    """Where credentials come from."""
+    """A source of credentials."""
 
     async def current(self) -> Credential:
         """Return the credential to use now.
 
         Raises:
-            TransportError: There is none to be had at the moment.
+            TransportError: None can be obtained at the moment.
         """
         ...
 
     def invalidate(self, credential: Credential) -> bool:
-        """Hear that the server did not accept a credential, and return whether to ask for another."""
+        """Drop a credential that the server did not accept; return whether to retry with another."""
         ...
 
 
@@ -126,7 +126,7 @@ class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
         args: Its arguments.
         env: What is added to the environment.
         api_version: The version of ExecCredential it speaks.
-        cluster: What it is told of the cluster; None when it did not ask.
+        cluster: The cluster as the plugin gets it; None unless `provideClusterInfo` is set.
         hint: How to install it.
     """
 
@@ -158,7 +158,7 @@ class _PluginAnswer(msgspec.Struct, rename="camel"):
 
 
 class PluginCredentials:
-    """What a credential plugin gives, kept until shortly before it expires.
+    """The credential of an exec plugin, cached until shortly before it expires.
 
     Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go.
     """
@@ -168,7 +168,7 @@ class PluginCredentials:
         self._clock = clock or SystemClock()
         self._credential: Credential | None = None
         self._expires: datetime | None = None
-        # Held while the plugin runs: whoever comes meanwhile waits for the same answer.
+        # Held while the plugin runs: concurrent callers wait for the same credential.
         self._running = asyncio.Lock()
 
     async def current(self) -> Credential:

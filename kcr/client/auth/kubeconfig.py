@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What one or several kubeconfigs say together."""
+    """One or several kubeconfigs, merged."""
 
     source: str
     current_context: str
@@ -217,13 +217,13 @@ def _plugin(user: _Section, cluster: _Section, server: str) -> PluginSpec:
         args=tuple(str(argument) for argument in value.get("args") or ()),
         env={str(v["name"]): str(v.get("value", "")) for v in variables},
         api_version=section.text("apiVersion") or "client.authentication.k8s.io/v1",
-        cluster=_told_of(cluster, server) if value.get("provideClusterInfo") else None,
+        cluster=_cluster_info(cluster, server) if value.get("provideClusterInfo") else None,
         hint=section.text("installHint"),
     )
 
 
-def _told_of(cluster: _Section, server: str) -> Mapping[str, object]:
-    """Return what a plugin hears of the cluster.
+def _cluster_info(cluster: _Section, server: str) -> Mapping[str, object]:
+    """Return the cluster as a plugin gets it.
 
     Source: kubernetes/staging/src/k8s.io/client-go/pkg/apis/clientauthentication/v1/types.go, Cluster.
     """

@@ -1,4 +1,4 @@
-"""Tokens of an identity provider (OpenID Connect), renewed by the refresh token that a kubeconfig holds."""
+"""OpenID Connect: id tokens, renewed with the refresh token of a kubeconfig."""
 
 import asyncio
 import base64
@@ -28,10 +28,10 @@ class OidcSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         issuer: The URL of the provider; https.
-        client_id: Who we are to the provider.
-        client_secret: How we prove it; empty for public clients.
-        id_token: The token that is there already; empty for none.
-        refresh_token: What new tokens are asked with; empty when there are none to be had.
+        client_id: The client's id.
+        client_secret: The client's secret; empty for public clients.
+        id_token: The present token; empty for none.
+        refresh_token: Requests new tokens; empty when the token cannot be renewed.
         ca: The authorities that may sign for the provider; without one, the system's.
         proxy: The URL of an HTTP proxy, or empty.
     """
@@ -82,7 +82,7 @@ class OidcCredentials:
         self._refresh_token = spec.refresh_token
         # Empty when there is none, or the server has refused it.
         self._id_token = spec.id_token
-        # Held while a token is renewed: whoever comes meanwhile waits for the same one.
+        # Held while a token is renewed: concurrent callers wait for the same one.
         self._renewing = asyncio.Lock()
 
     async def current(self) -> Credential:

@@ -7,7 +7,7 @@ import structlog
 
 from kcr.tokenbucket import TokenBucket
 
-# Shorter waits are not worth a line.
+# Shorter waits are not logged.
 _TOLD_SECONDS = 0.05
 
 _log = structlog.get_logger("kcr.client")
@@ -34,7 +34,7 @@ class RateLimit:
         self._bucket = TokenBucket(qps, burst)
 
     async def wait(self, method: str = "") -> None:
-        """Return when the next request may go.
+        """Return when the next request may be sent.
 
         Args:
             method: The request's, such as `GET`; only `on_wait` asks for it.
