@@ -12,18 +12,18 @@ from random import Random
 
 import pytest
 
-from kcr.api.batch import UncountedTerminatedPods
+from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.conditions import is_true
 from kcr.api.core import Pod
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.conditions import SUCCESS_CRITERIA_MET, is_ending, is_finished
-from kcr.controllers.job.pods import has_ended, is_terminating
+from kcr.controllers.job.pods import has_ended, is_active, is_terminating
 from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers
-from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep
+from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep, PodTrail, uids
 from tests.chaos.network_faults import FaultRates, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
 from tests.chaos.random_user import RandomUser
@@ -45,18 +45,6 @@ def end_has_nothing_open(step: JobStep) -> Iterator[str]:
         yield f"ended: {status.active} active, {status.terminating} terminating, {status.uncounted_terminated_pods}"
 
 
-def pods_go_after_the_count(step: PodStep) -> Iterator[str]:
-    """As the law of its name, but for Jobs that have succeeded: what the other controller made too many may go.
-
-    A pod whose labels a user has taken and given back may be released meanwhile. And two controllers have surplus pods
-    although fewer were never wanted: one of them that a user deletes may be removed before it has ended.
-    """
-    if step.old is not None and is_terminating(step.old):
-        return
-    if not step.trail.moved and (step.job is None or not _is_over(step.job)):
-        yield from counting.finalizers_go_after_the_count(step)
-
-
 def _is_over(trail: JobTrail) -> bool:
     return is_finished(trail.job) or is_true(trail.job.status.conditions, SUCCESS_CRITERIA_MET)
 
@@ -65,6 +53,41 @@ ALWAYS = (
     counting.counts_add_up, counting.lists_name_pods_once, conditions.conditions_stay, conditions.numbers_only_grow,
     conditions.start_time_follows_suspension, conditions.indexes_have_witnesses, end_has_nothing_open,
 )  # fmt: skip
+
+
+class Surplus:
+    """The pods that have ever been among too many of their Job, though it never wanted fewer."""
+
+    def __init__(self) -> None:
+        self._uids: set[str] = set()
+
+    def note(self, step: PodStep) -> Iterator[str]:
+        """Note the pods that are too many; two controllers make some, and nothing is wrong with them."""
+        if step.job is not None and step.new is not None:
+            active = {trail.uid: trail for trail in step.job.present() if trail.is_active}
+            if is_active(step.new):
+                active[step.trail.uid] = step.trail
+            if _are_too_many(step.job.job, list(active.values())):
+                self._uids |= active.keys()
+        yield from ()
+
+    def pods_go_after_the_count(self, step: PodStep) -> Iterator[str]:
+        """As the law of its name, but for Jobs that have succeeded: what the other controller made too many may go.
+
+        A pod whose labels a user has taken and given back may be released meanwhile. And a pod that was among too many
+        may be removed before it has ended while another client deletes it.
+        """
+        if step.old is not None and is_terminating(step.old) and step.trail.uid in self._uids:
+            return
+        if not step.trail.moved and (step.job is None or not _is_over(step.job)):
+            yield from counting.finalizers_go_after_the_count(step)
+
+
+def _are_too_many(job: Job, active: list[PodTrail]) -> bool:
+    indexes = {trail.index for trail in active}
+    done = job.status.succeeded + len(uids(job, "succeeded"))
+    wanted = min(job.spec.parallelism or 0, (job.spec.completions or done + len(active)) - done)
+    return len(active) > wanted or (job.spec.completion_mode == "Indexed" and len(indexes) < len(active))
 
 
 class Births:
@@ -100,10 +123,14 @@ async def live(seed: int) -> list[str]:
     """Let two controllers bring one Job to its end, and return what was wrong."""
     random, clock = Random(seed), VirtualClock()
     lag, job = random.choice(LAGS), random_job(random)
-    rates, births = FaultRates(most=0, delay=lag), Births()
+    rates, births, surplus = FaultRates(most=0, delay=lag), Births(), Surplus()
     laws = ALWAYS if lag else (*ALWAYS, births.end_comes_last)
     async with EmbeddedCluster(clock=clock, random=Random(seed), on_run=random_outcomes(seed)) as cluster:
-        history = History(cluster, laws, (births.note, pods_go_after_the_count, numbers.pods_are_released_for_a_reason))
+        history = History(
+            cluster,
+            laws,
+            (births.note, surplus.note, surplus.pods_go_after_the_count, numbers.pods_are_released_for_a_reason),
+        )
         compact = cluster.storage.compact
         async with (
             faulty_network(cluster.transport, rates, random, compact=compact, late=False) as one,
