@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.kit.api import Api, config_map, job, owner, pod
+from tests.kit.api import Api, config_map, exists, job, owner, pod
 
 pytestmark = pytest.mark.virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 TRACKING = "batch.kubernetes.io/job-tracking"
-
-
-async def exists(api: Api, target: str) -> bool:
-    return (await api.call("GET", target)).status == 200
 
 
 async def bound(api: Api, name: str, **metadata: Any) -> None:

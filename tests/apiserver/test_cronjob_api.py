@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.api import TABLE, Api, job, owner
+from tests.kit.api import TABLE, Api, exists, job, owner
 from tests.kit.cronjob_manifests import cronjob
 
 pytestmark = pytest.mark.virtual
@@ -20,10 +20,6 @@ def sent(**spec: Any) -> dict[str, Any]:
     manifest = cronjob(**spec)
     manifest["metadata"] = {"name": "hello"}
     return manifest
-
-
-async def exists(api: Api, target: str) -> bool:
-    return (await api.call("GET", target)).status == 200
 
 
 async def test_cron_job_is_made_listed_and_watched(api: Api) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kcr.testing.clock import VirtualClock
 from tests.kit.api import TABLE, Api, job, owner, pod
+from tests.kit.manifests import true
 
 pytestmark = pytest.mark.virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -104,10 +105,6 @@ async def test_warnings_come_again_only_with_another_spec(api: Api) -> None:
     assert "negative values are invalid" in reply.headers["Warning"]
     reply = await api.call("PATCH", f"{JOBS}/pi.v2/status", {"status": {"active": 1}}, **merge)
     assert "Warning" not in reply.headers
-
-
-def true(*types: str) -> list[dict[str, str]]:
-    return [{"type": kind, "status": "True"} for kind in types]
 
 
 @pytest.mark.parametrize(

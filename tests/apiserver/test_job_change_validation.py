@@ -9,17 +9,9 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import changed, job, refused_update, stored
+from tests.kit.manifests import changed, indexed, job, refused_update, stored, with_container
 
 POD = "spec.template.spec"
-
-
-def indexed(**spec: Any) -> Manifest:
-    return job(**{"completionMode": "Indexed", "completions": 5, "parallelism": 2, **spec})
-
-
-def with_container(**container: Any) -> Manifest:
-    return job(pod={"containers": [{"name": "c", "image": "i", **container}]})
 
 
 @pytest.mark.parametrize(

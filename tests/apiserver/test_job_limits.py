@@ -9,16 +9,12 @@ import pytest
 
 from kcr.apiserver.kinds.names import LABEL_MESSAGE, QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import job, refused
+from tests.kit.manifests import indexed, job, refused
 
 CODES = {"operator": "In", "values": [1]}
 POD = "spec.template.spec"
 # 65,536 bytes: five, then six for each number but the last.
 LONGEST = ",".join(str(number) for number in range(9_999, 20_922))
-
-
-def indexed(**spec: Any) -> Manifest:
-    return job(**{"completionMode": "Indexed", "completions": 5, "parallelism": 2, **spec})
 
 
 def policy(**rule: Any) -> Manifest:

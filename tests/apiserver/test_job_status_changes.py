@@ -10,21 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import job, refused_status, stored
+from tests.kit.manifests import indexed, job, refused_status, status, stored
 
 T0, T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
-
-
-def true(*types: str) -> list[Manifest]:
-    return [{"type": kind, "status": "True"} for kind in types]
-
-
-def status(*conditions: str, start: str | None = T0, end: str | None = None, **more: Any) -> Manifest:
-    return {"conditions": true(*conditions), "startTime": start, "completionTime": end, **more}
-
-
-def indexed(**spec: Any) -> Manifest:
-    return job(completionMode="Indexed", completions=5, parallelism=2, **spec)
 
 
 class Case(NamedTuple):

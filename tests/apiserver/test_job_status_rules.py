@@ -3,30 +3,15 @@
 Source: kubernetes/pkg/registry/batch/job/strategy_test.go, TestStatusStrategy_ValidateUpdate.
 """
 
-from typing import Any
-
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import JOBS, job, refused_status, stored
+from tests.kit.manifests import JOBS, indexed, job, refused_status, status, stored, true
 
 T0, T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
 NO_SUCCESS = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
 NO_TARGET = "cannot set Failed=True condition without the FailureTarget=true condition"
 NO_COMPLETE = "cannot set completionTime when there is no Complete=True condition"
-
-
-def true(*types: str, status: str = "True") -> list[Manifest]:
-    return [{"type": kind, "status": status} for kind in types]
-
-
-def status(*conditions: str, start: str | None = T0, end: str | None = None, **more: Any) -> Manifest:
-    """A status that started at T0 and has these conditions True."""
-    return {"conditions": true(*conditions), "startTime": start, "completionTime": end, **more}
-
-
-def indexed(completions: int = 5, parallelism: int = 2, **spec: Any) -> Manifest:
-    return job(completionMode="Indexed", completions=completions, parallelism=parallelism, **spec)
 
 
 def never_both(one: str, other: str) -> str:

@@ -3,19 +3,13 @@
 Source: kubernetes/pkg/apis/batch/validation/validation_test.go, pkg/apis/core/validation/validation_test.go.
 """
 
-from typing import Any
-
 import pytest
 
 from kcr.apiserver.kinds.names import LABEL_MESSAGE, QUALIFIED_MESSAGE
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import job, refused
+from tests.kit.manifests import job, refused, with_container
 
 POD = "spec.template.spec"
-
-
-def with_container(**container: Any) -> Manifest:
-    return job(pod={"containers": [{"name": "c", "image": "i", **container}]})
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import changed, job, refused_update, stored
+from tests.kit.manifests import changed, indexed, job, refused_update, stored
 
 IMMUTABLE = "field is immutable"
 TEMPLATE, POD = "spec.template", "spec.template.spec"
 CODES = {"rules": [{"action": "Count", "onExitCodes": {"operator": "In", "values": [1]}}]}
 SUSPENDED: list[Manifest] = [{"type": "Suspended", "status": "True"}]
 STARTED = "2026-01-01T00:00:00Z"
-
-
-def indexed(**spec: Any) -> Manifest:
-    return job(**{"completionMode": "Indexed", "completions": 5, "parallelism": 2, **spec})
 
 
 def fields(faults: list[str]) -> list[str]:

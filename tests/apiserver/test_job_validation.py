@@ -10,17 +10,13 @@ import pytest
 
 from kcr.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
-from tests.kit.manifests import JOBS, UID, job, prepared, refused, stored
+from tests.kit.manifests import JOBS, UID, indexed, job, prepared, refused, stored, with_container
 
 RESTARTS = 'valid values: "OnFailure", "Never"'
 POD = "spec.template.spec"
 NEGATIVE = "must be greater than or equal to 0"
 RULE = "spec.podFailurePolicy.rules[0]"
 CODES = {"operator": "In", "values": [1]}
-
-
-def indexed(**spec: Any) -> Manifest:
-    return job(**{"completionMode": "Indexed", "completions": 5, "parallelism": 2, **spec})
 
 
 def with_rule(**rule: Any) -> Manifest:
@@ -37,10 +33,6 @@ def with_pattern(**pattern: Any) -> Manifest:
 
 def with_success(**rule: Any) -> Manifest:
     return indexed(successPolicy={"rules": [rule]})
-
-
-def with_container(**container: Any) -> Manifest:
-    return job(pod={"containers": [{"name": "c", "image": "i", **container}]})
 
 
 @pytest.mark.parametrize(

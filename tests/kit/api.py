@@ -112,3 +112,8 @@ def owner(obj: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         "apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": obj["metadata"]["name"],
         "uid": obj["metadata"]["uid"], **more,
     }  # fmt: skip
+
+
+async def exists(api: Api, target: str) -> bool:
+    """Return whether a GET finds something."""
+    return (await api.call("GET", target)).status == 200

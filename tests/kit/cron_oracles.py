@@ -7,6 +7,8 @@ from random import Random
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from kcr.api.crontab import Fields, parse
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
@@ -196,3 +198,10 @@ class Literal:
             if self.wall.second == 0:
                 return False
         return True
+
+
+def fields(text: str) -> Fields:
+    """Parse an expression that is neither @every nor a descriptor."""
+    expression = parse(text)
+    assert isinstance(expression, Fields)
+    return expression

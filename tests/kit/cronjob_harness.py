@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -30,17 +30,6 @@ def at(text: str, day: str = "2026-06-01") -> datetime:
 
 CREATED = at("09:59:10")
 TEN = at("10:00:00")
-
-
-class Shifted:
-    """A clock that somebody sets."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.by = timedelta()
-
-    def now(self) -> datetime:
-        return self._clock.now() + self.by
 
 
 def cronjob_controller(

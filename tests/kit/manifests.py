@@ -10,6 +10,7 @@ from kcr.apiserver.kinds.pods.strategy import PodStrategy
 from kcr.apiserver.kinds.strategy import Manifest
 
 UID = "1f1e-u"
+T0 = "2026-01-01T00:00:00Z"
 JOBS, PODS = JobStrategy(), PodStrategy()
 
 
@@ -28,6 +29,26 @@ def pod(**spec: Any) -> Manifest:
         "metadata": {"name": "p", "namespace": "default", "uid": UID},
         "spec": {"containers": [{"name": "c", "image": "busybox"}], **spec},
     }
+
+
+def indexed(completions: int | None = 5, parallelism: int | None = 2, **spec: Any) -> Manifest:
+    """An Indexed Job."""
+    return job(**{"completionMode": "Indexed", "completions": completions, "parallelism": parallelism, **spec})
+
+
+def with_container(**container: Any) -> Manifest:
+    """A Job with these fields in its container."""
+    return job(pod={"containers": [{"name": "c", "image": "i", **container}]})
+
+
+def true(*types: str, status: str = "True") -> list[Manifest]:
+    """Conditions that hold."""
+    return [{"type": kind, "status": status} for kind in types]
+
+
+def status(*conditions: str, start: str | None = T0, end: str | None = None, **more: Any) -> Manifest:
+    """A status that started at T0 and has these conditions True."""
+    return {"conditions": true(*conditions), "startTime": start, "completionTime": end, **more}
 
 
 def prepared(manifest: Manifest) -> Manifest:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
 from kcr.api.core import ConfigMap, Pod, Secret, Service
-from kcr.api.meta import Key, ObjectMeta, Resource
+from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import (
     Client,
@@ -29,16 +29,13 @@ from kcr.cluster.node import Outcome
 from kcr.errors import BadRequestError, ConflictError, InvalidError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
+from tests.kit.owners import Website
 
 pytestmark = pytest.mark.asyncio
 
 Whole = unstructured("v1", "ConfigMap", plural="configmaps")
 KEY = Key("default", "a")
 POD_SPEC = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
-
-
-class Website(Resource, api_version="example.dev/v1", plural="websites"):
-    pass
 
 
 @pytest_asyncio.fixture(params=["in-process", "tls"])

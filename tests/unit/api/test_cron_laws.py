@@ -9,7 +9,7 @@ import pytest
 from cronsim import CronSim, CronSimError
 
 from kcr.api.cron import HORIZON, MOST_STEPS, next_run, search
-from kcr.api.crontab import Fields, parse
+from kcr.api.crontab import parse
 from kcr.controllers.cronjob.schedule import WALK, Timetable, last_run
 from tests.kit.cron_oracles import (
     ODD_ZONES,
@@ -18,17 +18,12 @@ from tests.kit.cron_oracles import (
     changes,
     drawn_moment,
     drawn_schedule,
+    fields,
     scanned,
 )
 
 # Halving two years to a second takes 26 looks; the longest pause of a schedule is eight years.
 HALVINGS = 30
-
-
-def fields(text: str) -> Fields:
-    expression = parse(text)
-    assert isinstance(expression, Fields)
-    return expression
 
 
 def assert_agreement_with_a_scan(random: Random, moments: int) -> None:

@@ -5,13 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from kcr.api.crontab import CronError, Every, Fields, UnknownZoneError, load_zone, parse
-
-
-def fields(text: str) -> Fields:
-    expression = parse(text)
-    assert isinstance(expression, Fields)
-    return expression
+from kcr.api.crontab import CronError, Every, UnknownZoneError, load_zone, parse
+from tests.kit.cron_oracles import fields
 
 
 def values(bits: int) -> list[int]:

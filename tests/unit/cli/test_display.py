@@ -11,20 +11,16 @@ from kcr.cli.cronjob_view import cronjob_view
 from kcr.cli.display import PlainDisplay
 from kcr.cli.podlogs import pod_view
 from kcr.cli.view import EventView, JobView
+from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-class Noon:
-    def now(self) -> datetime:
-        return NOON
 
 
 VIEW = JobView(Key("default", "pi"), 1, 1, 1, 0, 0, 0, "Running", "", None, None)
 
 
 def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay(Noon())
+    display = PlainDisplay(FixedClock(NOON))
     display.log("3.14")
     display.show(VIEW)
     display.event(EventView("job/pi", "FailedCreate", "no", warning=True))
@@ -39,7 +35,7 @@ def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay(Noon())
+    display = PlainDisplay(FixedClock(NOON))
     display.show(VIEW._replace(active=0))
     display.show(VIEW)
     display.show(VIEW._replace(ready=1))
@@ -47,7 +43,7 @@ def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_cronjobs_and_pods_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay(Noon())
+    display = PlainDisplay(FixedClock(NOON))
     metadata = ObjectMeta(name="hello", namespace="default", creation_timestamp=NOON)
     display.show(cronjob_view(CronJob(metadata=metadata, spec=CronJobSpec(schedule="*/5 * * * *")), UTC))
     waiting = ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")))

@@ -16,13 +16,9 @@ from kcr.cli.display import View
 from kcr.cli.live import LiveDisplay
 from kcr.cli.podlogs import pod_view
 from kcr.cli.view import EventView, JobView
+from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-class Noon:
-    def now(self) -> datetime:
-        return NOON
 
 
 def view(name: str, state: str, **fields: Any) -> JobView:
@@ -33,7 +29,7 @@ def view(name: str, state: str, **fields: Any) -> JobView:
 def drawn(*views: View, height: int = 20, width: int = 140, log: str = "") -> str:
     text = StringIO()
     console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
-    with LiveDisplay(Noon(), "kubectl get jobs", console) as display:
+    with LiveDisplay(FixedClock(NOON), "kubectl get jobs", console) as display:
         if log:
             display.log(log)
         for one in views:
@@ -120,7 +116,7 @@ def test_running_jobs_come_before_cronjobs_where_room_is_short() -> None:
 def test_warning_begins_as_every_other_warning() -> None:
     text = StringIO()
     console = Console(file=text, width=140, height=20, force_terminal=True, color_system=None)
-    with LiveDisplay(Noon(), "", console) as display:
+    with LiveDisplay(FixedClock(NOON), "", console) as display:
         display.event(EventView("pod/pi-x", "BackOff", "Back-off restarting", warning=True))
         display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
         display.warn("some logs have not ended")

@@ -4,20 +4,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.core import Pod
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key
 from kcr.client import Client, RateLimit
 from kcr.client.wire.decoding import warnings_in
 from kcr.errors import ForbiddenError, NotFoundError
 from kcr.metrics import Metrics
+from tests.kit.owners import Website
 from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.virtual
 
 POD = {"metadata": {"name": "a", "namespace": "default"}}
-
-
-class Website(Resource, api_version="example.dev/v1", plural="websites"):
-    pass
 
 
 def warning(*texts: str) -> Say:

@@ -3,20 +3,17 @@ import asyncio
 import pytest
 
 from kcr.api.core import Pod
-from kcr.api.meta import Resource, metadata_only
+from kcr.api.meta import metadata_only
 from kcr.client import Client
 from kcr.informer import Informer, Selection
 from kcr.testing import FakeSource, VirtualClock
 from tests.kit.informer_pods import pod
+from tests.kit.owners import Website
 from tests.kit.scripted_transport import Say, Script
 
 pytestmark = pytest.mark.virtual
 
 PodMetadata = metadata_only(Pod)
-
-
-class Website(Resource, api_version="example.dev/v1", plural="websites"):
-    pass
 
 
 def test_kind_has_one_metadata_type_however_it_is_named() -> None:

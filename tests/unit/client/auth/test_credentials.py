@@ -1,26 +1,14 @@
 import asyncio
 import json
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kcr.client.auth.credentials import Credential, PluginCredentials, PluginSpec, TokenFile
 from kcr.errors import TransportError
-
-
-class Calendar:
-    """A clock that stands still until it is told."""
-
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def later(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
+from tests.kit.clocks import FixedClock
 
 
 def plugin(code: str, **fields: object) -> PluginSpec:
@@ -93,7 +81,7 @@ async def test_plugin_runs_once_for_all_who_wait(tmp_path: Path) -> None:
 @pytest.mark.asyncio
 async def test_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
     # python-stack §6: 10 s before.
-    log, clock = tmp_path / "runs", Calendar()
+    log, clock = tmp_path / "runs", FixedClock()
     expires = (clock.now() + timedelta(seconds=60)).isoformat()
     code = f"open({str(log)!r}, 'a').write('x'); {answering(token='t', expirationTimestamp=expires)}"
     credentials = PluginCredentials(plugin(code), clock=clock)

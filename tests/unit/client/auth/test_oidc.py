@@ -13,20 +13,12 @@ from aiohttp import web
 from kcr.client import Credential, PemSource
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec, expiry
 from kcr.errors import TransportError
+from tests.kit.clocks import FixedClock
 from tests.kit.http_servers import serving
 
 pytestmark = pytest.mark.asyncio
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Calendar:
-    """A clock that stands still until it is told."""
-
-    moment = START
-
-    def now(self) -> datetime:
-        return self.moment
 
 
 def token(name: str, expires: datetime | None = None) -> str:
@@ -70,7 +62,7 @@ class Provider:
 
 
 async def test_token_is_kept_until_shortly_before_it_expires() -> None:
-    provider, clock = Provider(), Calendar()
+    provider, clock = Provider(), FixedClock(START)
     async with provider.spec(id_token=token("0", START + timedelta(seconds=60))) as spec:
         credentials = OidcCredentials(spec, clock=clock)
         assert (await credentials.current()).authorization == f"Bearer {spec.id_token}"
@@ -96,7 +88,7 @@ async def test_client_proves_itself_as_the_provider_wants(
 ) -> None:
     provider = Provider(methods=methods)
     async with provider.spec(client_secret=secret) as spec:
-        await OidcCredentials(spec, clock=Calendar()).current()
+        await OidcCredentials(spec, clock=FixedClock(START)).current()
     assert provider.asked == [{"grant_type": "refresh_token", "refresh_token": "r0", **sent}]
     assert provider.authorizations == [""]
 
@@ -105,7 +97,7 @@ async def test_refused_token_is_renewed_once_for_all_who_wait() -> None:
     # ST-31: single-flight.
     provider = Provider()
     async with provider.spec(id_token=token("0")) as spec:
-        credentials = OidcCredentials(spec, clock=Calendar())
+        credentials = OidcCredentials(spec, clock=FixedClock(START))
         old = await credentials.current()
         assert [credentials.invalidate(old) for _ in range(3)] == [True, True, True]
         async with asyncio.TaskGroup() as group:
@@ -124,13 +116,13 @@ async def test_provider_of_unknown_authority_gets_no_refresh_token() -> None:
         for ca in (other, PemSource()):
             wrong = OidcSpec(issuer=spec.issuer, client_id="c", refresh_token="r0", ca=ca)
             with pytest.raises(TransportError, match="certificate is not trusted"):
-                await OidcCredentials(wrong, clock=Calendar()).current()
+                await OidcCredentials(wrong, clock=FixedClock(START)).current()
     assert provider.asked == []
 
 
 async def test_token_that_cannot_be_renewed_says_so() -> None:
     spec = OidcSpec(issuer="https://idp.example", client_id="c", id_token=token("0", START))
-    credentials = OidcCredentials(spec, clock=Calendar())
+    credentials = OidcCredentials(spec, clock=FixedClock(START))
     with pytest.raises(TransportError, match=r"identity provider https://idp\.example: the token has expired .*log in"):
         await credentials.current()
     assert not credentials.invalidate(Credential.bearer(spec.id_token))
@@ -147,13 +139,13 @@ async def test_token_that_cannot_be_renewed_says_so() -> None:
 async def test_provider_that_gives_nothing_says_why(answer: object, changes: dict[str, object], message: str) -> None:
     async with Provider(answer=answer).spec(**changes) as spec:
         with pytest.raises(TransportError, match=message):
-            await OidcCredentials(spec, clock=Calendar()).current()
+            await OidcCredentials(spec, clock=FixedClock(START)).current()
 
 
 async def test_plain_http_is_never_asked() -> None:
     spec = OidcSpec(issuer="http://idp.example", client_id="c", refresh_token="r")
     with pytest.raises(TransportError, match="is no https URL"):
-        await OidcCredentials(spec, clock=Calendar()).current()
+        await OidcCredentials(spec, clock=FixedClock(START)).current()
 
 
 @pytest.mark.parametrize("text", ["", "opaque", "a.!!!.c", "a.e30.c", "a.W10.c"])

@@ -21,11 +21,6 @@ from tests.kit.http_servers import echo, proxying, read, serving, trusting
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
 class Changing:
     """Credentials with a certificate for whoever `name` says."""
 

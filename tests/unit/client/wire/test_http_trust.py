@@ -16,11 +16,6 @@ from tests.kit.http_servers import echo, read, serving, trusting
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
 async def test_server_of_unknown_authority_is_not_trusted(authority: trustme.CA) -> None:
     async with serving(echo, authority) as url, HttpTransport(trusting(url, trustme.CA())) as transport:
         with pytest.raises(TransportError, match="certificate is not trusted"):

@@ -18,16 +18,9 @@ from kcr.cluster.node.containers import (
 )
 from kcr.cluster.node.pods import Container, RunnablePod, RunnableSpec
 from kcr.cluster.node.runtime import Exit, Held
+from tests.kit.pod_states import Idle
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Idle:
-    ready_after_seconds = 0.0
-
-    def terminate(self) -> None: ...
-
-    def kill(self) -> None: ...
 
 
 def running(now: float) -> Running:

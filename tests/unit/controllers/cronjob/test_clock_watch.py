@@ -7,13 +7,13 @@ import pytest
 
 from kcr.controllers.cronjob.clock_watch import ClockWatch
 from kcr.testing import VirtualClock
-from tests.kit.cronjob_harness import Shifted
+from tests.kit.clocks import ShiftedClock
 
 pytestmark = pytest.mark.virtual
 
 
 @asynccontextmanager
-async def watched(clock: Shifted) -> AsyncIterator[list[float]]:
+async def watched(clock: ShiftedClock) -> AsyncIterator[list[float]]:
     """Watch a clock, and give the moments at which a jump was noticed."""
     noticed: list[float] = []
     now = asyncio.get_running_loop().time
@@ -25,7 +25,7 @@ async def watched(clock: Shifted) -> AsyncIterator[list[float]]:
 
 @pytest.mark.parametrize("hours", [8, -1], ids=["the-machine-slept", "the-clock-was-set-back"])
 async def test_jump_is_noticed_once_within_a_minute(clock: VirtualClock, hours: int) -> None:
-    shifted = Shifted(clock)
+    shifted = ShiftedClock(clock)
     async with watched(shifted) as noticed:
         await clock.advance(600)
         shifted.by = timedelta(hours=hours)
@@ -36,7 +36,7 @@ async def test_jump_is_noticed_once_within_a_minute(clock: VirtualClock, hours: 
 
 
 async def test_clock_that_is_set_right_is_left_alone(clock: VirtualClock) -> None:
-    shifted = Shifted(clock)
+    shifted = ShiftedClock(clock)
     async with watched(shifted) as noticed:
         for number in range(100):
             shifted.by = timedelta(seconds=0.4 * (-1) ** number)
@@ -46,7 +46,7 @@ async def test_clock_that_is_set_right_is_left_alone(clock: VirtualClock) -> Non
 
 async def test_small_steps_one_way_add_up(clock: VirtualClock) -> None:
     # What a timer is late by is the sum of all steps since it was set.
-    shifted = Shifted(clock)
+    shifted = ShiftedClock(clock)
     async with watched(shifted) as noticed:
         await clock.advance(1)
         for _ in range(30):

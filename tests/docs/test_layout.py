@@ -1,0 +1,154 @@
+"""Sizes of modules and folders, names that stand for one thing, and tests that mirror the code (style: §§2, 10, 12).
+
+A table of exceptions gives the reason for each. What is only not done yet has `LATER` for a reason.
+"""
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# The plugins' folders are links in kcr/controllers.
+MODULES = [path for folder in ("kcr", "controllers") for path in sorted((ROOT / folder).rglob("*.py"))
+           if not path.relative_to(ROOT).is_relative_to("kcr/controllers")]  # fmt: skip
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+# A function or class of a module that is no test: its name, and the lines below the one that names it.
+HELPER = re.compile(r"^(?:async def|def|class) (?!test_|Test)(\w+)[^\n]*\n((?:[ \t)][^\n]*\n|\n)+)", re.MULTILINE)
+DOCSTRING = re.compile(r'^ +""".*?"""\n', re.MULTILINE | re.DOTALL)
+
+LATER = "to be merged or renamed"
+MOST_LINES, LEAST_LINES, MOST_MODULES = 350, 50, 12
+
+SMALL: Mapping[str, str] = {
+    "kcr/clock.py": "the only module that reads the system's clock",
+    "kcr/cli/run.py": "one command",
+    "kcr/api/apps.py": "one API group, for users to import",
+    "kcr/api/coordination.py": "one API group, for users to import",
+    "kcr/api/scale.py": "one API group, for users to import",
+    "controllers/job/deadline.py": "the example of a decision in style §4",
+} | dict.fromkeys(
+    (
+        "kcr/apiserver/kinds/generic.py", "kcr/cluster/controllers/pending.py", "kcr/cluster/controllers/quota_status.py", "kcr/cluster/node/place.py",
+        "kcr/cluster/node/recall.py", "kcr/cluster/node/strays.py", "kcr/metrics/histogram.py",
+        "kcr/testing/mutation.py", "kcr/testing/recorder.py", "kcr/tokenbucket.py",
+        "controllers/cronjob/clock_watch.py",
+        "controllers/cronjob/history.py", "controllers/cronjob/jobs.py", "controllers/cronjob/local_zone.py",
+        "controllers/job/adoption.py", "controllers/job/completion.py", "controllers/job/concurrent_controllers.py",
+        "controllers/job/conditions.py", "controllers/job/indexes.py", "controllers/job/success_policy.py",
+        "controllers/job/suspend.py",
+    ),
+    LATER,
+)  # fmt: skip
+
+CROWDED: Mapping[str, str] = {
+    "controllers/job": "the plugin is one folder; a concept, a module",
+    "kcr/api": LATER,
+    "kcr/cli": LATER,
+    "kcr/cluster/node": LATER,
+    "kcr/testing": LATER,
+    "controllers/cronjob": LATER,
+}
+
+# Names of two or more classes.
+SHARED_NAMES: Mapping[str, str] = {
+    # The node's view of objects: the fields it reads.
+    **dict.fromkeys(("Container", "ContainerState", "ContainerStatus", "ConfigMap", "Secret"), "the node's view"),
+    # The same role in both plugins, which know nothing of each other.
+    **dict.fromkeys(("Options", "Plan", "Outcome", "Memory", "Actions", "JobEvents"), "the same role in both plugins"),
+    **dict.fromkeys(
+        (
+            "Node", "Page", "JobView", "Rule", "Server", "Selection", "Place", "Census", "Address", "Start",
+            "Terminate", "Run", "Health", "Listing", "Backoff", "Services",
+        ),
+        LATER,
+    ),
+}  # fmt: skip
+
+# Unit tests that are about no single module.
+NO_MIRROR: Mapping[str, str] = {
+    "test_public_names": "all packages",
+    "test_typing": "what type checkers see",
+    "test_secrets": "all values that hold credentials",
+    "controllers/job/test_scenarios": "the rows of the specification, through decide and status",
+    "testing/test_names": "the package",
+    "client/wire/test_unreadable": "answers that no module can read",
+    **dict.fromkeys(
+        (
+            "api/test_key", "api/test_ownership", "apiserver/patch/test_merge_patch", "app/test_options",
+            "informer/test_metadata_only",
+        ),
+        LATER,
+    ),
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def test_no_module_is_too_long() -> None:
+    assert not [name_of(path) for path in MODULES if lines_of(path) > MOST_LINES]
+
+
+def test_modules_under_fifty_lines_have_a_reason() -> None:
+    small = {name_of(path) for path in MODULES if lines_of(path) < LEAST_LINES and path.name != "__init__.py"}
+    assert small <= SMALL.keys(), f"merge them into their concept's module: {sorted(small - SMALL.keys())}"
+
+
+def test_folders_of_more_than_a_dozen_modules_have_a_reason() -> None:
+    counts = Counter(name_of(path.parent) for path in MODULES if path.name != "__init__.py")
+    crowded = {folder for folder, count in counts.items() if count > MOST_MODULES}
+    assert crowded <= CROWDED.keys()
+
+
+def test_public_class_name_stands_for_one_thing() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(name_of(path))
+    shared = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    assert not {name: paths for name, paths in shared.items() if name not in SHARED_NAMES}
+
+
+def test_helpers_are_in_the_kit_only() -> None:
+    # The chaos suite and the end-to-end tests have some that nothing else uses.
+    beside = [
+        name_of(path)
+        for path in TESTS
+        if not path.name.startswith("test_")
+        and path.name not in ("conftest.py", "__init__.py")
+        and path.relative_to(ROOT / "tests").parts[0] not in ("kit", "chaos", "e2e")
+    ]
+    assert beside == []
+
+
+def test_no_helper_is_written_twice() -> None:
+    homes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in TESTS:
+        for name, code in HELPER.findall(path.read_text()):
+            homes[name, DOCSTRING.sub("", code)].append(name_of(path))
+    # The end-to-end tests start the same command with options of their own.
+    assert not {key: paths for key, paths in homes.items() if len(paths) > 1 and "tests/e2e" not in paths[0]}
+
+
+def test_unit_tests_mirror_the_code() -> None:
+    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):
+        place = path.relative_to(ROOT / "tests" / "unit").with_suffix("")
+        if str(place) not in NO_MIRROR:
+            assert list(mirrored(place)), f"{name_of(path)} has no module of its name, nor one that it begins with"
+
+
+def mirrored(place: Path) -> Iterator[Path]:
+    words = place.name.removeprefix("test_").split("_")
+    for count in range(len(words), 0, -1):
+        name = "_".join(words[:count])
+        for folder in (ROOT / "kcr" / place.parent, ROOT / place.parent):
+            yield from (path for path in (folder / f"{name}.py", folder / name / "__init__.py") if path.is_file())

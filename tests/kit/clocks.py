@@ -1,0 +1,29 @@
+"""Clocks that a test sets."""
+
+from datetime import UTC, datetime, timedelta
+
+from kcr.clock import Clock
+
+
+class FixedClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self, moment: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def later(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+class ShiftedClock:
+    """A clock that somebody sets forward or back while it runs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.by = timedelta()
+
+    def now(self) -> datetime:
+        return self._clock.now() + self.by
