@@ -17,8 +17,8 @@ import msgspec
 import psutil
 
 from bench.jobs_requests import page, verb_and_resource
-from kcr.apiserver.responses import Answer, json_answer, text_answer
-from kcr.apiserver.server import HTTPRequest, Server
+from kcr.apiserver.responses import APIResponse, json_response, text_response
+from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.apiserver.storage.storage import Storage
 from kcr.app.process import fast_loop, tune_gc
 from kcr.clock import SystemClock
@@ -29,7 +29,7 @@ CREATED = "/created/"
 END_SECONDS = 10.0
 
 
-class CountingServer(Server):
+class CountingServer(APIServer):
     """The embedded server with an account of what it was asked."""
 
     def __init__(self, write_seconds: float) -> None:
@@ -39,12 +39,12 @@ class CountingServer(Server):
         self._asked: Counter[tuple[str, str]] = Counter()
         self._created: dict[str, list[float]] = {}
 
-    async def handle(self, request: HTTPRequest) -> Answer:
+    async def handle(self, request: HTTPRequest) -> APIResponse:
         """Answer one request, and count it."""
         if request.target == "/metrics":
-            return text_answer(200, page(self._asked))
+            return text_response(200, page(self._asked))
         if request.target.startswith(CREATED):
-            return json_answer(msgspec.json.encode(self._created.get(request.target.removeprefix(CREATED), [])))
+            return json_response(msgspec.json.encode(self._created.get(request.target.removeprefix(CREATED), [])))
         about = verb_and_resource(request.method, request.target)
         if self._write_seconds and request.method != "GET":
             await asyncio.sleep(self._write_seconds)

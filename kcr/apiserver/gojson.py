@@ -23,7 +23,7 @@ _NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _AT = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 # What msgspec says, and where Go's scanner says that it met the character.
-_PLACES = {
+_CONTEXTS = {
     "expected ':'": "after object key",
     "expected ',' or '}'": "after object key:value pair",
     "expected ',' or ']'": "after array element",
@@ -91,8 +91,8 @@ def _in_words_of_go(said: str, body: bytes) -> str:
     # Of these msgspec gives the position behind the character.
     position = int(found[2]) - (found[1] in ("trailing characters", "invalid escape character in string"))
     at = body[position : position + 4].decode("utf-8", "replace")[:1]
-    place = _PLACES.get(found[1], "looking for beginning of value")
-    return f"invalid character {_quoted(at)} {place}" if at else "unexpected end of JSON input"
+    context = _CONTEXTS.get(found[1], "looking for beginning of value")
+    return f"invalid character {_quoted(at)} {context}" if at else "unexpected end of JSON input"
 
 
 def _quoted(character: str) -> str:

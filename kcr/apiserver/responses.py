@@ -1,4 +1,4 @@
-"""What the server says: answers, and the refusals that become a Status."""
+"""Responses, and the errors that are sent as a Status."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -20,25 +20,25 @@ class Stream(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Give up the rest."""
+        """Close the stream before its end."""
         ...
 
 
-class Answer(NamedTuple):
-    """An answer of the server; `body` is a stream for watches and logs that follow."""
+class APIResponse(NamedTuple):
+    """A response of the server; `body` is a stream for watches and logs that follow."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes | Stream
 
 
-class RefusedError(KcrError):
-    """The server says no; `answer()` tells the client why.
+class StatusError(KcrError):
+    """A request that fails with a Status, as apimachinery's errors.StatusError.
 
     Attributes:
         code: The HTTP status code.
         reason: The Status reason, `""` for none.
-        message: The server's words.
+        message: The message of the Status.
         details: The Status details.
         retry_after_seconds: Sent as header and in the details when above zero.
         metadata: The Status metadata; an expired list puts its replacement token there.
@@ -78,28 +78,28 @@ class RefusedError(KcrError):
         status["code"] = self.code
         return status
 
-    def answer(self) -> Answer:
-        """Return the answer that carries the Status."""
+    def response(self) -> APIResponse:
+        """Return the response with the Status."""
         headers = {"Content-Type": JSON, "Cache-Control": "no-cache, private"}
         if self.retry_after_seconds:
             headers["Retry-After"] = str(self.retry_after_seconds)
-        return Answer(self.code, headers, encoded(self.status()))
+        return APIResponse(self.code, headers, encoded(self.status()))
 
 
 def encoded(value: object) -> bytes:
-    """Return compact JSON and the newline that ends every answer."""
+    """Return compact JSON and the newline that ends every response."""
     return msgspec.json.encode(value) + b"\n"
 
 
-def json_answer(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """Return an answer whose body is JSON already."""
-    return Answer(status, {"Content-Type": JSON, "Cache-Control": "no-cache, private", **(headers or {})}, body)
+def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> APIResponse:
+    """Return a response whose body is JSON already."""
+    return APIResponse(status, {"Content-Type": JSON, "Cache-Control": "no-cache, private", **(headers or {})}, body)
 
 
-def text_answer(status: int, text: str) -> Answer:
-    """Return an answer in plain text."""
+def text_response(status: int, text: str) -> APIResponse:
+    """Return a response in plain text."""
     headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
-    return Answer(status, headers, text.encode())
+    return APIResponse(status, headers, text.encode())
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
@@ -110,10 +110,10 @@ def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
     return {"Warning": ", ".join(f'299 - "{text}"' for text in quoted)}
 
 
-def warned(answer: Answer, text: str) -> Answer:
-    """Return an answer that carries one more warning, before those it has."""
-    found = (warning_headers([text]).get("Warning"), answer.headers.get("Warning"))
-    return answer._replace(headers={**answer.headers, "Warning": ", ".join(filter(None, found))})
+def add_warning(response: APIResponse, text: str) -> APIResponse:
+    """Return a response with one more warning, before those it has."""
+    found = (warning_headers([text]).get("Warning"), response.headers.get("Warning"))
+    return response._replace(headers={**response.headers, "Warning": ", ".join(filter(None, found))})
 
 
 def _details(resource: ResourceType, name: str) -> dict[str, Any]:
@@ -122,109 +122,109 @@ def _details(resource: ResourceType, name: str) -> dict[str, Any]:
     return {key: value for key, value in members.items() if value}
 
 
-def bad_request(message: str) -> RefusedError:
-    """400: the request makes no sense."""
-    return RefusedError(400, "BadRequest", message)
+def bad_request(message: str) -> StatusError:
+    """400: the request is invalid."""
+    return StatusError(400, "BadRequest", message)
 
 
-def not_found(resource: ResourceType, name: str) -> RefusedError:
+def not_found(resource: ResourceType, name: str) -> StatusError:
     """404: there is no such object."""
-    return RefusedError(404, "NotFound", f'{resource.display} "{name}" not found', details=_details(resource, name))
+    return StatusError(404, "NotFound", f'{resource.display} "{name}" not found', details=_details(resource, name))
 
 
-def no_such_resource() -> RefusedError:
+def no_such_resource() -> StatusError:
     """404: the group is served, the version or the resource is not."""
-    return RefusedError(404, "NotFound", "the server could not find the requested resource", details={})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def method_not_allowed() -> RefusedError:
+def method_not_allowed() -> StatusError:
     """405: the path exists and does not support this method."""
     message = "the server does not allow this method on the requested resource"
-    return RefusedError(405, "MethodNotAllowed", message, details={})
+    return StatusError(405, "MethodNotAllowed", message, details={})
 
 
-def already_exists(resource: ResourceType, name: str, *, terminating: bool = False) -> RefusedError:
+def already_exists(resource: ResourceType, name: str, *, terminating: bool = False) -> StatusError:
     """409 on create: the name is taken."""
     prefix = "object is being deleted: " if terminating else ""
     message = f'{prefix}{resource.display} "{name}" already exists'
-    return RefusedError(409, "AlreadyExists", message, details=_details(resource, name))
+    return StatusError(409, "AlreadyExists", message, details=_details(resource, name))
 
 
-def name_not_found_in_time(resource: ResourceType, name: str) -> RefusedError:
+def name_not_found_in_time(resource: ResourceType, name: str) -> StatusError:
     """409 on create: no free name was drawn for a `generateName`."""
     message = (
         f'{resource.display} "{name}" already exists, the server was not able to generate a unique name for the object'
     )
-    return RefusedError(409, "AlreadyExists", message, details=_details(resource, name), retry_after_seconds=1)
+    return StatusError(409, "AlreadyExists", message, details=_details(resource, name), retry_after_seconds=1)
 
 
-def conflict(resource: ResourceType, name: str, why: str) -> RefusedError:
+def conflict(resource: ResourceType, name: str, why: str) -> StatusError:
     """409 on a write: the object is not as the request takes it to be."""
     message = f'Operation cannot be fulfilled on {resource.display} "{name}": {why}'
-    return RefusedError(409, "Conflict", message, details=_details(resource, name))
+    return StatusError(409, "Conflict", message, details=_details(resource, name))
 
 
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def forbidden(resource: ResourceType, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> RefusedError:
+def forbidden(resource: ResourceType, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:
     """403: understood, and not allowed."""
     details = _details(resource, name)
     if causes:
         details["causes"] = causes
-    return RefusedError(403, "Forbidden", f'{resource.display} "{name}" is forbidden: {why}', details=details)
+    return StatusError(403, "Forbidden", f'{resource.display} "{name}" is forbidden: {why}', details=details)
 
 
-def expired(message: str, metadata: Mapping[str, Any] | None = None) -> RefusedError:
+def expired(message: str, metadata: Mapping[str, Any] | None = None) -> StatusError:
     """410: the version asked for is no longer known."""
-    return RefusedError(410, "Expired", message, metadata=metadata)
+    return StatusError(410, "Expired", message, metadata=metadata)
 
 
-def too_large_version(asked: int, current: int) -> RefusedError:
+def too_large_version(asked: int, current: int) -> StatusError:
     """504: the version asked for is not there yet, and did not come in time."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    return RefusedError(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
+    return StatusError(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
 
 
-def too_late() -> RefusedError:
-    """504: there is no answer within the time the client gave."""
-    return RefusedError(504, "Timeout", "Timeout: request did not complete within the allotted timeout", details={})
+def request_timeout() -> StatusError:
+    """504: the request took longer than its timeout."""
+    return StatusError(504, "Timeout", "Timeout: request did not complete within the allotted timeout", details={})
 
 
-def internal(message: str) -> RefusedError:
-    """500: a fault of the server."""
+def internal(message: str) -> StatusError:
+    """500: an internal error."""
     details = {"causes": [{"message": message}]}
-    return RefusedError(500, "InternalError", f"Internal error occurred: {message}", details=details)
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details=details)
 
 
-def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> RefusedError:
+def invalid(kind: str, group: str, name: str, errors: Iterable[FieldError]) -> StatusError:
     """422: the object was understood and refused, field by field.
 
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go, NewInvalid.
     """
     found = tuple(errors)
-    # What is found twice is said once, and is two causes all the same.
+    # Equal errors are one part of the message, and separate causes.
     words = tuple(dict.fromkeys(f"{error.field}: {error.message}" for error in found))
     said = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
     shown = f"{kind}.{group}" if group else kind
     members = {"name": name, "group": group, "kind": kind}
     details: dict[str, Any] = {key: value for key, value in members.items() if value}
     details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in found]
-    return RefusedError(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
+    return StatusError(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
 
 
-def unprocessable() -> RefusedError:
+def unprocessable() -> StatusError:
     """422: a JSON patch does not apply; upstream does not say why, yet sends details."""
-    return RefusedError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", details={})
 
 
-def invalid_option(options: str, error: FieldError) -> RefusedError:
+def invalid_option(options: str, error: FieldError) -> StatusError:
     """422: a query parameter or delete option is refused, such as `ListOptions`."""
     return invalid(options, "meta.k8s.io", "", [error])
 
 
 def success(resource: ResourceType, name: str, uid: str) -> bytes:
-    """Return the Status that answers a DELETE which removed the object."""
+    """Return the Status for a DELETE that removed the object."""
     details = {**_details(resource, name), "uid": uid}
     return encoded({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})

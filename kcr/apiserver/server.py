@@ -1,4 +1,4 @@
-"""The API server: a request in, an answer out, and no socket anywhere."""
+"""The API server: a request in, a response out, and no sockets."""
 
 import asyncio
 import logging
@@ -6,40 +6,38 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from kcr.apiserver.endpoints import container_logs as logs
-from kcr.apiserver.endpoints import discovery, listing, subresources, writing
-from kcr.apiserver.endpoints import self_subject_review as reviews
+from kcr.apiserver.endpoints import container_logs, discovery, listing, self_subject_review, subresources, writing
 from kcr.apiserver.endpoints.discovery import Discovery, OpenApi
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
-    Form,
-    MetadataOnly,
-    Plain,
-    Wanted,
+    JSONEncoder,
+    MediaType,
+    MetadataEncoder,
+    ObjectEncoder,
     as_yaml,
+    in_version,
+    negotiate,
     not_acceptable,
-    of_version,
-    wanted,
 )
 from kcr.apiserver.endpoints.watching import Watch, watch_options
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.gojson import TOO_DEEP
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, Kind
-from kcr.apiserver.printers.tables import Tabular, included_object
-from kcr.apiserver.quota import Quotas
+from kcr.apiserver.printers.tables import TableEncoder, included_object
+from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import (
-    Answer,
-    RefusedError,
+    APIResponse,
+    StatusError,
+    add_warning,
     bad_request,
     encoded,
     internal,
-    json_answer,
-    text_answer,
-    too_late,
-    warned,
+    json_response,
+    request_timeout,
+    text_response,
 )
-from kcr.apiserver.storage.selection import selection_of
+from kcr.apiserver.storage.selection import selection_predicate
 from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
 
@@ -66,11 +64,11 @@ class HTTPRequest(NamedTuple):
     body: bytes = b""
 
 
-class Server:
-    """Answers requests from its storage.
+class APIServer:
+    """The API server: handles requests on its storage.
 
     Attributes:
-        registry: Writes of whole objects, for those who live in the same process.
+        registry: Creates, updates and deletes objects, for code in the same process.
         logs: Where the logs of pods come from; the node replaces it.
     """
 
@@ -81,39 +79,41 @@ class Server:
         clock: Clock,
         random: random.Random,
         kinds: Sequence[Kind] = KINDS,
-        most_behind: int = 20_000,
+        max_watch_backlog: int = 20_000,
     ) -> None:
-        """Make a server; it holds no objects but the namespaces that are always there.
+        """Make a server with the namespaces that always exist.
 
         Args:
-            storage: Where the objects are.
-            clock: What time it is.
-            random: Where names and uids come from.
-            kinds: What is served.
-            most_behind: A watcher that is more changes behind is cut: it would hold all of them in memory.
+            storage: The objects.
+            clock: The time.
+            random: The source of generated names and uids.
+            kinds: The kinds that are served.
+            max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
         """
-        self.registry = Registry(storage, Quotas(storage, clock, tuple(kinds)), clock=clock, random=random)
-        self.logs: logs.LogSource = logs.NoLogs()
+        self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
+        self.logs: container_logs.LogSource = container_logs.NoLogs()
         self._storage = storage
         self._clock = clock
         self._random = random
         self._routes = Routes(kinds)
         self._discovery = Discovery(self._routes)
         self._openapi = OpenApi(self._routes)
-        self._most_behind = most_behind
+        self._max_backlog = max_watch_backlog
         self._watches: set[Watch] = set()
-        self._methods: Mapping[str, Callable[[Registry, Write], Answer]] = {
+        self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
         }  # fmt: skip
         for name in _FIRST_NAMESPACES:
             self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
 
-    async def handle(self, request: HTTPRequest) -> Answer:
-        """Answer one request. What goes wrong is an answer as well, never an exception."""
-        answer = await _answered(request, self._handle(request))
-        return as_yaml(answer, next((value for name, value in request.headers.items() if name.lower() == "accept"), ""))
+    async def handle(self, request: HTTPRequest) -> APIResponse:
+        """Handle one request. Errors are responses as well, never exceptions."""
+        response = await _respond(request, self._handle(request))
+        return as_yaml(
+            response, next((value for name, value in request.headers.items() if name.lower() == "accept"), "")
+        )
 
-    async def _handle(self, request: HTTPRequest) -> Answer:
+    async def _handle(self, request: HTTPRequest) -> APIResponse:
         # Of a target that is no UTF-8, aiohttp leaves surrogates.
         target = request.target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         path, _, query_text = target.partition("?")
@@ -121,16 +121,16 @@ class Server:
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
         route = self._route(steps)
-        patience_seconds = _patience_seconds(route, query)
-        if reviews.is_review(request.method, steps):
-            return reviews.answer(steps, request.body, headers.get("content-type", ""))
+        timeout_seconds = _timeout_seconds(route, query)
+        if self_subject_review.is_review(request.method, steps):
+            return self_subject_review.respond(steps, request.body, headers.get("content-type", ""))
         if route is None:
-            return self._document(request.method, steps, query, headers)
-        serving = self._serve(request, route, query, headers, patience_seconds)
-        if route.kind.view is None:
-            return await serving
-        # A refusal is warned about as well.
-        return warned(await _answered(request, serving), route.kind.view.warning)
+            return self._serve_document(request.method, steps, query, headers)
+        served = self._serve(request, route, query, headers, timeout_seconds)
+        if route.kind.conversion is None:
+            return await served
+        # Errors carry the warning as well.
+        return add_warning(await _respond(request, served), route.kind.conversion.warning)
 
     async def _serve(
         self,
@@ -138,17 +138,17 @@ class Server:
         route: Route,
         query: Query,
         headers: Mapping[str, str],
-        patience_seconds: float | None,
-    ) -> Answer:
+        timeout_seconds: float | None,
+    ) -> APIResponse:
         check_method(route, request.method)
-        accepted = wanted(headers.get("accept", ""))
+        accepted = negotiate(headers.get("accept", ""))
         if accepted.yaml and _is_watch(route, query):
             raise not_acceptable("application/json;stream=watch")
-        form = of_version(route.kind, self._form(accepted, query))
+        encoder = in_version(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
-            async with asyncio.timeout(patience_seconds):
-                return await self._read(route, query, form)
-        write = Write(route, query, headers, request.body, form)
+            async with asyncio.timeout(timeout_seconds):
+                return await self._read(route, query, encoder)
+        write = Write(route, query, headers, request.body, encoder)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         return self._write(request.method, write)
@@ -161,46 +161,46 @@ class Server:
                 return self._routes.find(group, version, steps[3:])
         return None
 
-    def _document(self, method: str, steps: list[str], query: Query, headers: Mapping[str, str]) -> Answer:
-        """Answer for the paths beside the resources; all of them are read only."""
+    def _serve_document(self, method: str, steps: list[str], query: Query, headers: Mapping[str, str]) -> APIResponse:
+        """Handle the paths beside the resources; all of them are read only."""
         match steps[0]:
             case "openapi":
-                return self._openapi.answer(steps)
+                return self._openapi.respond(steps)
             case name if name in _HEALTH_PATHS:
-                return text_answer(200, _health(name, query))
-        answer = discovery.version() if steps == ["version"] else self._discovery.answer(steps, headers)
-        return answer if method == "GET" or answer.status == 404 else discovery.method_not_allowed()
+                return text_response(200, _health(name, query))
+        response = discovery.version() if steps == ["version"] else self._discovery.respond(steps, headers)
+        return response if method == "GET" or response.status == 404 else discovery.method_not_allowed()
 
-    def _form(self, accepted: Wanted, query: Query) -> Form:
+    def _encoder(self, accepted: MediaType, query: Query) -> ObjectEncoder:
         match accepted.transformation:
             case "Table":
-                return Tabular(accepted.version, included_object(query.text("includeObject")), self._clock)
+                return TableEncoder(accepted.version, included_object(query.text("includeObject")), self._clock)
             case "PartialObjectMetadata" | "PartialObjectMetadataList":
-                return MetadataOnly(accepted.version)
-        return Plain()
+                return MetadataEncoder(accepted.version)
+        return JSONEncoder()
 
-    async def _read(self, route: Route, query: Query, form: Form) -> Answer:
+    async def _read(self, route: Route, query: Query, encoder: ObjectEncoder) -> APIResponse:
         if not route.name:
             if query.flag("watch"):
-                return await self._watch(route, query, form)
-            page = await listing.page(self._storage, route, query)
-            return json_answer(form.many(route.kind, page.metadata, page.records))
-        await self._storage.reach(listing.version_of(query.text("resourceVersion")))
+                return await self._watch(route, query, encoder)
+            page = await listing.list_page(self._storage, route, query)
+            return json_response(encoder.encode_list(route.kind, page.metadata, page.records))
+        await self._storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))
         record = self.registry.find(route.kind, route.namespace, route.name)
         if route.subresource == "log":
-            return logs.answer(self.logs, record, query, self._clock.now())
+            return container_logs.respond(self.logs, record, query, self._clock.now())
         if route.subresource == "scale":
-            return json_answer(encoded(subresources.scale_of(record)))
-        return json_answer(form.one(record))
+            return json_response(encoded(subresources.scale_of(record)))
+        return json_response(encoder.encode_object(record))
 
-    async def _watch(self, route: Route, query: Query, form: Form) -> Answer:
+    async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder) -> APIResponse:
         options = watch_options(query)
-        watch = Watch(self._storage, route.kind, selection_of(route, query), form, self._most_behind)
+        watch = Watch(self._storage, route.kind, selection_predicate(route, query), encoder, self._max_backlog)
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
-        await watch.begin(options, max(0.0, seconds), self._watches)
-        return Answer(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
+        await watch.start(options, max(0.0, seconds), self._watches)
+        return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
 
-    def _write(self, method: str, write: Write) -> Answer:
+    def _write(self, method: str, write: Write) -> APIResponse:
         match write.route.subresource:
             case "binding":
                 return subresources.bind(self.registry, write)
@@ -220,26 +220,26 @@ class Server:
     def close(self) -> None:
         """End all watches at once."""
         for watch in tuple(self._watches):
-            watch.end()
+            watch.stop()
 
 
-async def _answered(request: HTTPRequest, serving: Awaitable[Answer]) -> Answer:
-    """Return the answer, or what tells the client that there is none."""
+async def _respond(request: HTTPRequest, served: Awaitable[APIResponse]) -> APIResponse:
+    """Return the response, or the Status of the error."""
     try:
-        return await serving
-    except RefusedError as refused:
-        return refused.answer()
+        return await served
+    except StatusError as error:
+        return error.response()
     except TimeoutError:
-        return too_late().answer()
+        return request_timeout().response()
     except RecursionError:
-        return bad_request(TOO_DEEP).answer()
+        return bad_request(TOO_DEEP).response()
     except Exception as error:
         _log.exception("%s %s failed", request.method, request.target)
-        return internal(f"{type(error).__name__}: {error}").answer()
+        return internal(f"{type(error).__name__}: {error}").response()
 
 
-def _patience_seconds(route: Route | None, query: Query) -> float | None:
-    """Return how long the client waits, None for ever; watches and logs end in ways of their own."""
+def _timeout_seconds(route: Route | None, query: Query) -> float | None:
+    """Return the timeout of a request, None for none; watches and logs have their own."""
     if route is not None and (route.subresource == "log" or _is_watch(route, query)):
         return None
     return query.timeout_seconds()

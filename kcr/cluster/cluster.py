@@ -11,7 +11,7 @@ import structlog
 from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
-from kcr.apiserver.server import Server
+from kcr.apiserver.server import APIServer
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
@@ -78,7 +78,7 @@ class EmbeddedCluster:
         self.storage = Storage()
         self._kinds = with_gangs(KINDS) if gangs else KINDS
         served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
-        self.server = Server(self.storage, clock=self._clock, random=self._random, kinds=served)
+        self.server = APIServer(self.storage, clock=self._clock, random=self._random, kinds=served)
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)
         # Its own randomness, so that what the controllers do changes no name or uid that the server draws.

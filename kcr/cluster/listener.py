@@ -12,8 +12,8 @@ from aiohttp import web
 
 from kcr import httpserver
 from kcr.apiserver.endpoints.request_body import LIMIT
-from kcr.apiserver.responses import Answer, RefusedError, Stream
-from kcr.apiserver.server import HTTPRequest, Server
+from kcr.apiserver.responses import APIResponse, StatusError, Stream
+from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.cluster.certificates import make_certificates
@@ -51,7 +51,7 @@ class Address(NamedTuple):
 class Listener:
     """Serves HTTP until it is closed."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: APIServer) -> None:
         self._server = server
         self._token = secrets.token_urlsafe(24)
         self._runner: web.ServerRunner | None = None
@@ -93,15 +93,15 @@ class Listener:
             await answer.body.aclose()
         return response
 
-    async def _answer(self, request: web.BaseRequest) -> Answer:
+    async def _answer(self, request: web.BaseRequest) -> APIResponse:
         first_step = request.raw_path.removeprefix("/").partition("?")[0].partition("/")[0]
         if not self._may_enter(request) and first_step not in _OPEN:
-            return RefusedError(401, "Unauthorized", "Unauthorized").answer()
+            return StatusError(401, "Unauthorized", "Unauthorized").response()
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {LIMIT}"
-            return RefusedError(413, "RequestEntityTooLarge", message).answer()
+            return StatusError(413, "RequestEntityTooLarge", message).response()
         return await self._server.handle(HTTPRequest(request.method, request.raw_path, request.headers, body))
 
     def _may_enter(self, request: web.BaseRequest) -> bool:

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from kcr.apiserver.responses import Answer
-from kcr.apiserver.server import HTTPRequest, Server
+from kcr.apiserver.responses import APIResponse
+from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client.wire.transport import Request, Response
 
 
 class InProcessTransport:
     """Hands requests to a server in the same process, as the admin."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: APIServer) -> None:
         self._server = server
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
@@ -32,7 +32,7 @@ class InProcessTransport:
 
 
 class _InProcessResponse:
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: APIResponse) -> None:
         self._answer = answer
         self._headers = {name.lower(): value for name, value in answer.headers.items()}
 

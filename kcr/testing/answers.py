@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal, get_args
 
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 from kcr.client import Request, Response
 from kcr.errors import ApiError, TransportError
 
@@ -81,12 +81,12 @@ def made(error: type[ApiError] | ApiError, retry_after_seconds: float = 0.0) -> 
 def refusal(error: ApiError) -> MadeUp:
     """Return the response that a client decodes to this error."""
     causes = [cause._asdict() for cause in error.causes]
-    answer = RefusedError(
+    answer = StatusError(
         error.code,
         error.reason,
         error.message,
         details={"causes": causes} if causes else None,
         retry_after_seconds=round(error.retry_after_seconds),
-    ).answer()
+    ).response()
     assert isinstance(answer.body, bytes)
     return MadeUp(answer.status, answer.body, answer.headers)

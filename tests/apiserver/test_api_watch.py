@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver import Server, Storage
+from kcr.apiserver import APIServer, Storage
 from kcr.testing.clock import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, pod
 
@@ -178,7 +178,7 @@ async def test_closing_the_server_ends_watches(api: Api) -> None:
 
 
 async def test_watcher_far_behind_is_cut(clock: VirtualClock) -> None:
-    api = Api(Server(Storage(), clock=clock, random=random.Random(0), most_behind=3))
+    api = Api(APIServer(Storage(), clock=clock, random=random.Random(0), max_watch_backlog=3))
     slow, fast = await api.watch(f"{CONFIG_MAPS}?"), await api.watch(f"{CONFIG_MAPS}?")
     for name in "abcd":
         await api.post(CONFIG_MAPS, config_map(name))

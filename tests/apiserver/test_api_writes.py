@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver import Server, Storage
+from kcr.apiserver import APIServer, Storage
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.storage.storage import Record
@@ -293,7 +293,7 @@ class FullStorage(Storage):
 
 
 async def test_fault_of_the_server_is_an_answer(clock: VirtualClock) -> None:
-    api = Api(Server(FullStorage(), clock=clock, random=random.Random(0)))
+    api = Api(APIServer(FullStorage(), clock=clock, random=random.Random(0)))
     reply = await api.call("POST", CONFIG_MAPS, config_map("last-straw"))
     assert (reply.status, reply.body["reason"]) == (500, "InternalError")
 

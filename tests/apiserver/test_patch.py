@@ -12,7 +12,7 @@ import pytest
 from kcr.apiserver import patch as patches
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.patch import json_patch, merge_patch
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 from kcr.apiserver.schema.builtin import kind_shape
 
 UNPROCESSABLE = "the server rejected our request due to an error in our request"
@@ -47,7 +47,7 @@ def test_merge_patch_follows_the_rfc(target: Manifest, patch: Manifest, result: 
 @pytest.mark.parametrize("patch", [[], "x", 1, None], ids=["list", "text", "number", "null"])
 def test_merge_patch_that_is_no_object_is_refused(patch: Any) -> None:
     for apply in (merge_patch, lambda target, change: strategic_patch("Pod", target, change)):
-        with pytest.raises(RefusedError, match=r"^error decoding patch: ") as caught:
+        with pytest.raises(StatusError, match=r"^error decoding patch: ") as caught:
             apply({}, patch)
         assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
 
@@ -110,20 +110,20 @@ def test_json_patch_applies_in_order(target: Manifest, operations: list[Manifest
 def test_failing_operation_has_one_answer(operation: Manifest) -> None:
     # AS 10.2
     target = {"a": 1, "l": [0]}
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(StatusError) as caught:
         json_patch(target, [{"op": "add", "path": "/new", "value": 1}, operation])
     assert (caught.value.code, caught.value.reason, caught.value.message) == (422, "Invalid", UNPROCESSABLE)
     assert target == {"a": 1, "l": [0]}
 
 
 def test_malformed_json_patch_is_a_bad_request() -> None:
-    with pytest.raises(RefusedError, match=r"^error decoding patch: ") as caught:
+    with pytest.raises(StatusError, match=r"^error decoding patch: ") as caught:
         json_patch({}, {"op": "add"})
     assert caught.value.code == 400
 
 
 def test_json_patch_beyond_the_limit_is_too_large() -> None:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(StatusError) as caught:
         json_patch({}, [{"op": "add", "path": "/a", "value": 1}] * 10_001)
     assert caught.value.code == 413
 
@@ -394,12 +394,12 @@ def test_list_without_key_is_replaced(kind: str, path: tuple[str, ...]) -> None:
 def test_senseless_directive_is_refused(patch: Manifest, code: int, message: str) -> None:
     # AS 10.5
     target = {"metadata": {"ownerReferences": [OWNER], "finalizers": ["f"]}, **containers(A)}
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(StatusError) as caught:
         strategic_patch("Pod", target, patch)
     assert (caught.value.code, caught.value.message) == (code, message)
 
 
 def test_order_that_contradicts_the_items_is_refused() -> None:
     patch = {"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}], "containers": [B, A]}}
-    with pytest.raises(RefusedError, match="doesn't match"):
+    with pytest.raises(StatusError, match="doesn't match"):
         strategic_patch("Pod", containers(A, B), patch)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver import Server
+from kcr.apiserver import APIServer
 from kcr.apiserver.server import HTTPRequest
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 class Api:
     """Sends requests to the server, and reads the answers."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: APIServer) -> None:
         self.server = server
 
     async def call(self, method: str, target: str, body: object = b"", **headers: str) -> Reply:

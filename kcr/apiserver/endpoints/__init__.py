@@ -1,1 +1,1 @@
-"""What a request asks for: routes, bodies, verbs on objects, lists and watches, and the forms of the response."""
+"""Request handlers: routes, bodies, verbs on objects, lists and watches, and serializers."""

@@ -1,4 +1,4 @@
-"""The logs of containers: which container is meant, and which part of its log.
+"""Container logs: the subresource pods/log.
 
 Source: kubernetes/pkg/registry/core/pod/{rest/log,strategy}.go, LogLocation;
 kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
@@ -14,7 +14,7 @@ from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid_whole
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.responses import Answer, bad_request, invalid
+from kcr.apiserver.responses import APIResponse, bad_request, invalid
 from kcr.apiserver.storage.storage import Record
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
@@ -26,7 +26,7 @@ class LogRun(Protocol):
     """The output of one run of a container."""
 
     def pieces(self) -> Sequence[tuple[datetime, bytes]]:
-        """Return everything there is, each piece with the moment it came."""
+        """Return all output so far, each piece with the time at which it was written."""
         ...
 
     def follow(self) -> AsyncIterator[bytes]:
@@ -35,7 +35,7 @@ class LogRun(Protocol):
 
 
 class LogSource(Protocol):
-    """Where logs come from: the node."""
+    """The source of logs: the node."""
 
     def get(self, uid: str, container: str, *, previous: bool = False) -> LogRun | None:
         """Return the present run of a pod's container, or the one before; None when there is none."""
@@ -50,18 +50,18 @@ class NoLogs:
         return None
 
 
-def answer(source: LogSource, record: Record, query: Query, now: datetime) -> Answer:
-    """Answer a GET on pods/log.
+def respond(source: LogSource, record: Record, query: Query, now: datetime) -> APIResponse:
+    """Handle a GET on pods/log.
 
     Raises:
-        RefusedError: 400 or 422, the container or the options make no sense; 400, nothing has run yet.
+        StatusError: 400 or 422, the container or the options are invalid; 400, nothing has run yet.
     """
     pod = record.manifest()
     container = _container(pod, query.text("container"))
     tail, limit = query.integer("tailLines"), query.integer("limitBytes")
     _check_options(query, tail, limit)
     if not pod["spec"].get("nodeName"):
-        return Answer(204, _TEXT, b"")
+        return APIResponse(204, _TEXT, b"")
     previous = query.flag("previous")
     run = source.get(record.metadata.uid, container, previous=previous)
     if run is None:
@@ -73,15 +73,15 @@ def answer(source: LogSource, record: Record, query: Query, now: datetime) -> An
         shown = shown[len(shown) - min(tail, len(shown)) :]
     stamped = query.flag("timestamps")
     if query.flag("follow") and not previous:
-        # What is followed comes from the beginning.
+        # A followed log starts at the beginning.
         skipped = sum(len(text) for _, text in lines[: len(lines) - len(shown)])
-        return Answer(200, _TEXT, _Following(run, skipped, limit, stamped=stamped))
+        return APIResponse(200, _TEXT, _Following(run, skipped, limit, stamped=stamped))
     body = b"".join(_stamp(moment) + text if stamped else text for moment, text in shown)
-    return Answer(200, _TEXT, body[:limit])
+    return APIResponse(200, _TEXT, body[:limit])
 
 
 def _lines(pieces: Iterable[tuple[datetime, bytes]]) -> list[tuple[datetime, bytes]]:
-    """Return whole lines with the moment each began; the last one may be unfinished."""
+    """Return whole lines with the time at which each began; the last one may be unfinished."""
     lines: list[tuple[datetime, bytes]] = []
     for moment, piece in pieces:
         for part in _BROKEN.findall(piece):
@@ -121,17 +121,17 @@ def _container(pod: Manifest, asked: str) -> str:
 
 
 def _check_options(query: Query, tail: int | None, limit: int | None) -> None:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if tail is not None and tail < 0:
-        faults.append(invalid_field("tailLines", tail, "must be greater than or equal to 0"))
+        errors.append(invalid_field("tailLines", tail, "must be greater than or equal to 0"))
     if limit is not None and limit < 1:
-        faults.append(invalid_field("limitBytes", limit, "must be greater than 0"))
+        errors.append(invalid_field("limitBytes", limit, "must be greater than 0"))
     if query.text("sinceSeconds") and query.text("sinceTime"):
-        faults.append(forbidden("sinceTime", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        errors.append(forbidden("sinceTime", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     if query.text("sinceSeconds") and (query.integer("sinceSeconds") or 0) < 1:
-        faults.append(invalid_whole("sinceSeconds", "must be greater than 0"))
-    if faults:
-        raise invalid("PodLogOptions", "", "", faults)
+        errors.append(invalid_whole("sinceSeconds", "must be greater than 0"))
+    if errors:
+        raise invalid("PodLogOptions", "", "", errors)
 
 
 def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:
@@ -174,7 +174,7 @@ class _Following:
         raise StopAsyncIteration
 
     def _with_stamps(self, size: int) -> bytes:
-        """Return the last bytes of the log, each line with the moment it began."""
+        """Return the last bytes of the log, each line with the time at which it began."""
         lines: list[bytes] = []
         for moment, piece in _latest(self._run.pieces(), size):
             for part in _BROKEN.findall(piece):

@@ -13,7 +13,7 @@ from typing import Any
 
 from kcr.apiserver.endpoints.routes import Routes
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
-from kcr.apiserver.responses import Answer, encoded, json_answer, no_such_resource, text_answer
+from kcr.apiserver.responses import APIResponse, encoded, json_response, no_such_resource, text_response
 
 VERSION = "v1.32.0+kcr"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -24,15 +24,15 @@ _VERSION_INFO = {
 }  # fmt: skip
 
 
-def version() -> Answer:
-    """Return the server's version; the suffix tells kcr's own controllers whom they talk to."""
-    return json_answer(encoded(_VERSION_INFO))
+def version() -> APIResponse:
+    """Return the server's version; by the suffix kcr's own controllers recognise an embedded server."""
+    return json_response(encoded(_VERSION_INFO))
 
 
-def method_not_allowed() -> Answer:
+def method_not_allowed() -> APIResponse:
     """Answer 405: discovery is read-only; the body is the router's own, not a Status."""
-    answer = text_answer(405, "405: Method Not Allowed")
-    return answer._replace(headers={**answer.headers, "Allow": "GET"})
+    response = text_response(405, "405: Method Not Allowed")
+    return response._replace(headers={**response.headers, "Allow": "GET"})
 
 
 class Discovery:
@@ -41,7 +41,7 @@ class Discovery:
     def __init__(self, routes: Routes) -> None:
         self._routes = routes
 
-    def answer(self, steps: list[str], headers: Mapping[str, str]) -> Answer:
+    def respond(self, steps: list[str], headers: Mapping[str, str]) -> APIResponse:
         """Return the document that a path names.
 
         Args:
@@ -49,7 +49,7 @@ class Discovery:
             headers: The request's, in lower case.
 
         Raises:
-            RefusedError: 404, the group has no such version.
+            StatusError: 404, the group has no such version.
         """
         match steps:
             case ["api"]:
@@ -58,16 +58,16 @@ class Discovery:
                 groups = [group for group in self._routes.groups if group]
                 return self._root(groups, headers, self._group_list(groups))
             case ["apis", group] if group and group in self._routes.groups:
-                return json_answer(encoded({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
+                return json_response(encoded({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
             case ["api", version]:
                 return self._resource_list("", version)
             case ["apis", group, version] if group and group in self._routes.groups:
                 return self._resource_list(group, version)
-        return text_answer(404, "404 page not found\n")
+        return text_response(404, "404 page not found\n")
 
-    def _root(self, groups: list[str], headers: Mapping[str, str], legacy: dict[str, Any]) -> Answer:
+    def _root(self, groups: list[str], headers: Mapping[str, str], legacy: dict[str, Any]) -> APIResponse:
         if "as=APIGroupDiscoveryList" not in headers.get("accept", "") or "v=v2" not in headers["accept"]:
-            return json_answer(encoded(legacy))
+            return json_response(encoded(legacy))
         body = encoded({
             "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
             "items": [self._group_discovery(group) for group in groups],
@@ -75,8 +75,8 @@ class Discovery:
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         caching = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
         if headers.get("if-none-match") == tag:
-            return Answer(304, caching, b"")
-        return Answer(200, {"Content-Type": _AGGREGATED, **caching}, body)
+            return APIResponse(304, caching, b"")
+        return APIResponse(200, {"Content-Type": _AGGREGATED, **caching}, body)
 
     def _kinds(self, group: str, version: str) -> list[Kind]:
         return [kind for kind in self._routes.kinds if (kind.type.group, kind.type.version) == (group, version)]
@@ -91,7 +91,7 @@ class Discovery:
         versions = [{"groupVersion": f"{group}/{name}", "version": name} for name in self._routes.groups[group]]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
-    def _resource_list(self, group: str, version: str) -> Answer:
+    def _resource_list(self, group: str, version: str) -> APIResponse:
         kinds = self._kinds(group, version)
         if not kinds:
             raise no_such_resource()
@@ -99,7 +99,7 @@ class Discovery:
         if group:
             head["apiVersion"] = "v1"
         resources = [entry for kind in kinds for entry in _legacy_entries(kind)]
-        return json_answer(encoded({**head, "groupVersion": kinds[0].type.api_version, "resources": resources}))
+        return json_response(encoded({**head, "groupVersion": kinds[0].type.api_version, "resources": resources}))
 
     def _group_discovery(self, group: str) -> dict[str, Any]:
         versions = [
@@ -162,16 +162,16 @@ class OpenApi:
     def __init__(self, routes: Routes) -> None:
         self._documents = {name: _document(name, kinds) for name, kinds in _by_group_version(routes).items()}
 
-    def answer(self, steps: list[str]) -> Answer:
+    def respond(self, steps: list[str]) -> APIResponse:
         """Return the document of a path, given as its steps."""
         if steps == ["openapi", "v3"]:
             # The content depends on the version alone, so that serves as the hash.
             index = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={VERSION[1:]}"} for name in self._documents}
-            return json_answer(encoded({"paths": index}))
+            return json_response(encoded({"paths": index}))
         document = self._documents.get("/".join(steps[2:])) if steps[:2] == ["openapi", "v3"] else None
         if document is None:
-            return text_answer(404, "404 page not found\n")
-        return json_answer(encoded(document), headers={"Cache-Control": "public, immutable"})
+            return text_response(404, "404 page not found\n")
+        return json_response(encoded(document), headers={"Cache-Control": "public, immutable"})
 
 
 def _by_group_version(routes: Routes) -> dict[str, list[Kind]]:

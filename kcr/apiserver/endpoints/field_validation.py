@@ -1,6 +1,6 @@
-"""What a client wrote that nobody will read: members no type has, and members named twice.
+"""Field validation: unknown and duplicate fields in requests.
 
-Unknown members are dropped whether or not the client hears of it, as the shapes of the kinds say.
+Unknown fields are pruned in any case; the query decides whether they are a warning, an error or neither.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go, fieldValidation;
 sigs.k8s.io/json, UnmarshalStrict.
@@ -17,7 +17,7 @@ from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 
 
 def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
-    """Return the texts that warn of stray members; none when the query says `fieldValidation=Ignore`.
+    """Return the warnings about unknown and duplicate fields; none when the query says `fieldValidation=Ignore`.
 
     Args:
         kind: The kind of the object.
@@ -41,7 +41,7 @@ def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Quer
 
 
 class _Repeating(dict[str, Any]):
-    """An object some of whose members are there more than once; the last of each counts."""
+    """An object with duplicate fields; the last of each counts."""
 
     names: tuple[str, ...] = ()
 

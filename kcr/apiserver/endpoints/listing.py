@@ -1,4 +1,4 @@
-"""Lists: what they contain at which version, and the pages they come in.
+"""Lists: resourceVersion semantics, and pages with continue tokens.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/{continue.go,etcd3/store.go},
 pkg/apis/meta/internalversion/validation/validation.go.
@@ -13,56 +13,58 @@ import msgspec
 from kcr.apiserver.endpoints.routes import Query, Route, parse_integer
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported
-from kcr.apiserver.responses import RefusedError, bad_request, expired, invalid_option
-from kcr.apiserver.storage.selection import Selection, selection_of
+from kcr.apiserver.responses import StatusError, bad_request, expired, invalid_option
+from kcr.apiserver.storage.selection import SelectionPredicate, selection_predicate
 from kcr.apiserver.storage.storage import Record, Storage, key_of, ordered
 
 _MATCHES = ("Exact", "NotOlderThan")
 _TOKEN_VERSION = "meta.k8s.io/v1"
 
 
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """One page: the list's metadata and its objects, in order."""
 
     metadata: Mapping[str, Any]
     records: tuple[Record, ...]
 
 
-class _Token(NamedTuple):
+class _ContinueToken(NamedTuple):
     """Where the next page begins: at which revision (-1: the newest) and behind which key."""
 
     revision: int
     after: str
 
 
-async def page(storage: Storage, route: Route, query: Query) -> Page:
-    """Return the page of a list that a request asks for.
+async def list_page(storage: Storage, route: Route, query: Query) -> ListPage:
+    """Return the page of a list that is requested.
 
     Raises:
-        RefusedError: 400, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
+        StatusError: 400, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
     """
     _check_options(query)
-    asked = version_of(query.text("resourceVersion"))
-    selection = selection_of(route, query)
+    asked = parse_resource_version(query.text("resourceVersion"))
+    selection = selection_predicate(route, query)
     limit = 0 if asked == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
     if query.text("continue"):
-        return _next_page(storage, route, selection, _parse(query.text("continue"), route), limit)
+        return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
     if asked:
-        await storage.reach(asked)
+        await storage.wait_for_revision(asked)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
     revision = asked if asked and exact else storage.revision
     try:
-        records, keys = storage.table(route.kind).at(revision)
-    except RefusedError:
+        records, keys = storage.cache(route.kind).snapshot_at(revision)
+    except StatusError:
         raise expired("The resourceVersion for the provided list is too old.") from None
-    return _cut(ordered(records, keys, route.namespace, ""), route, selection, limit, revision)
+    return _paginate(ordered(records, keys, route.namespace, ""), route, selection, limit, revision)
 
 
-def _next_page(storage: Storage, route: Route, selection: Selection, token: _Token, limit: int) -> Page:
+def _next_page(
+    storage: Storage, route: Route, selection: SelectionPredicate, token: _ContinueToken, limit: int
+) -> ListPage:
     revision = storage.revision if token.revision < 0 else token.revision
     try:
-        records, keys = storage.table(route.kind).at(revision)
-    except RefusedError:
+        records, keys = storage.cache(route.kind).snapshot_at(revision)
+    except StatusError:
         message = (
             "The provided continue parameter is too old to display a consistent list result. You can start a new list "
             "without the continue parameter, or use the continue token in this response to retrieve the remainder of "
@@ -71,32 +73,32 @@ def _next_page(storage: Storage, route: Route, selection: Selection, token: _Tok
             "list."
         )
         raise expired(message, {"continue": _token(-1, token.after, route)}) from None
-    return _cut(ordered(records, keys, route.namespace, token.after), route, selection, limit, revision)
+    return _paginate(ordered(records, keys, route.namespace, token.after), route, selection, limit, revision)
 
 
-def _cut(found: Any, route: Route, selection: Selection, limit: int, revision: int) -> Page:
-    matching = tuple(record for record in found if selection.has(record)) if selection.is_filter else tuple(found)
+def _paginate(found: Any, route: Route, selection: SelectionPredicate, limit: int, revision: int) -> ListPage:
+    matching = tuple(record for record in found if selection.matches(record)) if selection.is_filter else tuple(found)
     metadata: dict[str, Any] = {"resourceVersion": str(revision)}
     if not limit or len(matching) <= limit:
-        return Page(metadata, matching)
+        return ListPage(metadata, matching)
     shown = matching[:limit]
     metadata["continue"] = _token(revision, shown[-1].key, route)
     if not selection.is_filter:
         metadata["remainingItemCount"] = len(matching) - limit
-    return Page(metadata, shown)
+    return ListPage(metadata, shown)
 
 
-def version_of(text: str) -> int:
+def parse_resource_version(text: str) -> int:
     """Return a resourceVersion as a number, 0 for none.
 
     Raises:
-        RefusedError: 400, it is no number.
+        StatusError: 400, it is no number.
     """
     if not text:
         return 0
     try:
         return parse_integer(text, "ParseUint")
-    except RefusedError as error:
+    except StatusError as error:
         words = f'invalid resource version: resourceVersion: Invalid value: "{text}": {error.message}'
         raise bad_request(words) from None
 
@@ -129,12 +131,12 @@ def _token(revision: int, after: str, route: Route) -> str:
     return base64.urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def _parse(text: str, route: Route) -> _Token:
+def _parse_continue(text: str, route: Route) -> _ContinueToken:
     try:
         content = decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except ValueError as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
     match content:
         case {"v": "meta.k8s.io/v1", "rv": int(revision), "start": str(start)} if type(revision) is int:
-            return _Token(revision, key_of(route.namespace, start.rstrip("\0")))
+            return _ContinueToken(revision, key_of(route.namespace, start.rstrip("\0")))
     raise bad_request("invalid continue token: server does not recognize this encoded version")

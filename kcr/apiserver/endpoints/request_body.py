@@ -1,4 +1,4 @@
-"""Request bodies: JSON, YAML or protobuf to manifests, and what they must name.
+"""Request bodies: decoding of JSON, YAML and protobuf, kind and apiVersion, delete options.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,delete,patch}.go.
 """
@@ -13,7 +13,7 @@ from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported
 from kcr.apiserver.kinds.strategy import Manifest, receive
 from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
-from kcr.apiserver.responses import RefusedError, bad_request, invalid_option
+from kcr.apiserver.responses import StatusError, bad_request, invalid_option
 from kcr.apiserver.schema import protobuf
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Shape
@@ -35,23 +35,23 @@ def check_size(body: bytes) -> None:
     """Refuse a body above the limit.
 
     Raises:
-        RefusedError: 413.
+        StatusError: 413.
     """
     if len(body) > LIMIT:
-        raise RefusedError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
+        raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
 
 
-def unsupported_media_type(accepted: str = _ACCEPTED) -> RefusedError:
+def unsupported_media_type(accepted: str = _ACCEPTED) -> StatusError:
     """415: the body is in a form that the server does not read here."""
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-    return RefusedError(415, "UnsupportedMediaType", message)
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def decoded(body: bytes, content_type: str) -> Any:
+def decode_body(body: bytes, content_type: str) -> Any:
     """Decode a body.
 
     Raises:
-        RefusedError: 415, the form is not known.
+        StatusError: 415, the form is not known.
         ValueError: It cannot be parsed.
     """
     match media_type(content_type):
@@ -69,26 +69,26 @@ def decoded(body: bytes, content_type: str) -> Any:
             raise unsupported_media_type()
 
 
-def manifest(kind: Kind, body: bytes, content_type: str) -> Manifest:
+def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
     """Decode the body of a create or update.
 
     Raises:
-        RefusedError: 400, it is no object of the kind; 413 and 415.
+        StatusError: 400, it is no object of the kind; 413 and 415.
     """
-    value = mapping(kind.type.kind, body, content_type)
+    value = decode_mapping(kind.type.kind, body, content_type)
     _check_type(kind, value)
     return value
 
 
-def mapping(kind: str, body: bytes, content_type: str) -> Manifest:
+def decode_mapping(kind: str, body: bytes, content_type: str) -> Manifest:
     """Decode a body that has to be an object, of whatever type; `kind` is for the message.
 
     Raises:
-        RefusedError: 400, 413 or 415.
+        StatusError: 400, 413 or 415.
     """
     check_size(body)
     try:
-        value = decoded(body, content_type)
+        value = decode_body(body, content_type)
     except ValueError as error:
         raise bad_request(f"{_unrecognized(kind)}: {error}") from None
     if not isinstance(value, dict):
@@ -101,13 +101,13 @@ def _unrecognized(kind: str) -> str:
     return f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
 
 
-def shaped(shape: Shape, body: bytes, content_type: str) -> Manifest:
-    """Decode a body of one of the types that are sent and never stored, such as a Binding.
+def decode_as(shape: Shape, body: bytes, content_type: str) -> Manifest:
+    """Decode a body of a type that is sent and not stored, such as a Binding.
 
     Raises:
-        RefusedError: 400, 413 or 415.
+        StatusError: 400, 413 or 415.
     """
-    value = mapping(shape.short_name, body, content_type)
+    value = decode_mapping(shape.short_name, body, content_type)
     receive(shape, value)
     return value
 
@@ -130,26 +130,26 @@ def _check_type(kind: Kind, value: Manifest) -> None:
 
 
 def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:
-    """Return what a DELETE asks for, from its body or, only when there is none, from the query.
+    """Return the options of a DELETE, from its body or, where there is none, from the query.
 
     Raises:
-        RefusedError: 400 or 422, the options make no sense.
+        StatusError: 400 or 422, the options are invalid.
     """
     if not body:
-        return options_of({
+        return parse_delete_options({
             "gracePeriodSeconds": query.integer("gracePeriodSeconds"),
             "propagationPolicy": query.text("propagationPolicy"),
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
             "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
         })  # fmt: skip
-    return options_of(shaped(type_shape("meta.v1.DeleteOptions"), body, content_type))
+    return parse_delete_options(decode_as(type_shape("meta.v1.DeleteOptions"), body, content_type))
 
 
-def options_of(given: Manifest) -> DeleteOptions:
-    """Return what delete options ask for.
+def parse_delete_options(given: Manifest) -> DeleteOptions:
+    """Return delete options.
 
     Raises:
-        RefusedError: 400 or 422, they make no sense.
+        StatusError: 400 or 422, they are invalid.
     """
     policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
     dry_run = given.get("dryRun") or []

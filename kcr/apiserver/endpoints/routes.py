@@ -1,4 +1,4 @@
-"""From the target of a request to what it is about: kind, namespace, name, subresource; and the query."""
+"""Routing: from the target of a request to kind, namespace, name and subresource; and the query."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ def parse_integer(text: str, function: str) -> int:
         function: `ParseInt`, or `ParseUint` for one that is not negative; it is named in the message.
 
     Raises:
-        RefusedError: 400, it is none.
+        StatusError: 400, it is none.
     """
     low, high = (-(1 << 63), 1 << 63) if function == "ParseInt" else (0, 1 << 64)
     if not (_INTEGER if low else _UNSIGNED).fullmatch(text):
@@ -37,14 +37,14 @@ def parse_integer(text: str, function: str) -> int:
 
 
 def field_manager_faults(name: str) -> list[FieldError]:
-    """Return the faults of a `fieldManager`.
+    """Return the field errors of a `fieldManager`.
 
     Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateFieldManager.
     """
-    faults = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
+    errors = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
     if not name.isprintable():
-        faults.append(invalid_field("fieldManager", name, "should only contain printable characters"))
-    return faults
+        errors.append(invalid_field("fieldManager", name, "should only contain printable characters"))
+    return errors
 
 
 class Query:
@@ -69,7 +69,7 @@ class Query:
         """Return a number, None when it is absent.
 
         Raises:
-            RefusedError: 400, it is no number.
+            StatusError: 400, it is no number.
         """
         text = self._values.get(name, "")
         if not text:
@@ -77,10 +77,10 @@ class Query:
         return parse_integer(text, "ParseInt")
 
     def timeout_seconds(self) -> float | None:
-        """Return how long the client waits for an answer, None when it does not say.
+        """Return the timeout of the request, None for none.
 
         Raises:
-            RefusedError: 400, it is no duration.
+            StatusError: 400, it is no duration.
         """
         if not (text := self.text("timeout")):
             return None
@@ -96,15 +96,15 @@ class Query:
         """Return whether the write is only tried.
 
         Raises:
-            RefusedError: 422, an option of writes has an unknown value; `options` names them in the message.
+            StatusError: 422, an option of writes has an unknown value; `options` names them in the message.
         """
         if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
             raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
-        faults = field_manager_faults(self.text("fieldManager"))
+        errors = field_manager_faults(self.text("fieldManager"))
         if options == "PatchOptions" and self.has("force"):
-            faults.append(forbidden("force", "may not be specified for non-apply patch"))
-        if faults:
-            raise invalid(options, "meta.k8s.io", "", faults)
+            errors.append(forbidden("force", "may not be specified for non-apply patch"))
+        if errors:
+            raise invalid(options, "meta.k8s.io", "", errors)
         if not (text := self.text("dryRun")):
             return False
         if text != "All":
@@ -132,7 +132,7 @@ class Routes:
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.kinds = tuple(kinds)
         self._by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
-        current = {k.type.group for k in self.kinds if k.view is None}
+        current = {k.type.group for k in self.kinds if k.conversion is None}
         # Groups that hold nothing but views come last.
         self.groups: Mapping[str, tuple[str, ...]] = {
             group: tuple(dict.fromkeys(k.type.version for k in self.kinds if k.type.group == group))
@@ -143,7 +143,7 @@ class Routes:
         """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
 
         Raises:
-            RefusedError: 404, there is no such resource.
+            StatusError: 404, there is no such resource.
         """
         steps = [unquote(step) for step in steps]
         namespace = ""
@@ -167,7 +167,7 @@ def check_method(route: Route, method: str) -> None:
     """Refuse a method that the path does not support.
 
     Raises:
-        RefusedError: 405.
+        StatusError: 405.
     """
     verbs = {
         "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),

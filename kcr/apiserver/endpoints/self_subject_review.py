@@ -1,4 +1,4 @@
-"""What `kubectl auth` asks: who am I, may I, what may I. Whoever is let in is the admin, and may do everything.
+"""Self subject reviews, as `kubectl auth` sends them. Every authenticated client is the admin, who may do everything.
 
 Source: kubernetes/pkg/registry/authorization/{selfsubjectaccessreview,selfsubjectrulesreview}/rest.go,
 pkg/registry/authentication/selfsubjectreview/rest.go.
@@ -6,10 +6,10 @@ pkg/registry/authentication/selfsubjectreview/rest.go.
 
 from collections.abc import Callable, Mapping
 
-from kcr.apiserver.endpoints import request_body as bodies
+from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.responses import Answer, encoded, invalid, json_answer
+from kcr.apiserver.responses import APIResponse, encoded, invalid, json_response
 from kcr.apiserver.schema.builtin import type_shape
 
 _USER: Manifest = {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}
@@ -25,8 +25,8 @@ def _access(review: Manifest) -> Manifest:
     spec = review.get("spec") or {}
     if bool(spec.get("resourceAttributes")) == bool(spec.get("nonResourceAttributes")):
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        fault = invalid_field("spec.resourceAttributes", spec.get("nonResourceAttributes"), why)
-        raise invalid("SelfSubjectAccessReview", _AUTHORIZATION, "", [fault])
+        error = invalid_field("spec.resourceAttributes", spec.get("nonResourceAttributes"), why)
+        raise invalid("SelfSubjectAccessReview", _AUTHORIZATION, "", [error])
     return {"allowed": True}
 
 
@@ -46,15 +46,15 @@ def is_review(method: str, steps: list[str]) -> bool:
     return method == "POST" and steps[0] == "apis" and tuple(steps[1:]) in _REVIEWS
 
 
-def answer(steps: list[str], body: bytes, content_type: str) -> Answer:
-    """Answer a POST of a review: the review with its status.
+def respond(steps: list[str], body: bytes, content_type: str) -> APIResponse:
+    """Handle a POST of a review: the review with its status.
 
     Raises:
-        RefusedError: 400, 415 or 422, it makes no sense.
+        StatusError: 400, 415 or 422, it is invalid.
     """
-    name, judge = _REVIEWS[tuple(steps[1:])]
+    name, evaluate = _REVIEWS[tuple(steps[1:])]
     shape = type_shape(name)
-    review = bodies.shaped(shape, body, content_type)
+    review = request_body.decode_as(shape, body, content_type)
     named = {"kind": shape.short_name, "apiVersion": f"{steps[1]}/{steps[2]}", "metadata": review.get("metadata") or {}}
     spec = {"spec": review["spec"]} if "spec" in review else {}
-    return json_answer(encoded({**named, **spec, "status": judge(review)}), 201)
+    return json_response(encoded({**named, **spec, "status": evaluate(review)}), 201)

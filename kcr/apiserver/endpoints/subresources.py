@@ -8,7 +8,7 @@ ScaleREST.
 from datetime import datetime
 from typing import Any
 
-from kcr.apiserver.endpoints import request_body as bodies
+from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.writing import Write, check_name, patched
 from kcr.apiserver.kinds.catalogue import ScalePaths
 from kcr.apiserver.kinds.field_errors import non_negative, not_supported, required
@@ -17,7 +17,7 @@ from kcr.apiserver.kinds.strategy import Manifest, receive
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
-from kcr.apiserver.responses import Answer, bad_request, conflict, encoded, invalid, json_answer
+from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, invalid, json_response
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.storage.storage import Record
 
@@ -25,18 +25,18 @@ _SCALE = "autoscaling.v1.Scale"
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def bind(registry: Registry, write: Write) -> Answer:
-    """Answer a POST on pods/binding: the pod is given its node, once."""
+def bind(registry: Registry, write: Write) -> APIResponse:
+    """Handle a POST on pods/binding: the pod is assigned to a node, once."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    body = bodies.shaped(type_shape("core.v1.Binding"), write.body, write.content_type)
+    body = request_body.decode_as(type_shape("core.v1.Binding"), write.body, write.content_type)
     target = body.get("target") or {}
     kind, node = target.get("kind") or "Node", target.get("name")
-    faults = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]
+    errors = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]
     if not node:
-        faults.append(required("target.name"))
-    if faults:
-        raise invalid("Binding", "", route.name, faults)
+        errors.append(required("target.name"))
+    if errors:
+        raise invalid("Binding", "", route.name, errors)
     old = registry.find(route.kind, route.namespace, route.name)
     check_preconditions(old, DeleteOptions(uid=(body.get("metadata") or {}).get("uid") or ""))
     before, new = old.manifest(), old.manifest()
@@ -51,9 +51,9 @@ def bind(registry: Registry, write: Write) -> Answer:
     return _done()
 
 
-def _done() -> Answer:
+def _done() -> APIResponse:
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return json_answer(encoded(status), 201)
+    return json_response(encoded(status), 201)
 
 
 def _why_not_bound(pod: Manifest) -> str:
@@ -72,7 +72,7 @@ def _take_over(metadata: Manifest, given: Manifest) -> None:
 
 
 def _set_condition(pod: Manifest, now: datetime, **condition: str) -> None:
-    """Make a condition True; it keeps the moment when it already was."""
+    """Set a condition to True; lastTransitionTime is kept where it was True before."""
     status = pod.setdefault("status", {})
     conditions: list[Manifest] = status.get("conditions") or []
     had = next((one for one in conditions if one.get("type") == condition["type"]), {})
@@ -81,14 +81,14 @@ def _set_condition(pod: Manifest, now: datetime, **condition: str) -> None:
     status["conditions"] = [*(one for one in conditions if one is not had), made]
 
 
-def evict(registry: Registry, write: Write) -> Answer:
-    """Answer a POST on pods/eviction: the pod is marked as disrupted, then deleted. There are no disruption budgets."""
+def evict(registry: Registry, write: Write) -> APIResponse:
+    """Handle a POST on pods/eviction: the pod is marked as disrupted, then deleted. There are no disruption budgets."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    body = bodies.shaped(type_shape("policy.v1.Eviction"), write.body, write.content_type)
+    body = request_body.decode_as(type_shape("policy.v1.Eviction"), write.body, write.content_type)
     if (body.get("metadata") or {}).get("name") != route.name:
         raise bad_request("name in URL does not match name in Eviction object")
-    options = bodies.options_of(body.get("deleteOptions") or {})
+    options = request_body.parse_delete_options(body.get("deleteOptions") or {})
     if dry_run:
         options = options._replace(dry_run=True)
     old = registry.find(route.kind, route.namespace, route.name)
@@ -102,15 +102,15 @@ def evict(registry: Registry, write: Write) -> Answer:
         message="Eviction API: evicting",
     )
     marked = registry.store(old, new, before, dry_run=options.dry_run)
-    # The mark has given the pod another version than the one it was to have.
+    # The condition has changed the resourceVersion; the precondition was checked before.
     delete(registry, old if options.dry_run else marked, options._replace(resource_version=""))
     return _done()
 
 
-def finalize(registry: Registry, write: Write) -> Answer:
-    """Answer a PUT on namespaces/finalize: only the finalizers of the spec are taken over."""
+def finalize(registry: Registry, write: Write) -> APIResponse:
+    """Handle a PUT on namespaces/finalize: only the finalizers of the spec are written."""
     route = write.route
-    manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     receive(route.kind.shape, manifest)
     old = registry.find(route.kind, "", route.name)
     before, new = old.manifest(), old.manifest()
@@ -118,7 +118,7 @@ def finalize(registry: Registry, write: Write) -> Answer:
     new["spec"]["finalizers"] = (manifest.get("spec") or {}).get("finalizers") or []
     if not new["spec"]["finalizers"]:
         del new["spec"]["finalizers"]
-    return json_answer(write.form.one(registry.store(old, new, before)))
+    return json_response(write.encoder.encode_object(registry.store(old, new, before)))
 
 
 def scale_of(record: Record) -> Manifest:
@@ -146,8 +146,8 @@ def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
     return obj
 
 
-def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> Answer:
-    """Answer a PUT or PATCH on scale: of the object, only the number of replicas is written.
+def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResponse:
+    """Handle a PUT or PATCH on scale: of the object, only the number of replicas is written.
 
     A resourceVersion in the Scale is a precondition, as in any update.
     """
@@ -158,14 +158,14 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> Answer:
         scale = patched(write, shape, scale_of(old))
         receive(shape, scale)
     else:
-        scale = bodies.shaped(shape, write.body, write.content_type)
+        scale = request_body.decode_as(shape, write.body, write.content_type)
     metadata = scale.get("metadata") or {}
     check_name(route, metadata)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if faults := non_negative("spec.replicas", replicas):
-        raise invalid("Scale", "autoscaling", route.name, faults)
+    if errors := non_negative("spec.replicas", replicas):
+        raise invalid("Scale", "autoscaling", route.name, errors)
     new = old.manifest()
     new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
     *path, last = (route.kind.scale or ScalePaths()).replicas
     _at(new, tuple(path))[last] = replicas
-    return json_answer(encoded(scale_of(registry.update(old, new, dry_run=dry_run).record)))
+    return json_response(encoded(scale_of(registry.update(old, new, dry_run=dry_run).record)))

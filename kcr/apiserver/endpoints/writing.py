@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver.endpoints import field_validation as strictness
-from kcr.apiserver.endpoints import listing
-from kcr.apiserver.endpoints import request_body as bodies
+from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
-from kcr.apiserver.endpoints.serialization import Form, Plain, of_version
+from kcr.apiserver.endpoints.serialization import JSONEncoder, ObjectEncoder, in_version
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, required
@@ -21,15 +19,15 @@ from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from kcr.apiserver.patch import json_patch, merge_patch, strategic_patch
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.registry.deletion import DeleteOptions, delete
-from kcr.apiserver.registry.registry import Registry, Written
+from kcr.apiserver.registry.registry import Registry, WriteResult
 from kcr.apiserver.responses import (
     STALE,
-    Answer,
-    RefusedError,
+    APIResponse,
+    StatusError,
     bad_request,
     conflict,
     invalid,
-    json_answer,
+    json_response,
     success,
     warning_headers,
 )
@@ -47,80 +45,80 @@ _ORPHANS = (
 
 
 class Write(NamedTuple):
-    """One writing request, taken apart."""
+    """One request that writes."""
 
     route: Route
     query: Query
     headers: Mapping[str, str]
     body: bytes
-    form: Form
+    encoder: ObjectEncoder
 
     @property
     def content_type(self) -> str:
-        """The form of the body."""
+        """The media type of the body."""
         return self.headers.get("content-type", "")
 
     def check(self, obj: Manifest) -> list[str]:
-        """Return the texts that warn of stray members in what is to be written.
+        """Return the warnings about unknown and duplicate fields in an object to write.
 
         Raises:
-            UndecodableError: There are some, and the client wants none.
+            UndecodableError: There are some, and the request is strict.
         """
-        return strictness.check(self.route.kind, obj, self.body, self.content_type, self.query)
+        return field_validation.check(self.route.kind, obj, self.body, self.content_type, self.query)
 
-    def take(self, obj: Manifest) -> Manifest:
-        """Return an object of the version that the client speaks, checked, in the version that is stored.
+    def to_storage(self, obj: Manifest) -> Manifest:
+        """Return an object of the request's version in the storage version, conformed.
 
         Raises:
             UndecodableError: It is no object of its kind.
         """
-        if self.route.kind.view is not None:
-            self.route.kind.view.take(obj)
+        if self.route.kind.conversion is not None:
+            self.route.kind.conversion.to_hub(obj)
         return obj
 
-    def target(self, old: Record) -> Manifest:
-        """Return a stored object in the version that the client speaks."""
+    def current(self, old: Record) -> Manifest:
+        """Return a stored object in the request's version."""
         obj = old.manifest()
-        if self.route.kind.view is not None:
-            self.route.kind.view.show(obj)
+        if self.route.kind.conversion is not None:
+            self.route.kind.conversion.from_hub(obj)
         return obj
 
 
-def create(registry: Registry, write: Write) -> Answer:
-    """Answer a POST on a collection."""
+def create(registry: Registry, write: Write) -> APIResponse:
+    """Handle a POST on a collection."""
     route = write.route
-    manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
     strays = write.check(manifest)
-    written = registry.create(route.kind.stored, route.namespace, write.take(manifest), dry_run=dry_run)
-    return _answer(write, written, strays, 201)
+    written = registry.create(route.kind.stored, route.namespace, write.to_storage(manifest), dry_run=dry_run)
+    return _response(write, written, strays, 201)
 
 
-def update(registry: Registry, write: Write) -> Answer:
-    """Answer a PUT on an object or its status."""
+def update(registry: Registry, write: Write) -> APIResponse:
+    """Handle a PUT on an object or its status."""
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
-    manifest = bodies.manifest(route.kind, write.body, write.content_type)
+    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     strays = write.check(manifest)
-    metadata = meta.cleaned(route.kind, manifest.get("metadata"))
+    metadata = meta.decode_metadata(route.kind, manifest.get("metadata"))
     check_name(route, metadata)
     old = registry.storage.get(route.kind, route.namespace, route.name)
-    if old is None and route.kind.put_creates and not route.subresource:
+    if old is None and route.kind.allow_create_on_update and not route.subresource:
         if uid := metadata.get("uid"):
             raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
         # The version of an object that is gone is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
-        return _answer(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
+        return _response(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
-    written = registry.update(old, write.take(manifest), status=route.subresource == "status", dry_run=dry_run)
-    return _answer(write, written, strays)
+    written = registry.update(old, write.to_storage(manifest), status=route.subresource == "status", dry_run=dry_run)
+    return _response(write, written, strays)
 
 
 def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
     """Refuse an object whose name is not that of the path.
 
     Raises:
-        RefusedError: 400.
+        StatusError: 400.
     """
     name = metadata.get("name")
     if not name:
@@ -135,18 +133,18 @@ def _check_put(old: Record, metadata: Mapping[str, Any]) -> None:
     kind, uid = old.kind, metadata.get("uid")
     if uid and uid != old.metadata.uid:
         raise conflict(kind.type, old.metadata.name, _OTHER_UID.format(uid, old.metadata.uid))
-    if kind.needs_version and metadata.get("resourceVersion") in (None, "", "0"):
-        fault = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
+    if kind.requires_resource_version and metadata.get("resourceVersion") in (None, "", "0"):
+        error = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
         # Here upstream names the resource where the Kind would stand.
-        raise invalid(kind.type.plural, kind.type.group, old.metadata.name, [fault])
+        raise invalid(kind.type.plural, kind.type.group, old.metadata.name, [error])
 
 
-def patch(registry: Registry, write: Write) -> Answer:
-    """Answer a PATCH on an object or its status. Read, patch and store happen in one step: no patch is lost."""
+def patch(registry: Registry, write: Write) -> APIResponse:
+    """Handle a PATCH on an object or its status. Read, patch and store happen in one step: no patch is lost."""
     route, dry_run = write.route, write.query.dry_run("PatchOptions")
-    bodies.check_size(write.body)
+    request_body.check_size(write.body)
     old = registry.find(route.kind, route.namespace, route.name)
-    new = patched(write, route.kind.shape, write.target(old))
+    new = patched(write, route.kind.shape, write.current(old))
     kind = route.kind.type
     if (new.get("apiVersion"), new.get("kind")) != (kind.api_version, kind.kind):
         raise _unusable(new, f'no kind "{new.get("kind")}" is registered for version "{new.get("apiVersion")}"')
@@ -154,23 +152,23 @@ def patch(registry: Registry, write: Write) -> Answer:
         raise _unusable(new, "metadata is no object")
     try:
         strays = write.check(new)
-        _check_patch(route.kind, old, meta.cleaned(route.kind, new.get("metadata")))
-        written = registry.update(old, write.take(new), status=route.subresource == "status", dry_run=dry_run)
+        _check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
+        written = registry.update(old, write.to_storage(new), status=route.subresource == "status", dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
-        raise _unusable(patched(write, route.kind.shape, write.target(old)), error.text) from None
-    return _answer(write, written, strays)
+        raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
+    return _response(write, written, strays)
 
 
 def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
     """Return an object of a shape as the body of a PATCH leaves it.
 
     Raises:
-        RefusedError: 400, 415 or 422, it is no patch, or does not apply.
+        StatusError: 400, 415 or 422, it is no patch, or does not apply.
     """
-    media = bodies.media_type(write.content_type)
+    media = request_body.media_type(write.content_type)
     if media not in (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH):
-        raise bodies.unsupported_media_type(", ".join((_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)))
+        raise request_body.unsupported_media_type(", ".join((_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)))
     try:
         change = decode_json(write.body)
     except ValueError as error:
@@ -189,50 +187,54 @@ def _check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
     if metadata.get("resourceVersion") not in (None, "", stored.resource_version):
         raise conflict(kind.type, stored.name, STALE)
     immutable = {"name": stored.name, "namespace": stored.namespace, "uid": stored.uid}
-    faults = [
+    errors = [
         invalid_field(f"metadata.{member}", metadata[member], IMMUTABLE)
         for member, value in immutable.items()
         if metadata.get(member) not in (None, "", value)
     ]
     if "name" not in metadata:
-        faults.append(required("metadata.name", "name or generateName is required"))
-    if faults:
-        raise invalid(kind.type.kind, kind.type.group, stored.name, faults)
+        errors.append(required("metadata.name", "name or generateName is required"))
+    if errors:
+        raise invalid(kind.type.kind, kind.type.group, stored.name, errors)
 
 
-def _unusable(value: object, why: str) -> RefusedError:
-    fault = invalid_field("patch", msgspec.json.encode(value).decode(), why)
-    return invalid("", "", "", [fault])
+def _unusable(value: object, why: str) -> StatusError:
+    error = invalid_field("patch", msgspec.json.encode(value).decode(), why)
+    return invalid("", "", "", [error])
 
 
-def remove(registry: Registry, write: Write) -> Answer:
-    """Answer a DELETE on an object."""
+def remove(registry: Registry, write: Write) -> APIResponse:
+    """Handle a DELETE on an object."""
     route = write.route
-    options = bodies.delete_options(write.body, write.content_type, write.query)
+    options = request_body.delete_options(write.body, write.content_type, write.query)
     result = delete(registry, registry.find(route.kind, route.namespace, route.name), options)
     headers = warning_headers(_warnings(route, options))
-    if result.gone and not route.kind.delete_answers_object:
+    if result.gone and not route.kind.returns_deleted_object:
         metadata = result.record.metadata
-        return json_answer(success(route.kind.type, metadata.name, metadata.uid), headers=headers)
-    return json_answer(write.form.one(result.record), headers=headers)
+        return json_response(success(route.kind.type, metadata.name, metadata.uid), headers=headers)
+    return json_response(write.encoder.encode_object(result.record), headers=headers)
 
 
 def _warnings(route: Route, options: DeleteOptions) -> list[str]:
     return [_ORPHANS] if route.kind.strategy.default_propagation == "Orphan" and not options.policy else []
 
 
-async def remove_collection(registry: Registry, write: Write) -> Answer:
-    """Answer a DELETE on a collection: what a list would show is deleted, and shown as it was."""
+async def remove_collection(registry: Registry, write: Write) -> APIResponse:
+    """Handle a DELETE on a collection: what a list would show is deleted, and shown as it was."""
     route = write.route
-    options = bodies.delete_options(write.body, write.content_type, write.query)
-    page = await listing.page(registry.storage, route, write.query)
+    options = request_body.delete_options(write.body, write.content_type, write.query)
+    page = await listing.list_page(registry.storage, route, write.query)
     for record in page.records:
         newest = registry.storage.get(route.kind, record.metadata.namespace, record.metadata.name)
         if newest is not None:
             delete(registry, newest, options)
     headers = warning_headers(_warnings(route, options))
-    return json_answer(of_version(route.kind, Plain()).many(route.kind, page.metadata, page.records), headers=headers)
+    return json_response(
+        in_version(route.kind, JSONEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
+    )
 
 
-def _answer(write: Write, written: Written, strays: list[str], status: int = 200) -> Answer:
-    return json_answer(write.form.one(written.record), status, warning_headers([*strays, *written.warnings]))
+def _response(write: Write, written: WriteResult, strays: list[str], status: int = 200) -> APIResponse:
+    return json_response(
+        write.encoder.encode_object(written.record), status, warning_headers([*strays, *written.warnings])
+    )

@@ -1,4 +1,4 @@
-"""What is served: the kinds, their names, and the traits in which they differ."""
+"""The catalogue of served kinds: names, subresources, field selectors, and options of their storage."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from kcr.apiserver.schema.shape import Shape
 ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
 _EVERY_KIND = ("metadata.name", "metadata.namespace")
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-# What each subresource can do.
+# The verbs of each subresource.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "scale": ("get", "patch", "update"),
     "status": ("get", "patch", "update"),
@@ -40,7 +40,7 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# What subresources speak that do not speak the object's own kind: group, version, kind; `""` for the object's.
+# Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -62,21 +62,21 @@ class ScalePaths(NamedTuple):
     selector: tuple[str, ...] = ("spec", "selector")
 
 
-class View(NamedTuple):
-    """How a kind shows the objects of another one: the same objects in another version.
+class Conversion(NamedTuple):
+    """How the objects of a kind, the hub, are converted to and from another version that is served.
 
     Attributes:
-        of: The kind whose objects they are.
+        hub: The kind whose objects they are.
         shape: The fields of the version.
-        take: Turns a manifest of the version into one of `of`, in place.
-        show: Turns a manifest of `of` into one of the version, in place.
-        warning: What every answer says.
+        to_hub: Converts a manifest of the version to one of `hub`, in place.
+        from_hub: Converts a manifest of `hub` to one of the version, in place.
+        warning: The warning in every response.
     """
 
-    of: "Kind"
+    hub: "Kind"
     shape: Shape
-    take: Callable[[Manifest], None]
-    show: Callable[[Manifest], None]
+    to_hub: Callable[[Manifest], None]
+    from_hub: Callable[[Manifest], None]
     warning: str
 
 
@@ -91,14 +91,14 @@ class Kind:
         categories: `all` for what `kubectl get all` lists.
         subresources: Keys of `SUBRESOURCE_VERBS`.
         fields: Paths that field selectors may name; a path maps to where its value is.
-        unknown_field: The refusal of another path, with `{}` for the path.
-        needs_version: Whether a PUT must name the resourceVersion.
-        put_creates: Whether a PUT of an absent object creates it.
-        delete_answers_object: Whether a DELETE answers with the object, not with a Status.
+        unknown_field_message: The refusal of another path, with `{}` for the path.
+        requires_resource_version: Whether a PUT must name the resourceVersion.
+        allow_create_on_update: Whether a PUT of an absent object creates it.
+        returns_deleted_object: Whether the response to a DELETE is the object, not with a Status.
         name_rule: Returns what keeps a text from being a name.
-        collectable: Whether the garbage collector's finalizers apply.
+        garbage_collected: Whether the garbage collector's finalizers apply.
         scale: What `/scale` reads and writes; None where there is no such subresource.
-        view: Set where the objects are those of another kind.
+        conversion: Set where the objects are those of another kind.
     """
 
     type: ResourceType
@@ -107,28 +107,28 @@ class Kind:
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unknown_field: str = '"{}" is not a known field selector: only "metadata.name", "metadata.namespace"'
-    needs_version: bool = False
-    put_creates: bool = False
-    delete_answers_object: bool = False
+    unknown_field_message: str = '"{}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    requires_resource_version: bool = False
+    allow_create_on_update: bool = False
+    returns_deleted_object: bool = False
     name_rule: Callable[[str], tuple[str, ...]] = dns_subdomain
-    collectable: bool = True
+    garbage_collected: bool = True
     scale: ScalePaths | None = None
-    view: View | None = None
+    conversion: Conversion | None = None
 
     @property
     def stored(self) -> "Kind":
         """The kind whose objects these are: itself, but for views."""
-        return self if self.view is None else self.view.of
+        return self if self.conversion is None else self.conversion.hub
 
     @cached_property
     def shape(self) -> Shape:
         """The fields of its objects."""
-        return kind_shape(self.type.api_version, self.type.kind) if self.view is None else self.view.shape
+        return kind_shape(self.type.api_version, self.type.kind) if self.conversion is None else self.conversion.shape
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """What can be done with objects of this kind."""
+        """The verbs of the kind."""
         return tuple(verb for verb in MAIN_VERBS if verb != "deletecollection" or self.type.plural != "namespaces")
 
     @cached_property
@@ -191,56 +191,60 @@ NAMESPACES = _kind(
     NamespaceStrategy(),
     subresources=("finalize", "status"),
     fields=_paths("status.phase"),
-    unknown_field=_LABEL_NOT_SUPPORTED,
-    delete_answers_object=True,
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    returns_deleted_object=True,
     name_rule=dns_label,
 )
-NODES = _kind("v1", "Node", NodeStrategy(), fields=_paths("spec.unschedulable"), unknown_field=_LABEL_NOT_SUPPORTED)
+NODES = _kind(
+    "v1", "Node", NodeStrategy(), fields=_paths("spec.unschedulable"), unknown_field_message=_LABEL_NOT_SUPPORTED
+)
 PODS = _kind(
     "v1",
     "Pod",
     PodStrategy(),
     subresources=("binding", "eviction", "log", "status"),
     fields=_POD_FIELDS,
-    unknown_field=_LABEL_NOT_SUPPORTED,
-    delete_answers_object=True,
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    returns_deleted_object=True,
 )
 EVENTS = _kind(
     "v1",
     "Event",
     EventStrategy(),
     fields=_EVENT_FIELDS,
-    unknown_field=_LABEL_NOT_SUPPORTED,
-    put_creates=True,
-    collectable=False,
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    allow_create_on_update=True,
+    garbage_collected=False,
 )
 CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
-SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field=_LABEL_NOT_SUPPORTED)
-SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", delete_answers_object=True)
-SERVICES = _kind("v1", "Service", put_creates=True, delete_answers_object=True)
-RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), delete_answers_object=True)
-LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), put_creates=True)
+SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED)
+SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", returns_deleted_object=True)
+SERVICES = _kind("v1", "Service", allow_create_on_update=True, returns_deleted_object=True)
+RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
+LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), allow_create_on_update=True)
 JOBS = _kind(
     "batch/v1",
     "Job",
     JobStrategy(),
     fields=_paths(status__successful="status.succeeded"),
-    unknown_field='field label "{}" not supported for Job',
+    unknown_field_message='field label "{}" not supported for Job',
 )
 CRON_JOBS = _kind("batch/v1", "CronJob", CronJobStrategy())
-LEASES = _kind("coordination.k8s.io/v1", "Lease", LeaseStrategy(), needs_version=True, put_creates=True)
+LEASES = _kind(
+    "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
+)
 
-_OWN: tuple[Kind, ...] = (
+_WITH_STRATEGY: tuple[Kind, ...] = (
     CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
     JOBS, CRON_JOBS, LEASES,
 )  # fmt: skip
 
 
-def _idle(api_version: str, name: str) -> Kind:
+def _generic(api_version: str, name: str) -> Kind:
     kind = _kind(api_version, name)
     has_generation = "generation" in _BUILTIN[api_version, name].traits
     return replace(kind, strategy=GenericStrategy(kind.type.display, has_generation=has_generation))
 
 
-_NAMED = {(kind.type.api_version, kind.type.kind) for kind in _OWN}
-KINDS: tuple[Kind, ...] = (*_OWN, *(_idle(*names) for names in _BUILTIN if names not in _NAMED))
+_NAMED = {(kind.type.api_version, kind.type.kind) for kind in _WITH_STRATEGY}
+KINDS: tuple[Kind, ...] = (*_WITH_STRATEGY, *(_generic(*names) for names in _BUILTIN if names not in _NAMED))

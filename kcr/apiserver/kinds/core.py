@@ -39,7 +39,7 @@ class NamespaceStrategy(Strategy):
             metadata["labels"] = {**(metadata.get("labels") or {}), _NAME_LABEL: metadata["name"]}
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Set the finalizer by which the namespace waits for its content, and the phase."""
+        """Set the finalizer that holds the namespace until it is empty, and the phase."""
         spec: Manifest = obj.get("spec") or {}
         finalizers: list[str] = spec.get("finalizers") or []
         if "kubernetes" not in finalizers:
@@ -54,7 +54,7 @@ class NamespaceStrategy(Strategy):
 
 
 class NodeStrategy(Strategy):
-    """Nodes register with their status; what they can hold is what they may give away unless they say less."""
+    """Nodes register with their status; allocatable resources are the capacity unless the node says less."""
 
     stored_as = ("v1", "Node")
 
@@ -71,34 +71,34 @@ _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
 
 class ConfigMapStrategy(Strategy):
-    """ConfigMaps hold at most 1 MiB, and may be sealed."""
+    """ConfigMaps hold at most 1 MiB, and may be immutable."""
 
     stored_as = ("v1", "ConfigMap")
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a ConfigMap."""
+        """Return the field errors of a ConfigMap."""
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-        faults = _check_keys("data", data)
+        errors = _check_keys("data", data)
         for key in sorted(data.keys() & binary.keys()):
-            faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-        faults += _check_keys("binaryData", binary)
+            errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        errors += _check_keys("binaryData", binary)
         size = sum(len(value.encode()) for value in data.values()) + sum(
             len(value) * 3 // 4 for value in binary.values()
         )
-        return [*faults, too_long("[]", _LIMIT)] if size > _LIMIT else faults
+        return [*errors, too_long("[]", _LIMIT)] if size > _LIMIT else errors
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change; none of a sealed one is allowed."""
-        return _check_sealed(new, old, ("data", "binaryData")) + self.validate(new)
+        """Return the field errors of an update; an immutable ConfigMap does not change."""
+        return _check_immutable(new, old, ("data", "binaryData")) + self.validate(new)
 
 
 class SecretStrategy(Strategy):
-    """Secrets store base64; `stringData` is folded into `data` and never shown again."""
+    """Secrets store base64; `stringData` is write-only and merged into `data`."""
 
     stored_as = ("v1", "Secret")
 
     def default(self, obj: Manifest) -> None:
-        """Fold `stringData`, and refuse what is no base64."""
+        """Merge `stringData` into `data`, and refuse values that are no base64."""
         super().default(obj)
         data: Manifest = obj.get("data") or {}
         for key, value in (obj.pop("stringData", None) or {}).items():
@@ -112,16 +112,16 @@ class SecretStrategy(Strategy):
             obj["data"] = data
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a Secret."""
+        """Return the field errors of a Secret."""
         data = obj.get("data") or {}
-        faults = _check_keys("data", data)
+        errors = _check_keys("data", data)
         size = sum(len(value) * 3 // 4 for value in data.values())
-        return [*faults, too_long("data", _LIMIT)] if size > _LIMIT else faults
+        return [*errors, too_long("data", _LIMIT)] if size > _LIMIT else errors
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change; the type stays, and a sealed Secret altogether."""
-        faults = [] if new["type"] == old["type"] else [invalid("type", new["type"], IMMUTABLE)]
-        return faults + _check_sealed(new, old, ("data",)) + self.validate(new)
+        """Return the field errors of an update; the type is immutable, and an immutable Secret altogether."""
+        errors = [] if new["type"] == old["type"] else [invalid("type", new["type"], IMMUTABLE)]
+        return errors + _check_immutable(new, old, ("data",)) + self.validate(new)
 
 
 def _check_keys(field: str, data: Manifest) -> list[FieldError]:
@@ -141,12 +141,12 @@ def _key(text: str) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _check_sealed(new: Manifest, old: Manifest, parts: tuple[str, ...]) -> list[FieldError]:
+def _check_immutable(new: Manifest, old: Manifest, parts: tuple[str, ...]) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     words = "field is immutable when `immutable` is set"
-    faults = [] if new.get("immutable") else [forbidden("immutable", words)]
-    return faults + [forbidden(part, words) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
+    errors = [] if new.get("immutable") else [forbidden("immutable", words)]
+    return errors + [forbidden(part, words) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
 
 
 _OBJECTS = (
@@ -162,50 +162,50 @@ _NOT_STANDARD = "must be a standard resource for quotas"
 
 
 class ResourceQuotaStrategy(Strategy):
-    """Quotas say what a namespace may hold; their status says what it holds."""
+    """Resource quotas; their status is what the namespace uses."""
 
     stored_as = ("v1", "ResourceQuota")
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Start with nothing known to be used."""
+        """Empty the status."""
         obj["status"] = {}
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a quota."""
+        """Return the field errors of a quota."""
         return _check("spec.hard", obj["spec"].get("hard") or {})
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change; the scopes stay."""
+        """Return the field errors of an update; the scopes are immutable."""
         scopes = [spec.get("scopes") or [] for spec in (new["spec"], old["spec"])]
         changed = [] if sorted(scopes[0]) == sorted(scopes[1]) else [invalid("spec.scopes", scopes[0], IMMUTABLE)]
         return self.validate(new) + changed
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change of the status."""
+        """Return the field errors of an update of the status."""
         status = new["status"]
         return _check("status.hard", status.get("hard") or {}) + _check("status.used", status.get("used") or {})
 
 
 def _check(field: str, amounts: Manifest) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for name, value in sorted(amounts.items()):
         path = f"{field}[{name}]"
         reasons = qualified_name(name)
         if not reasons and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
             reasons = (_NOT_STANDARD,)
-        faults += [invalid(path, name, reason) for reason in reasons]
+        errors += [invalid(path, name, reason) for reason in reasons]
         if amount(value) < 0:
-            faults.append(invalid(path, value, NON_NEGATIVE))
+            errors.append(invalid(path, value, NON_NEGATIVE))
         if not whole(value) and (name in _OBJECTS or name.startswith("count/")):
-            faults.append(invalid(path, value, "must be an integer"))
-    return faults
+            errors.append(invalid(path, value, "must be an integer"))
+    return errors
 
 
 class LimitRangeStrategy(Strategy):
-    """Limit ranges are kept as they come, and said to be no more than that."""
+    """Limit ranges are stored and not enforced, which a warning says."""
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return, to the one who makes a limit range, that it has no effect here."""
+        """Return, on create, that limit ranges have no effect here."""
         return [] if old is not None else ["limit ranges are stored and not applied by this server"]
 
 
@@ -214,46 +214,46 @@ _SYSTEM_NAMESPACES = ("default", "kube-system")
 
 
 class EventStrategy(Strategy):
-    """Events live beside what they are about; those of things without a namespace live in `default`."""
+    """Events are in the namespace of the object that they are about; for cluster-scoped objects that is `default`."""
 
     stored_as = ("v1", "Event")
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of an Event; those with an `eventTime` must say who reports what."""
+        """Return the field errors of an Event; those with an `eventTime` must name the reporter."""
         about, here = (obj.get("involvedObject") or {}).get("namespace", ""), obj["metadata"].get("namespace", "")
         modern = obj.get("eventTime") is not None
         at_home = here in ("", *_SYSTEM_NAMESPACES[: 2 if modern else 1])
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if not (at_home if not about else modern or about == here):
-            faults.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
-        return faults + _check_modern(obj) if modern else faults
+            errors.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
+        return errors + _check_modern(obj) if modern else errors
 
 
 def _check_modern(obj: Manifest) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for name in ("reportingComponent", "reportingInstance", "action", "reason"):
         value = obj.get(name) or ""
         if not value:
-            faults.append(required(name))
+            errors.append(required(name))
         if name == "reportingComponent":
-            faults += [invalid(name, value, reason) for reason in qualified_name(value)]
+            errors += [invalid(name, value, reason) for reason in qualified_name(value)]
         elif len(value) > _LONGEST_NAME:
-            faults.append(invalid(name, "", f"can have at most {_LONGEST_NAME} characters"))
+            errors.append(invalid(name, "", f"can have at most {_LONGEST_NAME} characters"))
     if len(obj.get("message") or "") > _LONGEST_MESSAGE:
-        faults.append(invalid("message", "", f"can have at most {_LONGEST_MESSAGE} characters"))
-    return faults
+        errors.append(invalid("message", "", f"can have at most {_LONGEST_MESSAGE} characters"))
+    return errors
 
 
 class LeaseStrategy(Strategy):
-    """Leases say who leads, since when and for how long."""
+    """Leases of leader election and of nodes."""
 
     stored_as = ("coordination.k8s.io/v1", "Lease")
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a Lease."""
+        """Return the field errors of a Lease."""
         spec = obj["spec"]
         duration = spec.get("leaseDurationSeconds")
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if duration is not None and duration <= 0:
-            faults.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
-        return faults + non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
+            errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+        return errors + non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))

@@ -19,7 +19,7 @@ class FixedStrategy(Strategy):
     """Objects whose spec is said once."""
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change."""
+        """Return the field errors of an update."""
         before, after = old.get("spec"), new.get("spec")
         return [invalid("spec", after, IMMUTABLE)] if after != before else []
 
@@ -28,13 +28,13 @@ class GangJobStrategy(JobStrategy):
     """Jobs as ever, but that the size of a gang is fixed."""
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change."""
-        faults = super().validate_update(new, old)
+        """Return the field errors of an update."""
+        errors = super().validate_update(new, old)
         after = new["spec"].get("parallelism")
         if _is_gang(old["spec"]) and after != old["spec"].get("parallelism"):
             words = "cannot change parallelism for a Job referencing gang-scheduled PodGroup"
-            faults.append(invalid("spec.parallelism", after, words))
-        return faults
+            errors.append(invalid("spec.parallelism", after, words))
+        return errors
 
 
 def _is_gang(spec: Manifest) -> bool:

@@ -22,11 +22,11 @@ class GenericStrategy(Strategy):
         self._warning = f"{display} are stored by this server, and nothing here acts on them"
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Drop the status, which is written by itself."""
+        """Drop the status: it is written through `/status` only."""
         obj.pop("status", None)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of an object: fields that its schema requires and that are not there.
+        """Return the field errors of an object: fields that its schema requires and that are not there.
 
         In Go, an absent number is zero, and which zeros are invalid no schema says.
         """
@@ -41,5 +41,5 @@ class GenericStrategy(Strategy):
         ]
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return, to the one who makes an object, that it has no effect here."""
+        """Return, on create, that objects of the kind have no effect here."""
         return [self._warning] if old is None else []

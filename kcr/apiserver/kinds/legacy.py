@@ -1,8 +1,8 @@
 """Old versions of the batch kinds, for old manifests only: views of the objects that batch/v1 serves.
 
 `extensions/v1beta1` Jobs had `autoSelector` where batch/v1 has `manualSelector`. The flags say opposite things and
-are both false when they are missing, and both are left out rather than written as false: so those who never named
-theirs never see it. `batch/v1beta1` CronJobs differ in nothing.
+are both false when they are missing, and both are left out rather than written as false: so a client that never set
+its flag never sees it. `batch/v1beta1` CronJobs differ in nothing.
 
 Source: kubernetes/pkg/apis/extensions/v1beta1/conversion.go and defaults.go, as of v1.5; batch-api §11.
 """
@@ -10,7 +10,7 @@ Source: kubernetes/pkg/apis/extensions/v1beta1/conversion.go and defaults.go, as
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind, View
+from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Conversion, Kind
 from kcr.apiserver.kinds.strategy import Manifest, receive
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Field, Shape
@@ -30,10 +30,10 @@ def opposite(flag: bool | None) -> bool | None:
     return None if flag else True
 
 
-def take_job(job: Manifest) -> None:
+def job_to_hub(job: Manifest) -> None:
     """Turn a Job of extensions/v1beta1 into one of batch/v1.
 
-    Where the user brings the selector and names none, it is made of all labels of the template.
+    Where the selector is manual and absent, it is made of all labels of the template.
 
     Raises:
         UndecodableError: It is no Job.
@@ -49,7 +49,7 @@ def take_job(job: Manifest) -> None:
         spec["selector"] = {"matchLabels": dict(labels)}
 
 
-def show_job(job: Manifest) -> None:
+def job_from_hub(job: Manifest) -> None:
     """Turn a Job of batch/v1 into one of extensions/v1beta1."""
     job["apiVersion"] = f"{_GROUP}/{_VERSION}"
     spec: Manifest = job["spec"]
@@ -57,7 +57,7 @@ def show_job(job: Manifest) -> None:
         spec["autoSelector"] = True
 
 
-def take_cron_job(cron_job: Manifest) -> None:
+def cron_job_to_hub(cron_job: Manifest) -> None:
     """Turn a CronJob of batch/v1beta1 into one of batch/v1: nothing else differs.
 
     Raises:
@@ -67,7 +67,7 @@ def take_cron_job(cron_job: Manifest) -> None:
     cron_job["apiVersion"] = CRON_JOBS.type.api_version
 
 
-def show_cron_job(cron_job: Manifest) -> None:
+def cron_job_from_hub(cron_job: Manifest) -> None:
     """Turn a CronJob of batch/v1 into one of batch/v1beta1."""
     cron_job["apiVersion"] = f"{CRON_JOBS.type.group}/{_VERSION}"
 
@@ -87,16 +87,16 @@ _OLD_JOB = Shape(f"{_VERSION}.Job", _old_job)
 _OLD_CRON_JOB = Shape(f"{_VERSION}.CronJob", lambda: CRON_JOBS.shape.fields)
 
 
-def _older(group: str, view: View) -> Kind:
+def _older(group: str, conversion: Conversion) -> Kind:
     # Without short names and categories, `kubectl get jobs` and `all` mean the current version.
-    old = view.of.type._replace(group=group, version=_VERSION)
-    return replace(view.of, type=old, short_names=(), categories=(), view=view)
+    old = conversion.hub.type._replace(group=group, version=_VERSION)
+    return replace(conversion.hub, type=old, short_names=(), categories=(), conversion=conversion)
 
 
 _JOB_WARNING = "extensions/v1beta1 Job is served for old manifests only; use batch/v1 Job"
 _CRON_JOB_WARNING = "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob"
 
 LEGACY_KINDS: tuple[Kind, ...] = (
-    _older(_GROUP, View(JOBS, _OLD_JOB, take_job, show_job, _JOB_WARNING)),
-    _older("batch", View(CRON_JOBS, _OLD_CRON_JOB, take_cron_job, show_cron_job, _CRON_JOB_WARNING)),
+    _older(_GROUP, Conversion(JOBS, _OLD_JOB, job_to_hub, job_from_hub, _JOB_WARNING)),
+    _older("batch", Conversion(CRON_JOBS, _OLD_CRON_JOB, cron_job_to_hub, cron_job_from_hub, _CRON_JOB_WARNING)),
 )

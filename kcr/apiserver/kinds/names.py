@@ -124,59 +124,59 @@ def port_name(text: str) -> tuple[str, ...]:
 
 
 def check_labels(labels: Mapping[str, str], field: str) -> list[FieldError]:
-    """Return the faults of a map of labels."""
-    faults: list[FieldError] = []
+    """Return the field errors of a map of labels."""
+    errors: list[FieldError] = []
     for key in sorted(labels):
-        faults += [invalid(field, key, reason) for reason in qualified_name(key)]
-        faults += [invalid(field, labels[key], reason) for reason in label_value(labels[key])]
-    return faults
+        errors += [invalid(field, key, reason) for reason in qualified_name(key)]
+        errors += [invalid(field, labels[key], reason) for reason in label_value(labels[key])]
+    return errors
 
 
 def check_annotations(annotations: Mapping[str, str], field: str) -> list[FieldError]:
-    """Return the faults of a map of annotations; keys count in lower case."""
-    faults = [invalid(field, key, reason) for key in sorted(annotations) for reason in qualified_name(key.lower())]
+    """Return the field errors of a map of annotations; keys count in lower case."""
+    errors = [invalid(field, key, reason) for key in sorted(annotations) for reason in qualified_name(key.lower())]
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
-        faults.append(too_long(field, _ANNOTATIONS_LIMIT))
-    return faults
+        errors.append(too_long(field, _ANNOTATIONS_LIMIT))
+    return errors
 
 
 def domain_prefixed_path(text: str) -> list[tuple[str, str]]:
-    """Return the offending part and the reason for each fault of a path such as `acme.io/foo`."""
+    """Return the invalid part and the reason for each error of a path such as `acme.io/foo`."""
     host, slash, path = text.partition("/")
     if not slash or not host or not path:
         return [(text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    faults = [(host, reason) for reason in dns_subdomain(host)]
+    errors = [(host, reason) for reason in dns_subdomain(host)]
     if not _path.fullmatch(path):
-        faults.append((path, f"Invalid path (regex used for validation is '{_PATH}')"))
-    return faults
+        errors.append((path, f"Invalid path (regex used for validation is '{_PATH}')"))
+    return errors
 
 
 def check_selector(selector: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of a label selector."""
-    faults = check_labels(selector.get("matchLabels") or {}, f"{field}.matchLabels")
+    """Return the field errors of a label selector."""
+    errors = check_labels(selector.get("matchLabels") or {}, f"{field}.matchLabels")
     for position, requirement in enumerate(selector.get("matchExpressions") or ()):
-        faults += _check_requirement(requirement, f"{field}.matchExpressions[{position}]")
-    return faults
+        errors += _check_requirement(requirement, f"{field}.matchExpressions[{position}]")
+    return errors
 
 
 def _check_requirement(requirement: Manifest, field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     operator, values = requirement.get("operator", ""), requirement.get("values") or ()
     if operator in ("In", "NotIn"):
         if not values:
-            faults.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+            errors.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            faults.append(
+            errors.append(
                 forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
             )
     else:
-        faults.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
+        errors.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
     key = requirement.get("key", "")
-    faults += [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)]
+    errors += [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)]
     for position, value in enumerate(values):
-        faults += [invalid(f"{field}.values[{position}]", value, reason) for reason in label_value(value)]
-    return faults
+        errors += [invalid(f"{field}.values[{position}]", value, reason) for reason in label_value(value)]
+    return errors
 
 
 def selector_text(selector: Manifest) -> str | None:
@@ -188,5 +188,5 @@ def selector_text(selector: Manifest) -> str | None:
 
 
 def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
-    """Return whether a selector without faults picks these labels."""
+    """Return whether a selector without errors picks these labels."""
     return matches(msgspec.convert(selector, LabelSelector), labels)

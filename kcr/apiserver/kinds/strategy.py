@@ -10,18 +10,18 @@ pkg/registry/generic/registry/store.go; k8s.io/apimachinery/pkg/api/equality/sem
 from typing import Any
 
 from kcr.apiserver.kinds.field_errors import FieldError
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 from kcr.apiserver.schema.builtin import kind_shape
 from kcr.apiserver.schema.shape import Shape
 
 Manifest = dict[str, Any]
 
 
-class UndecodableError(RefusedError):
+class UndecodableError(StatusError):
     """The body is JSON and no object of its kind: 400.
 
     Attributes:
-        text: The decoder's words, which the answer to a patch puts into another message.
+        text: The decoder's message, which a failed patch wraps in another one.
     """
 
     def __init__(self, kind: str, version: str, text: str) -> None:
@@ -30,7 +30,7 @@ class UndecodableError(RefusedError):
 
 
 def receive(shape: Shape, obj: Manifest) -> None:
-    """Bring an object into the shape of its kind, in place.
+    """Conform an object to the schema of its kind, in place.
 
     Raises:
         UndecodableError: It is no object of the kind.
@@ -42,7 +42,7 @@ def receive(shape: Shape, obj: Manifest) -> None:
 
 
 def same(one: object, other: object) -> bool:
-    """Return whether two values say the same."""
+    """Return whether two values are semantically equal: absent, null and empty are one."""
     if one == other:
         return True
     if isinstance(one, dict) and isinstance(other, dict):
@@ -62,7 +62,7 @@ class Strategy:
     Methods that change a manifest do so in place. The server calls, in this order:
     on create `default`, `prepare_create`, `validate`, `finish_create`; on update of the main resource `default`,
     `prepare_update`, `validate_update`; on an update of `/status` `default`, `prepare_status`, `validate_status`.
-    Metadata common to all kinds is the server's business, not the strategy's.
+    Metadata, common to all kinds, are validated by the registry.
 
     Attributes:
         has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
@@ -88,32 +88,32 @@ class Strategy:
         """Set what only the server may set; `metadata.uid` and `name` are there already."""
 
     def finish_create(self, obj: Manifest) -> None:
-        """Fill in what follows from an object that was found good, and what no fault is to be blamed on."""
+        """Set what is derived from a valid object; it is not validated."""
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
-        """Keep what a write to the main resource may not change, above all the status."""
+        """Keep what an update of the main resource may not change, above all the status."""
         if "status" in old:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        """Keep what a write to `/status` may not change, above all the spec."""
+        """Keep what an update of `/status` may not change, above all the spec."""
         if "spec" in old:
             new["spec"] = old["spec"]
         else:
             new.pop("spec", None)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a new object."""
+        """Return the field errors of a new object."""
         return []
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change."""
+        """Return the field errors of an update."""
         return self.validate(new)
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change of the status."""
+        """Return the field errors of an update of the status."""
         return []
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The three kinds of patches, as functions from values to values."""
+"""JSON patch, JSON merge patch and strategic merge patch, as functions from values to values."""
 
 from kcr.apiserver.patch.json_patch import json_patch, merge_patch
 from kcr.apiserver.patch.strategic import strategic_patch

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kcr.apiserver.gojson import check_depth, kind_of
-from kcr.apiserver.responses import RefusedError, bad_request, unprocessable
+from kcr.apiserver.responses import StatusError, bad_request, unprocessable
 
 _INDEX = re.compile(r"-?(0|[1-9][0-9]{0,8})")
 _MOST_OPERATIONS = 10_000
@@ -28,13 +28,13 @@ def json_patch(target: Any, operations: Any) -> Any:
     """Return the target with all operations applied; it is not changed itself.
 
     Raises:
-        RefusedError: The document is no list of operations, or one of them fails.
+        StatusError: The document is no list of operations, or one of them fails.
     """
     if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
         raise malformed(operations, "jsonpatch.Patch")
     if len(operations) > _MOST_OPERATIONS:
         words = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
-        raise RefusedError(413, "RequestEntityTooLarge", words)
+        raise StatusError(413, "RequestEntityTooLarge", words)
     result, copied = _copied(target), 0
     for operation in operations:
         name = operation.get("op")
@@ -105,7 +105,7 @@ def _insert(document: Any, tokens: list[str], value: Any) -> None:
     elif token == "-":
         holder.append(value)
     else:
-        # One place more than there are items: behind the last one.
+        # One target more than there are items: behind the last one.
         holder.insert(_index(token, len(holder) + 1), value)
 
 
@@ -137,10 +137,10 @@ def _replace(document: Any, operation: dict[str, Any]) -> None:
 
 
 def _move(document: Any, operation: dict[str, Any]) -> None:
-    source, place = _pointer(operation, "from"), _pointer(operation, "path")
-    if len(place) > len(source) and place[: len(source)] == source:
+    source, target = _pointer(operation, "from"), _pointer(operation, "path")
+    if len(target) > len(source) and target[: len(source)] == source:
         raise unprocessable()  # nothing can move into itself
-    _insert(document, place, _delete(document, source))
+    _insert(document, target, _delete(document, source))
 
 
 def _copy(document: Any, operation: dict[str, Any], limit: int) -> int:
@@ -182,14 +182,14 @@ def merge_patch(target: Any, patch: Any) -> Any:
     """Return the target with the patch applied; neither is changed.
 
     Raises:
-        RefusedError: The patch is no object.
+        StatusError: The patch is no object.
     """
     if not isinstance(patch, dict):
         raise malformed(patch, "map[string]interface {}")
     return _merged(target, patch)
 
 
-def malformed(patch: object, wanted: str) -> RefusedError:
+def malformed(patch: object, wanted: str) -> StatusError:
     """400: a patch is not of the Go type that is wanted."""
     return bad_request(f"error decoding patch: json: cannot unmarshal {kind_of(patch)} into Go value of type {wanted}")
 

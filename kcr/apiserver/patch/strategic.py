@@ -13,7 +13,7 @@ from typing import Any
 
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.patch.json_patch import malformed
-from kcr.apiserver.responses import RefusedError, bad_request
+from kcr.apiserver.responses import StatusError, bad_request
 from kcr.apiserver.schema.scalars import ANY
 from kcr.apiserver.schema.shape import Field, Shape, Type
 
@@ -32,7 +32,7 @@ def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest
         patch: What to change.
 
     Raises:
-        RefusedError: The patch is no object, or its directives make no sense.
+        StatusError: The patch is no object, or its directives are invalid.
     """
     if not isinstance(patch, dict):
         raise malformed(patch, "map[string]interface {}")
@@ -64,8 +64,8 @@ def _replaced(patch: Manifest) -> Manifest:
     raise _unknown(directive, patch)
 
 
-def _unknown(directive: object, patch: Manifest) -> RefusedError:
-    return RefusedError(500, "", f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
+def _unknown(directive: object, patch: Manifest) -> StatusError:
+    return StatusError(500, "", f"unknown patch type: {directive} in map: {_as_go_prints(patch)}")
 
 
 def _merge_member(target: Any, value: Any, field: Field) -> Any:
@@ -84,22 +84,22 @@ def _merge_list(target: list[Any], patch: list[Any], key: str, of: Type) -> list
         return []
     if not all(isinstance(item, dict) for item in items):
         if any(isinstance(item, dict | list) for item in items):
-            raise RefusedError(500, "", "lists of lists and lists of mixed types are not supported")
+            raise StatusError(500, "", "lists of lists and lists of mixed types are not supported")
         merged = list(dict.fromkeys(items))
         return interleave(merged, patch, target, key)
     if not key:
-        raise RefusedError(500, "", "cannot merge lists without merge key")
+        raise StatusError(500, "", "cannot merge lists without merge key")
     if any(item.get(_PATCH) == "replace" for item in patch):
         return [_plain(item) for item in patch if _PATCH not in item]
     target, patch = _obey(target, patch, key)
     merged = list(target)
-    places = {_hashable(item.get(key)): position for position, item in reversed(list(enumerate(target)))}
+    positions = {_hashable(item.get(key)): position for position, item in reversed(list(enumerate(target)))}
     for item in patch:
         name = _hashable(_key_of(item, key))
-        if name in places:
-            merged[places[name]] = _merge_map(merged[places[name]], item, of)
+        if name in positions:
+            merged[positions[name]] = _merge_map(merged[positions[name]], item, of)
         else:
-            places[name] = len(merged)
+            positions[name] = len(merged)
             merged.append(_plain(item))
     return interleave(merged, patch, target, key)
 
@@ -115,7 +115,7 @@ def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], lis
                 name = _key_of(item, key)
                 target = [one for one in target if one.get(key) != name]
             case "merge":
-                raise RefusedError(500, "", "merging lists cannot yet be specified in the patch")
+                raise StatusError(500, "", "merging lists cannot yet be specified in the patch")
             case directive:
                 raise _unknown(directive, item)
     return target, rest
@@ -123,7 +123,7 @@ def _obey(target: list[Any], patch: list[Any], key: str) -> tuple[list[Any], lis
 
 def _key_of(item: Manifest, key: str) -> Any:
     if key not in item:
-        raise RefusedError(500, "", f"map: {_as_go_prints(item)} does not contain declared merge key: {key}")
+        raise StatusError(500, "", f"map: {_as_go_prints(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -173,7 +173,7 @@ def _check_order(order: list[Any], items: list[Any], key: str) -> None:
         name = item.get(key) if isinstance(item, dict) else item
         if name not in named:
             words = f"The order in patch list:\n{_as_go_prints(items)}\n doesn't match $setElementOrder list:\n"
-            raise RefusedError(500, "", f"{words}{_as_go_prints(order)}\n")
+            raise StatusError(500, "", f"{words}{_as_go_prints(order)}\n")
 
 
 def _plain(value: Any) -> Any:
@@ -211,14 +211,14 @@ def interleave(merged: list[Any], order: list[Any], live: list[Any], key: str) -
         live: The list before the patch.
         key: The member that names an item; `""` for plain values.
     """
-    wanted, before = _places(order, key), _places(live, key)
+    wanted, before = _positions(order, key), _positions(live, key)
     named = sorted((item for item in merged if _name(item, key) in wanted), key=lambda item: wanted[_name(item, key)])
     others = [item for item in merged if _name(item, key) not in wanted]
     others.sort(key=lambda item: before.get(_name(item, key), len(before)))
     result: list[Any] = []
     for item in others:
-        place = before.get(_name(item, key))
-        while named and not _precedes(place, before.get(_name(named[0], key))):
+        position = before.get(_name(item, key))
+        while named and not _precedes(position, before.get(_name(named[0], key))):
             result.append(named.pop(0))
         result.append(item)
     return result + named
@@ -228,7 +228,7 @@ def _precedes(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one < other
 
 
-def _places(items: list[Any], key: str) -> dict[Any, int]:
+def _positions(items: list[Any], key: str) -> dict[Any, int]:
     return {_name(item, key): position for position, item in reversed(list(enumerate(items)))}
 
 

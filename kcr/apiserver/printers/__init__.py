@@ -1,1 +1,1 @@
-"""The tables that `kubectl get` shows: columns and cells of each kind."""
+"""Table printers: the columns and cells of `kubectl get`."""

@@ -43,7 +43,7 @@ def pod_status(pod: Manifest) -> str:
     initialising = _initialising(spec, status)
     if initialising:
         word = initialising
-    # Containers speak once all init containers are done, or when the pod has been initialised before.
+    # Containers count once all init containers are done, or when the pod has been initialised before.
     if not initialising or _condition(status, "Initialized").get("status") == "True":
         word = _of_containers(word, status)
     if "deletionTimestamp" not in pod["metadata"]:
@@ -56,7 +56,7 @@ def pod_status(pod: Manifest) -> str:
 def _initialising(spec: Manifest, status: Manifest) -> str:
     """Return how far the init containers are, `""` when they are all through."""
     total, sidecars = len(spec.get("initContainers") or ()), _sidecars(spec)
-    for place, report in enumerate(status.get("initContainerStatuses") or ()):
+    for position, report in enumerate(status.get("initContainerStatuses") or ()):
         ended, waiting = _state(report, "terminated"), _state(report, "waiting")
         if ended is not None and ended.get("exitCode", 0) == 0:
             continue
@@ -67,7 +67,7 @@ def _initialising(spec: Manifest, status: Manifest) -> str:
         reason = (waiting or {}).get("reason", "")
         if reason and reason != "PodInitializing":
             return f"Init:{reason}"
-        return f"Init:{place}/{total}"
+        return f"Init:{position}/{total}"
     return ""
 
 

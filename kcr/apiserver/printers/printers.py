@@ -44,7 +44,7 @@ class Column(NamedTuple):
 
 
 class Printer(NamedTuple):
-    """The columns of a kind, and how an object's cells are made at a given moment."""
+    """The columns of a kind, and how the cells of an object are made at a given time."""
 
     columns: tuple[Column, ...]
     cells: Callable[[Manifest, datetime], Cells]

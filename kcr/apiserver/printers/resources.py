@@ -22,7 +22,7 @@ _SCHEDULED = (
 
 
 def selector_text(selector: Manifest | None) -> str:
-    """Return a label selector as kubectl shows it; `<error>` where it makes no sense."""
+    """Return a label selector as kubectl shows it; `<error>` where it is invalid."""
     words = names.selector_text(selector or {})
     return "<error>" if words is None else words or _NONE
 

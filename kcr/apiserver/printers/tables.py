@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver.endpoints.serialization import bookmark_members, line_of
+from kcr.apiserver.endpoints.serialization import bookmark_metadata, event_line
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import invalid
 from kcr.apiserver.printers.printers import Column, printer_of
@@ -22,19 +22,19 @@ def included_object(text: str) -> str:
     """Return what rows carry, from the query's `includeObject`.
 
     Raises:
-        RefusedError: 400, it is no choice.
+        StatusError: 400, it is no choice.
     """
     if text not in ("", "None", "Metadata", "Object"):
-        fault = invalid("includeObject", text, "must be 'Metadata', 'Object', 'None', or empty")
-        raise bad_request(f"Unable to convert to Table as requested: {fault.field}: {fault.message}")
+        error = invalid("includeObject", text, "must be 'Metadata', 'Object', 'None', or empty")
+        raise bad_request(f"Unable to convert to Table as requested: {error.field}: {error.message}")
     return text or "Metadata"
 
 
-class Tabular:
+class TableEncoder:
     """Objects as rows. In a watch the columns come with the first row only."""
 
     def __init__(self, version: str, include: str, clock: Clock) -> None:
-        """Make the form of one answer.
+        """Make the encoder of one response.
 
         Args:
             version: The version of meta.k8s.io that was asked for.
@@ -47,26 +47,26 @@ class Tabular:
         self._clock = clock
         self._columns_sent = False
 
-    def one(self, record: Record) -> bytes:
+    def encode_object(self, record: Record) -> bytes:
         """Return the table of one object."""
-        return self.many(record.kind, {"resourceVersion": str(record.revision)}, [record])
+        return self.encode_list(record.kind, {"resourceVersion": str(record.revision)}, [record])
 
-    def many(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
+    def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the table of a list."""
         rows = [self._row(record) for record in records]
         return msgspec.json.encode(self._table(kind, metadata, rows)) + b"\n"
 
-    def event(self, event: str, record: Record, change: Change | None) -> bytes:
+    def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
         """Return a line whose object is a table of one row."""
         metadata = {"resourceVersion": str(record.revision)}
-        return line_of(event, self._stream_table(record.kind, metadata, [self._row(record)]))
+        return event_line(event, self._stream_table(record.kind, metadata, [self._row(record)]))
 
-    def bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
+    def encode_bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
         """Return a line whose only row carries the bookmark."""
-        members = bookmark_members(revision, initial_end)
+        members = bookmark_metadata(revision, initial_end)
         empty = [""] * len(printer_of(kind).columns)
         row = {"cells": empty, "object": {**self._partial, **members}}
-        return line_of("BOOKMARK", self._stream_table(kind, {"resourceVersion": str(revision)}, [row]))
+        return event_line("BOOKMARK", self._stream_table(kind, {"resourceVersion": str(revision)}, [row]))
 
     def _stream_table(self, kind: Kind, metadata: Mapping[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
         table = self._table(kind, metadata, rows)

@@ -1,5 +1,5 @@
-"""Quotas: how much the objects of a namespace may be and take, together."""
+"""Resource quotas: usage of objects, quotas with their sums, and the admission of new objects."""
 
-from kcr.apiserver.quota.quotas import Quotas
+from kcr.apiserver.quota.quotas import QuotaAdmission
 
-__all__ = ["Quotas"]
+__all__ = ["QuotaAdmission"]

@@ -1,4 +1,4 @@
-"""One quota: what it allows, and what is used of it.
+"""One quota: its limits and the sum of what objects use.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest;
 kubernetes/pkg/controller/resourcequota/resource_quota_controller.go, syncResourceQuota.
@@ -9,12 +9,12 @@ from datetime import datetime
 
 from kcr.apiserver.kinds.catalogue import PODS, Kind
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota.usage import NOTHING, SCOPES, Amounts, Share, share_of, unstated
+from kcr.apiserver.quota.usage import NO_USAGE, SCOPES, Amounts, Usage, missing_resources, usage_of
 from kcr.apiserver.schema.quantities import amount, family, written
 
 
-class Account:
-    """Keeps the sum of what the objects of a namespace take of one quota.
+class TrackedQuota:
+    """The limits and usage of one quota.
 
     Attributes:
         name: The quota's name.
@@ -27,63 +27,63 @@ class Account:
         self._hard: dict[str, str] = spec.get("hard") or {}
         self._limits = {resource: amount(text) for resource, text in self._hard.items()}
         self._scopes = scopes_of(spec)
-        # Always the sum of the shares, for each resource that is limited.
+        # Always the sum of the usages, for each resource that is limited.
         self._used = dict.fromkeys(self._limits, 0)
-        # By object, those that take nothing left out.
-        self._shares: dict[str, Share] = {}
-        # The shares that will shrink.
-        self._passing: dict[str, datetime] = {}
+        # By object, without those that use nothing.
+        self._usages: dict[str, Usage] = {}
+        # By object, when its usage shrinks.
+        self._expiring: dict[str, datetime] = {}
 
-    def share_of(self, kind: Kind, obj: Manifest) -> Share:
-        """Return what an object takes of this quota."""
-        if not self._is_about(kind, obj):
-            return NOTHING
-        share = share_of(kind, obj)
-        return Share(self._limited(share.amounts), share.until, self._limited(share.rest))
+    def usage_of(self, kind: Kind, obj: Manifest) -> Usage:
+        """Return what an object uses of this quota."""
+        if not self._matches(kind, obj):
+            return NO_USAGE
+        usage = usage_of(kind, obj)
+        return Usage(self._limited(usage.amounts), usage.until, self._limited(usage.rest))
 
-    def _is_about(self, kind: Kind, obj: Manifest) -> bool:
+    def _matches(self, kind: Kind, obj: Manifest) -> bool:
         return not self._scopes or (kind is PODS and all(_is_in(scope, obj) for scope in self._scopes))
 
     def _limited(self, amounts: Amounts) -> Amounts:
         return {name: value for name, value in amounts.items() if name in self._limits}
 
-    def note(self, place: str, share: Share) -> bool:
-        """Take note of what an object takes from now on, and return whether that changes the sum."""
-        before = self._shares.pop(place, NOTHING)
-        self._passing.pop(place, None)
+    def set_usage(self, key: str, usage: Usage) -> bool:
+        """Set what an object uses, and return whether the sum changes."""
+        before = self._usages.pop(key, NO_USAGE)
+        self._expiring.pop(key, None)
         for name, value in before.amounts.items():
             self._used[name] -= value
-        for name, value in share.amounts.items():
+        for name, value in usage.amounts.items():
             self._used[name] += value
-        if share.amounts:
-            self._shares[place] = share
-            if share.until is not None:
-                self._passing[place] = share.until
-        return before.amounts != share.amounts
+        if usage.amounts:
+            self._usages[key] = usage
+            if usage.until is not None:
+                self._expiring[key] = usage.until
+        return before.amounts != usage.amounts
 
-    def refusal(self, kind: Kind, obj: Manifest, now: datetime) -> str:
-        """Return why a new object is too much, `""` when it is not."""
-        share = self.share_of(kind, obj)
-        if kind is PODS and self._is_about(kind, obj) and (missing := unstated(obj["spec"], self._limits)):
+    def rejection(self, kind: Kind, obj: Manifest, now: datetime) -> str:
+        """Return why a new object is rejected, `""` when it is not."""
+        usage = self.usage_of(kind, obj)
+        if kind is PODS and self._matches(kind, obj) and (missing := missing_resources(obj["spec"], self._limits)):
             return f"failed quota: {self.name}: must specify {missing}"
-        if not self._exceeded(share.amounts):
+        if not self._exceeded(usage.amounts):
             return ""
-        self._settle(now)
-        over = self._exceeded(share.amounts)
+        self._expire(now)
+        over = self._exceeded(usage.amounts)
         if not over:
             return ""
         return (
-            f"exceeded quota: {self.name}, requested: {self._listed(share.amounts, over)}, "
+            f"exceeded quota: {self.name}, requested: {self._listed(usage.amounts, over)}, "
             f"used: {self._listed(self._used, over)}, limited: {self._listed(self._limits, over)}"
         )
 
     def _exceeded(self, wanted: Amounts) -> list[str]:
         return sorted(name for name, value in wanted.items() if self._used[name] + value > self._limits[name])
 
-    def _settle(self, now: datetime) -> None:
-        """Give back what pods held that should be gone by now."""
-        for place in [place for place, until in self._passing.items() if until < now]:
-            self.note(place, Share(self._shares[place].rest))
+    def _expire(self, now: datetime) -> None:
+        """Release what terminating pods used whose grace period is over."""
+        for key in [key for key, until in self._expiring.items() if until < now]:
+            self.set_usage(key, Usage(self._usages[key].rest))
 
     def _listed(self, amounts: Amounts, names: Iterable[str]) -> str:
         return ",".join(f"{name}={self._text(name, amounts[name])}" for name in names)
@@ -93,12 +93,12 @@ class Account:
 
     def status(self, now: datetime) -> Manifest:
         """Return the quota's status."""
-        self._settle(now)
+        self._expire(now)
         return {"hard": self._hard, "used": {name: self._text(name, value) for name, value in self._used.items()}}
 
 
 def scopes_of(spec: Manifest) -> tuple[str, ...]:
-    """Return the scopes of a quota; what asks for more than that one holds is named by an operator as well."""
+    """Return the scopes of a quota; a selector with another operator than Exists is named with it."""
     selector = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     chosen = (
         one.get("scopeName", "") if one.get("operator") == "Exists" else f"{one.get('scopeName')} {one.get('operator')}"

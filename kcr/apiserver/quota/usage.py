@@ -1,4 +1,4 @@
-"""What one object takes of a quota.
+"""Usage: what one object counts for in a quota.
 
 Source: kubernetes/pkg/quota/v1/evaluator/core/{pods,registry}.go;
 kubernetes/staging/src/k8s.io/component-helpers/resource/helpers.go, PodRequests, PodLimits.
@@ -25,13 +25,13 @@ _SHORT = (CONFIG_MAPS, RESOURCE_QUOTAS, SECRETS, SERVICES)
 _STATED = frozenset(f"{kind}{name}" for kind in ("", "requests.", "limits.") for name in ("cpu", "memory"))
 
 
-class Share(NamedTuple):
-    """What an object takes.
+class Usage(NamedTuple):
+    """What an object uses of a quota.
 
     Attributes:
-        amounts: What it takes.
-        until: When it takes less, without a change of its own; None for not before it changes.
-        rest: What it takes from then on.
+        amounts: What it uses.
+        until: When it uses less without being changed; None for never.
+        rest: What it uses from then on.
     """
 
     amounts: Amounts
@@ -39,28 +39,28 @@ class Share(NamedTuple):
     rest: Amounts = {}
 
 
-NOTHING = Share({})
+NO_USAGE = Usage({})
 
 
-def share_of(kind: Kind, obj: Manifest) -> Share:
-    """Return what an object of any kind takes.
+def usage_of(kind: Kind, obj: Manifest) -> Usage:
+    """Return what an object of any kind uses.
 
-    Pods that have ended are still objects, and take nothing else. So do those that should be gone by now: nobody
-    is there to say that they are.
+    Finished pods count as objects only. So do terminating pods after their grace period: no kubelet may be left to
+    confirm that they have stopped.
     """
     counted = {f"count/{kind.type.display}": ONE}
     if kind in _SHORT:
         counted[kind.type.plural] = ONE
     if kind is not PODS:
-        return Share(counted)
+        return Usage(counted)
     if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-        return Share(counted)
+        return Usage(counted)
     metadata, amounts = obj["metadata"], {**counted, "pods": ONE, **_resources(obj["spec"])}
     if "deletionTimestamp" not in metadata:
-        return Share(amounts)
-    # The moment includes the grace period already; upstream adds it once more.
+        return Usage(amounts)
+    # The timestamp includes the grace period already; upstream adds it once more.
     grace = clamped_seconds(metadata.get("deletionGracePeriodSeconds") or 0)
-    return Share(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
+    return Usage(amounts, datetime.fromisoformat(metadata["deletionTimestamp"]) + grace, counted)
 
 
 def _resources(spec: Manifest) -> dict[str, int]:
@@ -72,7 +72,7 @@ def _resources(spec: Manifest) -> dict[str, int]:
 
 
 def _total(spec: Manifest, which: str) -> dict[str, int]:
-    """Return what a pod needs at its hungriest: while it is prepared, or while its containers run.
+    """Return the effective request or limit of a pod: the maximum of init containers and containers, plus overhead.
 
     Args:
         spec: The pod's spec.
@@ -109,8 +109,8 @@ def _add(total: dict[str, int], more: Amounts) -> None:
         total[name] = total.get(name, 0) + value
 
 
-def unstated(spec: Manifest, limited: Amounts) -> str:
-    """Return what a pod fails to state though a quota limits it, such as `requests.cpu for: main`; `""` for nothing.
+def missing_resources(spec: Manifest, limited: Amounts) -> str:
+    """Return limited resources that a pod does not state, such as `requests.cpu for: main`; `""` for nothing.
 
     Args:
         spec: The pod's spec.

@@ -1,1 +1,1 @@
-"""Writes of whole objects: metadata, creation, update and deletion, the same for all kinds."""
+"""The registry: create, update and delete, the same for all kinds."""

@@ -1,4 +1,4 @@
-"""Deletes: grace periods, finalizers, and what the garbage collector is asked to do.
+"""Deletes: preconditions, grace periods, finalizers, propagation policies.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go and
 pkg/registry/generic/registry/store.go, kubernetes/pkg/registry/core/{pod/strategy,namespace/storage/storage}.go.
@@ -17,13 +17,13 @@ from kcr.apiserver.responses import conflict, forbidden
 from kcr.apiserver.storage.storage import Record
 
 POLICIES = ("Foreground", "Background", "Orphan")
-_COLLECTOR_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
-_KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
+_PROPAGATION_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
+_PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 _DEFAULT_GRACE_SECONDS = 30
 
 
 class DeleteOptions(NamedTuple):
-    """What a DELETE asks for; `""` and None mean that it does not say."""
+    """The options of a DELETE; `""` and None where they are absent."""
 
     grace_seconds: int | None = None
     policy: str = ""
@@ -32,48 +32,48 @@ class DeleteOptions(NamedTuple):
     dry_run: bool = False
 
 
-class Deleted(NamedTuple):
-    """What a DELETE led to: the object, and whether it is gone."""
+class DeleteResult(NamedTuple):
+    """The object after a DELETE, and whether it was removed."""
 
     record: Record
     gone: bool
 
 
-def delete(registry: Registry, record: Record, options: DeleteOptions) -> Deleted:
-    """Remove an object, or mark it for removal where a finalizer or a grace period holds it.
+def delete(registry: Registry, record: Record, options: DeleteOptions) -> DeleteResult:
+    """Remove an object, or mark it as terminating where it has finalizers or a grace period.
 
     Raises:
-        RefusedError: 409, the preconditions do not hold; 403, the namespace may not go.
+        StatusError: 409, the preconditions do not hold; 403, the namespace is protected.
     """
     kind = record.kind
     check_preconditions(record, options)
-    if kind is NAMESPACES and record.metadata.name in _KEPT_NAMESPACES:
+    if kind is NAMESPACES and record.metadata.name in _PROTECTED_NAMESPACES:
         raise forbidden(kind.type, record.metadata.name, "this namespace may not be deleted")
     before = record.manifest()
     new: Manifest = {**before, "metadata": dict(before["metadata"])}
-    _ask_collector(kind, new["metadata"], options.policy)
+    _set_propagation_finalizers(kind, new["metadata"], options.policy)
     now = registry.clock.now()
     if kind.strategy.graceful_deletion:
-        held = _mark_graceful(new, options.grace_seconds, now)
+        held = _begin_grace_period(new, options.grace_seconds, now)
     else:
         held = bool(new["metadata"].get("finalizers")) or (kind is NAMESPACES and _has_spec_finalizers(new))
         if held:
-            _mark(kind, new, now)
+            _mark_terminating(kind, new, now)
     if held:
-        return Deleted(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
+        return DeleteResult(registry.store(record, new, before, dry_run=options.dry_run), gone=False)
     if options.dry_run:
-        return Deleted(registry.storage.draft(kind, new, record.revision), gone=True)
+        return DeleteResult(registry.storage.build_record(kind, new, record.revision), gone=True)
     if kind.strategy.graceful_deletion and new != before:
         # Watchers see the mark before the end.
         record = registry.storage.put(kind, new, record)
-    return Deleted(registry.storage.remove(record), gone=True)
+    return DeleteResult(registry.storage.remove(record), gone=True)
 
 
 def check_preconditions(record: Record, options: DeleteOptions) -> None:
-    """Refuse an object that is not the one meant.
+    """Refuse an object that does not satisfy the preconditions.
 
     Raises:
-        RefusedError: 409.
+        StatusError: 409.
     """
     stored = record.metadata
     # Here, and only here, upstream names the Kind where the resource would stand.
@@ -94,29 +94,29 @@ def check_preconditions(record: Record, options: DeleteOptions) -> None:
         )
 
 
-def _ask_collector(kind: Kind, metadata: Manifest, policy: str) -> None:
-    """Set the finalizers that tell the garbage collector what becomes of the dependents.
+def _set_propagation_finalizers(kind: Kind, metadata: Manifest, policy: str) -> None:
+    """Set the finalizers of a propagation policy, which the garbage collector acts on.
 
     Source: deletionFinalizersForGarbageCollection in store.go.
     """
-    if not kind.collectable:
+    if not kind.garbage_collected:
         return
     present = metadata.get("finalizers", [])
-    kept = [name for name in present if name not in _COLLECTOR_FINALIZERS.values()]
+    kept = [name for name in present if name not in _PROPAGATION_FINALIZERS.values()]
     if not policy:
         if len(kept) != len(present):
             return
         policy = kind.strategy.default_propagation
-    if policy in _COLLECTOR_FINALIZERS:
-        kept.append(_COLLECTOR_FINALIZERS[policy])
+    if policy in _PROPAGATION_FINALIZERS:
+        kept.append(_PROPAGATION_FINALIZERS[policy])
     if kept:
         metadata["finalizers"] = kept
     else:
         metadata.pop("finalizers", None)
 
 
-def _mark(kind: Kind, obj: Manifest, now: datetime) -> None:
-    """Mark an object that has to wait for its finalizers."""
+def _mark_terminating(kind: Kind, obj: Manifest, now: datetime) -> None:
+    """Mark an object with finalizers as terminating."""
     metadata = obj["metadata"]
     if kind is NAMESPACES:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
@@ -133,8 +133,8 @@ def _has_spec_finalizers(obj: Manifest) -> bool:
     return bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _mark_graceful(obj: Manifest, asked_seconds: int | None, now: datetime) -> bool:
-    """Mark a pod; return whether it stays for now.
+def _begin_grace_period(obj: Manifest, asked_seconds: int | None, now: datetime) -> bool:
+    """Mark a pod as terminating; return whether it is kept for now.
 
     A pod that never ran or has ended needs no grace. A second DELETE can shorten the period, nothing else.
     """
@@ -169,7 +169,7 @@ def _shorten(metadata: Manifest, period: int | None, now: datetime) -> None:
     marked = datetime.fromisoformat(metadata["deletionTimestamp"]) - clamped_seconds(pending)
     due = marked + clamped_seconds(period)
     if due < now:
-        # Late already: whoever stops the containers gets a second.
+        # Overdue: the kubelet gets a second to stop the containers.
         due, period = now, min(period, 1)
     metadata["deletionTimestamp"] = timestamp(due)
     metadata["deletionGracePeriodSeconds"] = period

@@ -1,4 +1,4 @@
-"""The metadata that all kinds share: what the server sets, what a write may change, what is refused.
+"""ObjectMeta: fields that the server sets, names that it generates, validation.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
 kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.go.
@@ -13,21 +13,21 @@ from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, ren
 from kcr.apiserver.kinds.names import check_annotations, check_labels, qualified_name
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from kcr.apiserver.schema.builtin import type_shape
-from kcr.apiserver.schema.shape import MisfitError
+from kcr.apiserver.schema.shape import TypeMismatchError
 
 # The order on the wire, and all that is kept. `Record.at` relies on resourceVersion coming before the labels.
 _ORDER = (
     "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
     "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
 )  # fmt: skip
-_SET_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def timestamp(now: datetime) -> str:
-    """Return a moment as metadata carry it: UTC, whole seconds."""
+    """Return a time as in metadata: UTC, whole seconds."""
     return now.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
@@ -36,23 +36,23 @@ def new_uid(randomness: random.Random) -> str:
     return str(uuid.UUID(int=randomness.getrandbits(128), version=4))
 
 
-def generated_name(base: str, randomness: random.Random) -> str:
+def generate_name(base: str, randomness: random.Random) -> str:
     """Return a name for a `generateName`: the base, cut, and five characters that spell no words."""
     return base[:_LONGEST_BASE] + "".join(randomness.choices(_ALPHABET, k=5))
 
 
-def cleaned(kind: Kind, given: object) -> Manifest:
+def decode_metadata(kind: Kind, given: object) -> Manifest:
     """Return metadata without what is empty or unknown, `resourceVersion` excepted.
 
     Raises:
-        RefusedError: 400, a member has the wrong type.
+        StatusError: 400, a member has the wrong type.
     """
     members = dict(given) if isinstance(given, dict) else {} if given is None else given
     try:
         members = type_shape("meta.v1.ObjectMeta").conform(members)
     except ValueError as error:
-        if isinstance(error, MisfitError):
-            error.inside(kind.type.kind, "metadata")
+        if isinstance(error, TypeMismatchError):
+            error.add_parent(kind.type.kind, "metadata")
         raise undecodable(kind, str(error)) from None
     return {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
 
@@ -67,7 +67,7 @@ def undecodable(kind: Kind, why: str) -> UndecodableError:
     return UndecodableError(kind.type.kind, kind.type.version, why)
 
 
-def without_duplicate_owners(metadata: Manifest) -> list[str]:
+def remove_duplicate_owners(metadata: Manifest) -> list[str]:
     """Keep the first reference to each owner, and return the texts that warn of more."""
     kept: dict[str, Manifest] = {}
     repeated: dict[str, None] = {}
@@ -87,17 +87,17 @@ def without_duplicate_owners(metadata: Manifest) -> list[str]:
     ]
 
 
-def start_life(metadata: Manifest, uid: str, now: datetime) -> None:
-    """Set what only the server may set on a new object."""
-    for name in _SET_BY_SERVER:
+def set_initial_fields(metadata: Manifest, uid: str, now: datetime) -> None:
+    """Set the fields of a new object that only the server sets."""
+    for name in _SERVER_FIELDS:
         metadata.pop(name, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = timestamp(now)
 
 
-def carry_on(metadata: Manifest, old: Manifest) -> None:
-    """Keep what no update may change."""
-    for name in (*_SET_BY_SERVER, "generation"):
+def keep_server_fields(metadata: Manifest, old: Manifest) -> None:
+    """Keep the fields that no update may change."""
+    for name in (*_SERVER_FIELDS, "generation"):
         if name in old:
             metadata[name] = old[name]
         else:
@@ -105,65 +105,65 @@ def carry_on(metadata: Manifest, old: Manifest) -> None:
 
 
 def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
-    """Return the faults of the metadata of a new object."""
-    return [*_name_faults(kind, metadata), *validate_free(metadata)]
+    """Return the field errors of the metadata of a new object."""
+    return [*_name_faults(kind, metadata), *validate_mutable(metadata)]
 
 
-def validate_free(metadata: Manifest) -> list[FieldError]:
-    """Return the faults of what clients write at any time."""
-    faults: list[FieldError] = []
+def validate_mutable(metadata: Manifest) -> list[FieldError]:
+    """Return the field errors of what clients may write on create and update."""
+    errors: list[FieldError] = []
     if labels := metadata.get("labels"):
-        faults += check_labels(labels, "metadata.labels")
+        errors += check_labels(labels, "metadata.labels")
     if annotations := metadata.get("annotations"):
-        faults += check_annotations(annotations, "metadata.annotations")
+        errors += check_annotations(annotations, "metadata.annotations")
     if references := metadata.get("ownerReferences"):
-        faults += _owner_faults(references)
+        errors += _owner_faults(references)
     if finalizers := metadata.get("finalizers"):
-        faults += _finalizer_faults(finalizers)
-    return faults
+        errors += _finalizer_faults(finalizers)
+    return errors
 
 
 def validate_update(metadata: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the faults of changed metadata; a terminating object takes no new finalizers."""
-    faults = validate_free(metadata)
+    """Return the field errors of changed metadata; a terminating object takes no new finalizers."""
+    errors = validate_mutable(metadata)
     if "deletionTimestamp" in old:
         added = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))
         if added:
             shown = ", ".join(rendered(name) for name in added)
-            faults.append(
+            errors.append(
                 forbidden(
                     "metadata.finalizers",
                     "no new finalizers can be added if the object is being deleted, "
                     f"found new finalizers []string{{{shown}}}",
                 )
             )
-    return faults
+    return errors
 
 
 def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
     rule = kind.name_rule
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if base:
-        # A base usually ends with a dash, which the random part makes good.
+        # A base usually ends with a dash; with the random suffix the name is valid.
         masked = base[:-2] + "a" if len(base) > 1 and base.endswith("-") else base
-        faults += [invalid("metadata.generateName", base, reason) for reason in rule(masked)]
+        errors += [invalid("metadata.generateName", base, reason) for reason in rule(masked)]
     if name:
-        faults += [invalid("metadata.name", name, reason) for reason in rule(name)]
+        errors += [invalid("metadata.name", name, reason) for reason in rule(name)]
     else:
-        faults.append(required("metadata.name", "name or generateName is required"))
+        errors.append(required("metadata.name", "name or generateName is required"))
     if not kind.type.namespaced and metadata.get("namespace"):
-        faults.append(forbidden("metadata.namespace", "not allowed on this type"))
-    return faults
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    return errors
 
 
 def _owner_faults(references: list[Manifest]) -> list[FieldError]:
-    place, faults, controller = "metadata.ownerReferences", list[FieldError](), ""
+    field, errors, controller = "metadata.ownerReferences", list[FieldError](), ""
     for reference in references:
         if not reference.get("apiVersion", "").rpartition("/")[2]:
-            faults.append(invalid(f"{place}.apiVersion", "", "version must not be empty"))
-        faults += [
-            invalid(f"{place}.{member}", "", "must not be empty")
+            errors.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
+        errors += [
+            invalid(f"{field}.{member}", "", "must not be empty")
             for member in ("kind", "name", "uid")
             if not reference.get(member)
         ]
@@ -172,20 +172,20 @@ def _owner_faults(references: list[Manifest]) -> list[FieldError]:
         named = f"{reference.get('kind')}/{reference.get('name')}"
         if controller:
             words = "Only one reference can have Controller set to true. "
-            faults.append(invalid(place, references, f'{words}Found "true" in references for {controller} and {named}'))
+            errors.append(invalid(field, references, f'{words}Found "true" in references for {controller} and {named}'))
         controller = controller or named
-    return faults
+    return errors
 
 
 def _finalizer_faults(finalizers: list[str]) -> list[FieldError]:
-    faults: list[FieldError] = []
-    for place, name in enumerate(finalizers):
-        field = f"metadata.finalizers[{place}]"
-        faults += [invalid(field, name, reason) for reason in qualified_name(name)]
+    errors: list[FieldError] = []
+    for position, name in enumerate(finalizers):
+        field = f"metadata.finalizers[{position}]"
+        errors += [invalid(field, name, reason) for reason in qualified_name(name)]
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             words = "name is neither a standard finalizer name nor is it fully qualified"
-            faults.append(invalid(field, name, words))
+            errors.append(invalid(field, name, words))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         words = "finalizer orphan and foregroundDeletion cannot be both set"
-        faults.append(invalid("metadata.finalizers", finalizers, words))
-    return faults
+        errors.append(invalid("metadata.finalizers", finalizers, words))
+    return errors

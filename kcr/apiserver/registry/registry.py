@@ -1,4 +1,4 @@
-"""Writes of whole objects: the steps between a decoded body and the storage, the same for all kinds.
+"""The registry: the steps between a decoded body and the storage, the same for all kinds.
 
 Everything here is synchronous: between reading the old version and storing the new one nothing else runs,
 so a patch never loses a race.
@@ -14,11 +14,11 @@ from kcr.apiserver.endpoints.routes import parse_integer
 from kcr.apiserver.kinds.catalogue import NAMESPACES, Kind
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota import Quotas
+from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.responses import (
     STALE,
-    RefusedError,
+    StatusError,
     already_exists,
     bad_request,
     conflict,
@@ -33,8 +33,8 @@ from kcr.clock import Clock
 _NAME_TRIES = 8
 
 
-class Written(NamedTuple):
-    """What a write led to: the object, and texts for the `Warning` header."""
+class WriteResult(NamedTuple):
+    """The object after a write, and texts for the `Warning` header."""
 
     record: Record
     warnings: Sequence[str] = ()
@@ -43,7 +43,7 @@ class Written(NamedTuple):
 class Registry:
     """Creates and updates objects of all kinds."""
 
-    def __init__(self, storage: Storage, quotas: Quotas, *, clock: Clock, random: random.Random) -> None:
+    def __init__(self, storage: Storage, quotas: QuotaAdmission, *, clock: Clock, random: random.Random) -> None:
         self.storage = storage
         self.quotas = quotas
         self.clock = clock
@@ -53,34 +53,34 @@ class Registry:
         """Return the newest version of an object.
 
         Raises:
-            RefusedError: 404, there is none.
+            StatusError: 404, there is none.
         """
         record = self.storage.get(kind, namespace, name)
         if record is None:
             raise not_found(kind.type, name)
         return record
 
-    def create(self, kind: Kind, namespace: str, given: Manifest, *, dry_run: bool = False) -> Written:
+    def create(self, kind: Kind, namespace: str, given: Manifest, *, dry_run: bool = False) -> WriteResult:
         """Store a new object.
 
         Raises:
-            RefusedError: The object or its namespace does not allow it.
+            StatusError: The object or its namespace does not allow it.
         """
-        obj = _taken(kind, given, namespace)
+        obj = _with_server_metadata(kind, given, namespace)
         metadata = obj["metadata"]
-        self._check_room(kind, namespace, metadata.get("name", ""))
-        warnings = meta.without_duplicate_owners(metadata)
+        self._check_namespace(kind, namespace, metadata.get("name", ""))
+        warnings = meta.remove_duplicate_owners(metadata)
         if metadata["resourceVersion"]:
-            raise RefusedError(500, "", "resourceVersion should not be set on objects to be created")
-        meta.start_life(metadata, meta.new_uid(self.random), self.clock.now())
-        self._name(kind, metadata)
-        # Missing, it is refused below together with the other faults; strategies may count on it.
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
+        self._generate_name(kind, metadata)
+        # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
-        self._refuse(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
+        self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
         self.quotas.check(kind, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
@@ -89,88 +89,88 @@ class Registry:
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
         warnings += kind.strategy.warnings(obj, None)
         if dry_run:
-            return Written(self.storage.draft(kind, obj, 0), warnings)
-        return Written(self.storage.put(kind, obj, None), warnings)
+            return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
+        return WriteResult(self.storage.put(kind, obj, None), warnings)
 
-    def update(self, old: Record, given: Manifest, *, status: bool = False, dry_run: bool = False) -> Written:
-        """Store a new version of an object, or remove it when this write lets it go.
+    def update(self, old: Record, given: Manifest, *, status: bool = False, dry_run: bool = False) -> WriteResult:
+        """Store a new version of an object, or remove it when the update removes the last finalizer.
 
         A resourceVersion in `given` is a precondition; without one the last write wins. A write that
         changes nothing stores nothing.
 
         Raises:
-            RefusedError: The change is not allowed, or `old` is not what the client takes it to be.
+            StatusError: The change is not allowed, or `old` is not the version that the client has.
         """
         kind, before = old.kind, old.manifest()
-        new = _taken(kind, given, old.metadata.namespace)
+        new = _with_server_metadata(kind, given, old.metadata.namespace)
         metadata = new["metadata"]
         if metadata["resourceVersion"] not in ("", "0", before["metadata"]["resourceVersion"]):
-            raise self._outdated(old, metadata["resourceVersion"])
+            raise self._version_conflict(old, metadata["resourceVersion"])
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
-        meta.carry_on(metadata, before["metadata"])
-        warnings = meta.without_duplicate_owners(metadata)
+        meta.keep_server_fields(metadata, before["metadata"])
+        warnings = meta.remove_duplicate_owners(metadata)
         kind.strategy.default(new)
         if status:
             kind.strategy.prepare_status(new, before)
-            faults = kind.strategy.validate_status(new, before)
+            errors = kind.strategy.validate_status(new, before)
         else:
             kind.strategy.prepare_update(new, before)
-            faults = kind.strategy.validate_update(new, before)
-        self._refuse(kind, new, [*meta.validate_update(metadata, before["metadata"]), *faults])
+            errors = kind.strategy.validate_update(new, before)
+        self._raise_if_invalid(kind, new, [*meta.validate_update(metadata, before["metadata"]), *errors])
         if not status and kind.strategy.has_generation and new.get("spec") != before.get("spec"):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if status else kind.strategy.warnings(new, before)
-        return Written(self.store(old, new, before, dry_run=dry_run), warnings)
+        return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
-        """Store a prepared version; nothing when it equals `before`, a removal when nothing holds it any longer."""
+        """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""
         if new == before:
             return old
         if dry_run:
-            return self.storage.draft(old.kind, new, old.revision)
-        if is_released(old.kind, new):
+            return self.storage.build_record(old.kind, new, old.revision)
+        if should_delete(old.kind, new):
             removed = self.storage.remove(old)
-            return self.storage.draft(old.kind, new, removed.revision)
+            return self.storage.build_record(old.kind, new, removed.revision)
         return self.storage.put(old.kind, new, old)
 
-    def _outdated(self, old: Record, given: str) -> RefusedError:
+    def _version_conflict(self, old: Record, given: str) -> StatusError:
         try:
             parse_integer(given, "ParseUint")
-        except RefusedError as error:
-            return RefusedError(500, "", error.message)
+        except StatusError as error:
+            return StatusError(500, "", error.message)
         return conflict(old.kind.type, old.metadata.name, STALE)
 
-    def _check_room(self, kind: Kind, namespace: str, name: str) -> None:
-        """Refuse new objects in a namespace that is missing or on its way out."""
+    def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse new objects in a namespace that is missing or terminating."""
         if not kind.type.namespaced:
             return
-        room = self.find(NAMESPACES, "", namespace)
-        if room.metadata.deletion_timestamp is None:
+        found = self.find(NAMESPACES, "", namespace)
+        if found.metadata.deletion_timestamp is None:
             return
         gone = f"namespace {namespace} is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": gone, "field": "metadata.namespace"}
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(kind.type, name, why, [cause])
 
-    def _name(self, kind: Kind, metadata: Manifest) -> None:
+    def _generate_name(self, kind: Kind, metadata: Manifest) -> None:
         """Draw a name for a `generateName`, a free one if there is any."""
         base = metadata.get("generateName", "")
         if metadata.get("name") or not base:
             return
         for _ in range(_NAME_TRIES):
-            name = meta.generated_name(base, self.random)
+            name = meta.generate_name(base, self.random)
             if self.storage.get(kind, metadata.get("namespace", ""), name) is None:
                 metadata["name"] = name
                 return
         raise name_not_found_in_time(kind.type, name)
 
-    def _refuse(self, kind: Kind, obj: Manifest, faults: Sequence[FieldError]) -> None:
-        if faults:
-            raise invalid(kind.type.kind, kind.type.group, obj["metadata"].get("name", ""), faults)
+    def _raise_if_invalid(self, kind: Kind, obj: Manifest, errors: Sequence[FieldError]) -> None:
+        if errors:
+            raise invalid(kind.type.kind, kind.type.group, obj["metadata"].get("name", ""), errors)
 
 
-def is_released(kind: Kind, obj: Manifest) -> bool:
-    """Return whether an object is to be deleted and nothing holds it: no finalizer, no grace period."""
+def should_delete(kind: Kind, obj: Manifest) -> bool:
+    """Return whether an object is terminating and has neither finalizers nor a grace period."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return False
@@ -179,9 +179,9 @@ def is_released(kind: Kind, obj: Manifest) -> bool:
     return kind is not NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
 
 
-def _taken(kind: Kind, given: Manifest, namespace: str) -> Manifest:
-    """Return the object with metadata that the server can vouch for, and with its type."""
-    metadata = meta.cleaned(kind, given.get("metadata"))
+def _with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:
+    """Return the object with valid metadata, kind and apiVersion."""
+    metadata = meta.decode_metadata(kind, given.get("metadata"))
     said = metadata.get("namespace", "")
     if kind.type.namespaced and said != namespace:
         if said:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kcr.apiserver.schema.quantities import canonical
-from kcr.apiserver.schema.shape import MisfitError, Type
+from kcr.apiserver.schema.shape import Type, TypeMismatchError
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -24,7 +24,7 @@ _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 @lru_cache(4096)
 def whole_seconds(text: str) -> str:
-    """Return a moment in UTC without its fraction, such as `2026-01-01T00:00:00Z`.
+    """Return a time in UTC without its fraction, such as `2026-01-01T00:00:00Z`.
 
     Raises:
         ValueError: The text is no RFC 3339 time; the message is the server's.
@@ -60,7 +60,7 @@ def _exactly(kind: type) -> Type:
 
     def conform(value: Any) -> Any:
         if type(value) is not kind:
-            raise MisfitError.of(value, wanted)
+            raise TypeMismatchError.of(value, wanted)
         return value
 
     return Type(wanted, conform, kind)
@@ -71,7 +71,7 @@ def _integer(wanted: str, bits: int) -> Type:
 
     def conform(value: Any) -> Any:
         if type(value) is not int or not -limit <= value < limit:
-            raise MisfitError.of_number(value, wanted)
+            raise TypeMismatchError.of_number(value, wanted)
         return value
 
     return Type(wanted, conform, int)
@@ -80,7 +80,7 @@ def _integer(wanted: str, bits: int) -> Type:
 def _text(wanted: str, rule: Callable[[str], str]) -> Type:
     def conform(value: Any) -> Any:
         if type(value) is not str:
-            raise MisfitError.of(value, wanted)
+            raise TypeMismatchError.of(value, wanted)
         return rule(value)
 
     return Type(wanted, conform)
@@ -88,7 +88,7 @@ def _text(wanted: str, rule: Callable[[str], str]) -> Type:
 
 def _float(value: Any) -> Any:
     if type(value) not in (int, float):
-        raise MisfitError.of(value, "float64")
+        raise TypeMismatchError.of(value, "float64")
     return value
 
 
@@ -96,13 +96,13 @@ def _quantity(value: Any) -> Any:
     if type(value) in (int, float):
         return canonical(msgspec.json.encode(value).decode())
     if type(value) is not str:
-        raise MisfitError.of(value, "resource.Quantity")
+        raise TypeMismatchError.of(value, "resource.Quantity")
     return canonical(value)
 
 
 def _int_or_string(value: Any) -> Any:
     if type(value) not in (int, str):
-        raise MisfitError.of(value, "intstr.IntOrString")
+        raise TypeMismatchError.of(value, "intstr.IntOrString")
     return value
 
 

@@ -1,8 +1,8 @@
-"""Types, their fields, and what the two say about a value.
+"""The schema engine: types, their fields, and how values conform to them.
 
-A value that is brought into shape holds values of the right types only, moments and amounts in their one
-canonical form, and neither nulls nor the zero values that the server leaves out. What has the wrong type is
-refused in the words of Go's decoder. Fields that no shape names are dropped.
+A value that conforms holds values of the right types only, times and quantities in canonical form, defaults, and
+neither nulls nor zero values that count as absent. Wrong types are refused in the words of Go's decoder. Unknown fields
+are pruned.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json; Go's encoding/json; sigs.k8s.io/json.
 """
@@ -15,11 +15,11 @@ import msgspec
 
 from kcr.apiserver.gojson import kind_of
 
-# In place of a value: there is none.
+# Stands for a value that is absent.
 ABSENT: Any = object()
 
 
-class MisfitError(ValueError):
+class TypeMismatchError(ValueError):
     """A value of the wrong type. The path grows while the exception passes through the types."""
 
     def __init__(self, found: str, wanted: str) -> None:
@@ -28,18 +28,18 @@ class MisfitError(ValueError):
         self._owner, self._path = "", ""
 
     @classmethod
-    def of(cls, value: object, wanted: str) -> "MisfitError":
-        """Say that a value is not of the type that is wanted."""
+    def of(cls, value: object, wanted: str) -> "TypeMismatchError":
+        """Return the error of a value of the wrong type."""
         return cls(kind_of(value), wanted)
 
     @classmethod
-    def of_number(cls, value: object, wanted: str) -> "MisfitError":
-        """Say that a number is not of the type that is wanted, or not in its range; the words show the number."""
+    def of_number(cls, value: object, wanted: str) -> "TypeMismatchError":
+        """Return the error of a number of the wrong type or out of range; the message shows it."""
         name = kind_of(value)
         return cls(f"number {msgspec.json.encode(value).decode()}" if name == "number" else name, wanted)
 
-    def inside(self, owner: str, field: str) -> None:
-        """Note that the value was found in a field of a type."""
+    def add_parent(self, owner: str, field: str) -> None:
+        """Add the field of a type that the value was found in."""
         self._owner = self._owner or owner
         self._path = f"{field}.{self._path}" if self._path else field
 
@@ -56,7 +56,7 @@ class Type(NamedTuple):
     Attributes:
         name: What messages call it, such as `int32`, `v1.Container` or `[]v1.Container`.
         conform: Returns a value in the form in which it is stored, changed in place where it can be; raises
-            `ValueError` where it is malformed, and `MisfitError` where it has the wrong type.
+            `ValueError` where it is malformed, and `TypeMismatchError` where it has the wrong type.
         zero: Makes what null stands for as an item of a list or a map.
         shape: The fields of an object; None for everything else.
         items: What a list or a map holds; None for everything else.
@@ -156,13 +156,13 @@ class Shape:
         return embedded | found
 
     def conform(self, value: Any) -> Any:
-        """Bring a value into this shape, in place, with the defaults of the fields that are absent.
+        """Conform a value in place: prune unknown fields, drop zeros and nulls, set defaults.
 
         Raises:
             ValueError: A value is malformed, or has the wrong type; the message is the decoder's.
         """
         if type(value) is not dict:
-            raise MisfitError.of(value, self.name)
+            raise TypeMismatchError.of(value, self.name)
         fields = self.fields
         changes: list[tuple[str, Any]] = []
         for name, given in value.items():
@@ -172,8 +172,8 @@ class Shape:
                 continue
             try:
                 made = None if given is None else field.type.conform(given)
-            except MisfitError as misfit:
-                misfit.inside(self.short_name, name)
+            except TypeMismatchError as misfit:
+                misfit.add_parent(self.short_name, name)
                 raise
             if not made and not field.keeps(made):
                 changes.append((name, ABSENT))
@@ -220,7 +220,7 @@ def list_of(item: Type) -> Type:
 
     def conform(value: Any) -> Any:
         if type(value) is not list:
-            raise MisfitError.of(value, wanted)
+            raise TypeMismatchError.of(value, wanted)
         for position, one in enumerate(value):
             value[position] = item.zero() if one is None else item.conform(one)
         return value
@@ -234,7 +234,7 @@ def map_of(item: Type) -> Type:
 
     def conform(value: Any) -> Any:
         if type(value) is not dict:
-            raise MisfitError.of(value, wanted)
+            raise TypeMismatchError.of(value, wanted)
         for key, one in value.items():
             value[key] = item.zero() if one is None else item.conform(one)
         return value

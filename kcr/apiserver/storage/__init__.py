@@ -1,1 +1,1 @@
-"""Versioned objects in memory, with a history per kind for watches, and the selectors that read them."""
+"""The storage: versioned objects in memory, a watch cache per kind, label and field selectors."""

@@ -1,4 +1,4 @@
-"""Which objects a list or watch is about."""
+"""The selection predicate of a list or watch: namespace, label and field selector."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from kcr.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, 
 from kcr.apiserver.storage.storage import Change, Record
 
 
-class Selection(NamedTuple):
+class SelectionPredicate(NamedTuple):
     """A namespace (`""`: all) and the terms of both selectors; all must hold."""
 
     namespace: str
@@ -21,7 +21,7 @@ class Selection(NamedTuple):
         """Whether selectors leave anything out."""
         return bool(self.labels or self.fields)
 
-    def has(self, record: Record) -> bool:
+    def matches(self, record: Record) -> bool:
         """Return whether an object belongs to the selection."""
         if self.namespace and record.metadata.namespace != self.namespace:
             return False
@@ -32,30 +32,30 @@ class Selection(NamedTuple):
         return all(term.holds(record.field) for term in self.fields)
 
     def event(self, change: Change) -> tuple[str, Record] | None:
-        """Return what a watcher is told of a change: type and object, or None for nothing.
+        """Return type and object of the watch event for a change, None for no event.
 
         Entering the selection is ADDED; leaving it is DELETED, with the old content and the new version.
         """
-        was = change.old is not None and self.has(change.old)
-        if change.new is not None and self.has(change.new):
+        was = change.old is not None and self.matches(change.old)
+        if change.new is not None and self.matches(change.new):
             return ("MODIFIED" if was else "ADDED"), change.new
-        return ("DELETED", change.departed()) if was else None
+        return ("DELETED", change.deleted_record()) if was else None
 
 
-def selection_of(route: Route, query: Query) -> Selection:
+def selection_predicate(route: Route, query: Query) -> SelectionPredicate:
     """Return what a request selects.
 
     Raises:
-        RefusedError: 400, a selector cannot be parsed or names a field that the kind does not offer.
+        StatusError: 400, a selector cannot be parsed or names a field that the kind does not offer.
     """
     fields = parse_fields(query.text("fieldSelector"))
     if route.name:
         fields = (*fields, FieldTerm("metadata.name", route.name, negated=False))
     _check_fields(route.kind, fields)
-    return Selection(route.namespace, parse_labels(query.text("labelSelector")), fields)
+    return SelectionPredicate(route.namespace, parse_labels(query.text("labelSelector")), fields)
 
 
 def _check_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> None:
     for term in fields:
         if not kind.has_field(term.path):
-            raise bad_request(kind.unknown_field.format(term.path))
+            raise bad_request(kind.unknown_field_message.format(term.path))

@@ -62,16 +62,16 @@ class _Tokens:
 
     def __init__(self, text: str) -> None:
         self._tokens = _TOKEN.findall(text)
-        self._place = 0
+        self._position = 0
 
     def peek(self) -> str:
         """Return the next token, `""` at the end."""
-        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
     def take(self) -> str:
         """Return the next token and pass it."""
         token = self.peek()
-        self._place += 1
+        self._position += 1
         return token
 
 
@@ -79,7 +79,7 @@ def parse_labels(text: str) -> tuple[LabelTerm, ...]:
     """Parse a `labelSelector`.
 
     Raises:
-        RefusedError: 400, it cannot be parsed.
+        StatusError: 400, it cannot be parsed.
     """
     if not text.strip():
         return ()
@@ -168,7 +168,7 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
     """Parse a `fieldSelector`; whether a path is supported is for the kind to say.
 
     Raises:
-        RefusedError: 400, it cannot be parsed.
+        StatusError: 400, it cannot be parsed.
     """
     return tuple(_field_term(term, text) for term in _split_unescaped(text) if term)
 

@@ -1,7 +1,9 @@
-"""Versioned objects: one counter for all kinds, a history per kind, and subscribers told of every change.
+"""The storage: one resourceVersion counter for all kinds, and per kind a watch cache with its recent history.
 
-Objects are kept as encoded bytes beside their typed metadata. Every transition is synchronous, therefore
-atomic: whoever reads, decides and commits without an await in between has done a compare-and-swap.
+Objects are kept as encoded bytes beside their typed metadata. Every transition is synchronous, therefore atomic: to
+read, decide and commit without an await in between is a compare-and-swap (optimistic concurrency). A watch cache calls
+its subscribers synchronously on every change, in order of resourceVersion, each change exactly once. It keeps the last
+10,000 changes: a watch or list at an older resourceVersion gets 410 Expired.
 """
 
 import asyncio
@@ -19,7 +21,7 @@ from kcr.apiserver.registry.metadata import in_order
 from kcr.apiserver.responses import expired, too_large_version
 
 HISTORY = 10_000
-_PATIENCE_SECONDS = 3.0
+_REVISION_TIMEOUT_SECONDS = 3.0
 _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
 _encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
@@ -41,7 +43,7 @@ class Record:
 
     @property
     def key(self) -> str:
-        """The place in the kind's table; its byte order is the order of lists."""
+        """The key in the kind's watch cache; its byte order is the order of lists."""
         return key_of(self.metadata.namespace, self.metadata.name)
 
     @property
@@ -61,13 +63,13 @@ class Record:
             return self.metadata.namespace
         if self._fields is None:
             content = _decode(self.body)
-            self._fields = {path: _text_at(content, path, place) for path, place in self.kind.fields.items()}
+            self._fields = {path: _text_at(content, path, location) for path, location in self.kind.fields.items()}
         return self._fields[path]
 
-    def at(self, revision: int) -> "Record":
+    def with_revision(self, revision: int) -> "Record":
         """Return the same content under another resourceVersion, as DELETED events carry it."""
         old, new = f'"resourceVersion":"{self.revision}"', f'"resourceVersion":"{revision}"'
-        # The metadata come first and the version before anything a client writes freely: `metadata.in_order`.
+        # The metadata come first, and the resourceVersion before all that clients write: `metadata.in_order`.
         body = self.body.replace(old.encode(), new.encode(), 1)
         metadata = msgspec.structs.replace(self.metadata, resource_version=str(revision))
         return Record(self.kind, body, metadata, revision)
@@ -79,13 +81,13 @@ class Change:
     `lines` keeps the watch lines made of it, so that each is encoded once for all watchers.
     """
 
-    __slots__ = ("gone", "lines", "new", "old", "revision")
+    __slots__ = ("_deleted", "lines", "new", "old", "revision")
 
     def __init__(self, revision: int, old: Record | None, new: Record | None) -> None:
         self.revision = revision
         self.old = old
         self.new = new
-        self.gone: Record | None = None
+        self._deleted: Record | None = None
         self.lines: dict[str, bytes] = {}
 
     @property
@@ -95,19 +97,19 @@ class Change:
         assert record is not None  # a change has at least one side
         return record
 
-    def departed(self) -> Record:
-        """Return what a watcher is told that no longer sees the object: the old content, the new version."""
-        if self.gone is None:
+    def deleted_record(self) -> Record:
+        """Return the object of a DELETED event: the old content under the new resourceVersion."""
+        if self._deleted is None:
             assert self.old is not None  # only what was there departs
-            self.gone = self.old.at(self.revision)
-        return self.gone
+            self._deleted = self.old.with_revision(self.revision)
+        return self._deleted
 
 
 Subscriber = Callable[[Change], None]
 
 
-class Table:
-    """All objects of one kind, with their recent past."""
+class WatchCache:
+    """Watch cache: all objects of one kind and their recent changes."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -117,22 +119,22 @@ class Table:
         # Changes in order of their revision, at most HISTORY of them.
         self.history: deque[Change] = deque()
         # Everything after this revision is in the history.
-        self.known_since = 0
-        # A dict for its order: subscribers are told in the order they came.
+        self.compacted_revision = 0
+        # A dict for its order: subscribers are called in the order in which they subscribed.
         self.subscribers: dict[Subscriber, None] = {}
 
     def select(self, namespace: str = "", after: str = "") -> Iterable[Record]:
         """Yield the records of a namespace (empty: of all) in order, those behind the key `after` only."""
         return ordered(self.records, self.keys, namespace, after)
 
-    def since(self, revision: int) -> list[Change]:
+    def changes_since(self, revision: int) -> list[Change]:
         """Return the changes after a revision.
 
         Raises:
-            RefusedError: 410, the history does not reach back so far.
+            StatusError: 410, the history does not reach back so far.
         """
-        if revision < self.known_since:
-            raise expired(f"too old resource version: {revision} ({self.known_since})")
+        if revision < self.compacted_revision:
+            raise expired(f"too old resource version: {revision} ({self.compacted_revision})")
         found = []
         for change in reversed(self.history):
             if change.revision <= revision:
@@ -140,13 +142,13 @@ class Table:
             found.append(change)
         return found[::-1]
 
-    def at(self, revision: int) -> tuple[dict[str, Record], list[str]]:
+    def snapshot_at(self, revision: int) -> tuple[dict[str, Record], list[str]]:
         """Return records and ordered keys as they were at a revision.
 
         Raises:
-            RefusedError: 410, the history does not reach back so far.
+            StatusError: 410, the history does not reach back so far.
         """
-        changes = self.since(revision)
+        changes = self.changes_since(revision)
         if not changes:
             return self.records, self.keys
         records = dict(self.records)
@@ -158,14 +160,14 @@ class Table:
                 records[key] = change.old
         return records, sorted(records)
 
-    def forget(self, revision: int) -> None:
+    def compact(self, revision: int) -> None:
         """Drop the history up to a revision; older watches and lists get 410 from then on."""
         while self.history and self.history[0].revision <= revision:
             self.history.popleft()
-        self.known_since = max(self.known_since, revision)
+        self.compacted_revision = max(self.compacted_revision, revision)
 
     def apply(self, change: Change) -> None:
-        """Take over one change, and tell the subscribers."""
+        """Apply one change, and call the subscribers."""
         key = change.record.key
         if change.new is None:
             del self.records[key]
@@ -176,36 +178,36 @@ class Table:
             self.records[key] = change.new
         self.history.append(change)
         if len(self.history) > HISTORY:
-            self.known_since = self.history.popleft().revision
+            self.compacted_revision = self.history.popleft().revision
         for subscriber in tuple(self.subscribers):
             subscriber(change)
-        # Whoever follows has its line by now; the history keeps no second copy of every object.
+        # All watchers have their line by now; the history keeps no second copy of every object.
         change.lines.clear()
 
 
 class Storage:
-    """The tables of all kinds and the counter they share."""
+    """The watch caches of all kinds, and the resourceVersion counter."""
 
     def __init__(self) -> None:
         # The resourceVersion of the newest change of any kind; never reused.
         self.revision = 1
-        self._tables: dict[str, Table] = {}
+        self._caches: dict[str, WatchCache] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    def table(self, kind: Kind) -> Table:
-        """Return the table of a kind."""
+    def cache(self, kind: Kind) -> WatchCache:
+        """Return the watch cache of a kind."""
         kind = kind.stored
         name = kind.type.display
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = Table(kind)
-        return table
+        cache = self._caches.get(name)
+        if cache is None:
+            cache = self._caches[name] = WatchCache(kind)
+        return cache
 
     def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
         """Return the newest version of an object, or None."""
-        return self.table(kind).records.get(key_of(namespace, name))
+        return self.cache(kind).records.get(key_of(namespace, name))
 
-    def draft(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
+    def build_record(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
         """Return the record that a manifest would be at a revision; 0 writes no resourceVersion."""
         metadata = in_order({**manifest["metadata"], "resourceVersion": str(revision)})
         if not revision:
@@ -216,7 +218,7 @@ class Storage:
 
     def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:
         """Store a new object, or a new version of `old`."""
-        record = self.draft(kind, manifest, self.revision + 1)
+        record = self.build_record(kind, manifest, self.revision + 1)
         self._commit(Change(record.revision, old, record))
         return record
 
@@ -224,11 +226,11 @@ class Storage:
         """Remove an object, and return its last content under the revision of its removal."""
         change = Change(self.revision + 1, old, None)
         self._commit(change)
-        return change.departed()
+        return change.deleted_record()
 
     def _commit(self, change: Change) -> None:
         self.revision = change.revision
-        self.table(change.record.kind).apply(change)
+        self.cache(change.record.kind).apply(change)
         if self._waiting:
             self._wake()
 
@@ -238,15 +240,15 @@ class Storage:
                 future.set_result(None)
 
     def compact(self) -> None:
-        """Forget the history of all kinds; older watches, pages and versions get 410 from then on."""
-        for table in self._tables.values():
-            table.forget(self.revision)
+        """Compact the history of all kinds; older watches, pages and versions get 410 from then on."""
+        for cache in self._caches.values():
+            cache.compact(self.revision)
 
-    async def reach(self, revision: int) -> None:
+    async def wait_for_revision(self, revision: int) -> None:
         """Wait until a revision has been reached.
 
         Raises:
-            RefusedError: 504, it was not within three seconds.
+            StatusError: 504, it was not within three seconds.
         """
         if revision <= self.revision:
             return
@@ -254,7 +256,7 @@ class Storage:
         waiter = (revision, future)
         self._waiting.append(waiter)
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_REVISION_TIMEOUT_SECONDS):
                 await future
         except TimeoutError:
             raise too_large_version(revision, self.revision) from None
@@ -262,9 +264,9 @@ class Storage:
             self._waiting.remove(waiter)
 
 
-def _text_at(content: Manifest, path: str, place: tuple[str, ...]) -> str:
+def _text_at(content: Manifest, path: str, location: tuple[str, ...]) -> str:
     value: Any = content
-    for step in place:
+    for step in location:
         value = value.get(step) if isinstance(value, dict) else None
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -272,7 +274,7 @@ def _text_at(content: Manifest, path: str, place: tuple[str, ...]) -> str:
 
 
 def key_of(namespace: str, name: str) -> str:
-    """Return the key of an object in its table."""
+    """Return the key of an object in its cache."""
     return f"{namespace}/{name}" if namespace else name
 
 
@@ -280,8 +282,8 @@ def ordered(records: dict[str, Record], keys: list[str], namespace: str, after: 
     """Yield records in the order of their keys: those of one namespace, and behind one key."""
     prefix = f"{namespace}/" if namespace else ""
     start = bisect_left(keys, max(prefix, after))
-    for place in range(start, len(keys)):
-        key = keys[place]
+    for position in range(start, len(keys)):
+        key = keys[position]
         if not key.startswith(prefix):
             return
         if key != after:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.apiserver.quota.quotas import Quotas
+from kcr.apiserver.quota.quotas import QuotaAdmission
 from kcr.client import Client
 from kcr.controller import Result
 from kcr.errors import NotFoundError
@@ -21,7 +21,7 @@ _ResourceQuota = unstructured("v1", "ResourceQuota", plural="resourcequotas")
 class QuotaStatusReconciler:
     """Writes the status of one quota; idempotent."""
 
-    def __init__(self, client: Client, quotas: Quotas) -> None:
+    def __init__(self, client: Client, quotas: QuotaAdmission) -> None:
         self._client = client
         self._quotas = quotas
 
@@ -35,7 +35,7 @@ class QuotaStatusReconciler:
         return Result()
 
 
-def setup(manager: Manager, quotas: Quotas) -> None:
+def setup(manager: Manager, quotas: QuotaAdmission) -> None:
     """Add the controller.
 
     Args:

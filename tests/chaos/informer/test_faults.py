@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
-from kcr.apiserver.server import Server
+from kcr.apiserver.server import APIServer
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.cluster.transport import InProcessTransport
@@ -60,7 +60,7 @@ class Run:
         self.random = Random(seed)
         self.clock = clock
         self.storage = Storage()
-        transport = InProcessTransport(Server(self.storage, clock=clock, random=Random(seed)))
+        transport = InProcessTransport(APIServer(self.storage, clock=clock, random=Random(seed)))
         self.client = Client(transport)
         self.trouble = Trouble(transport, Random(seed))
         self.selections = SELECTIONS[seed % len(SELECTIONS)]

@@ -161,7 +161,7 @@ class History:
         follow = {"Job": self._follow_job, "Pod": self._follow_pod}
         for kind in KINDS:
             if kind.type.kind in follow and kind.type.group in ("", "batch"):
-                cluster.storage.table(kind).subscribers[follow[kind.type.kind]] = None
+                cluster.storage.cache(kind).subscribers[follow[kind.type.kind]] = None
 
     @property
     def current(self) -> JobTrail | None:

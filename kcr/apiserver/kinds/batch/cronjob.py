@@ -18,7 +18,7 @@ _LONGEST_NAME = 52
 
 
 class CronJobStrategy(Strategy):
-    """CronJobs: their Jobs get most of their defaults when they are made, and the status is not judged."""
+    """CronJobs: their Jobs get most of their defaults on creation, and the status is not validated."""
 
     stored_as = ("batch/v1", "CronJob")
     has_generation = True
@@ -33,19 +33,19 @@ class CronJobStrategy(Strategy):
         obj["status"] = {}
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a new CronJob."""
+        """Return the field errors of a new CronJob."""
         name = obj["metadata"].get("name", "")
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if len(name) > _LONGEST_NAME:
-            faults.append(invalid("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
-        return faults + check_cronjob_spec(obj["spec"], None)
+            errors.append(invalid("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
+        return errors + check_cronjob_spec(obj["spec"], None)
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change."""
+        """Return the field errors of an update."""
         return check_cronjob_spec(new["spec"], old["spec"])
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return what the user should know about a CronJob that is accepted."""
+        """Return the warnings about a CronJob that is valid."""
         spec, field = new["spec"]["jobTemplate"]["spec"], "spec.jobTemplate.spec"
         if old is None:
             return name_warnings(new) + spec_warnings(spec, field)
@@ -67,46 +67,46 @@ _LOCAL = "Local"
 
 
 def names_zone(spec: Manifest) -> bool:
-    """Return whether a schedule brings its time zone along, as old ones do."""
+    """Return whether a schedule contains its time zone, as old ones do."""
     return _ZONE_IN_SCHEDULE in spec.get("schedule", "")
 
 
 def check_cronjob_spec(spec: Manifest, stored: Manifest | None) -> list[FieldError]:
-    """Return the faults of a spec.
+    """Return the field errors of a spec.
 
     Args:
         spec: The spec, defaulted.
         stored: The spec it is to replace, None for a new CronJob. What was stored with a zone in its schedule, or
-            with a zone that nobody knows any longer, may keep it.
+            with a zone that is unknown by now, may keep it.
     """
-    faults = _check_schedule(spec, may_name_zone=stored is not None and names_zone(stored))
-    faults += non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+    errors = _check_schedule(spec, may_name_zone=stored is not None and names_zone(stored))
+    errors += non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
     if stored is None or spec.get("timeZone") != stored.get("timeZone"):
-        faults += _check_zone(spec.get("timeZone"))
-    faults += one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], _POLICIES)
-    faults += _check_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+        errors += _check_zone(spec.get("timeZone"))
+    errors += one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], _POLICIES)
+    errors += _check_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        faults += non_negative(f"spec.{name}", spec.get(name))
-    return faults
+        errors += non_negative(f"spec.{name}", spec.get(name))
+    return errors
 
 
 def _check_schedule(spec: Manifest, *, may_name_zone: bool) -> list[FieldError]:
     field, schedule = "spec.schedule", spec.get("schedule", "")
     if not schedule:
         return [required(field)]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     try:
         parse(schedule)
     except CronError as error:
-        faults.append(invalid(field, schedule, str(error)))
+        errors.append(invalid(field, schedule, str(error)))
     if names_zone(spec):
         if not may_name_zone:
             words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            faults.append(invalid(field, schedule, words))
+            errors.append(invalid(field, schedule, words))
         elif spec.get("timeZone") is not None:
             words = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-            faults.append(invalid(field, schedule, words))
-    return faults
+            errors.append(invalid(field, schedule, words))
+    return errors
 
 
 def _check_zone(zone: str | None) -> list[FieldError]:
@@ -118,11 +118,11 @@ def _check_zone(zone: str | None) -> list[FieldError]:
     unknown = invalid(field, zone, f"unknown time zone {zone}")
     if not all(_ZONE_PART.fullmatch(part) for part in zone.split("/")):
         return [unknown]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if zone.lower() == _LOCAL.lower():
         words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        faults.append(invalid(field, zone, words))
-    return faults if _is_zone(zone) else [*faults, unknown]
+        errors.append(invalid(field, zone, words))
+    return errors if _is_zone(zone) else [*errors, unknown]
 
 
 def _is_zone(name: str) -> bool:
@@ -134,9 +134,9 @@ def _is_zone(name: str) -> bool:
 
 
 def _check_template(job: Manifest, field: str) -> list[FieldError]:
-    faults = check_job_spec(job, field)
+    errors = check_job_spec(job, field)
     if job.get("selector") is not None:
-        faults.append(invalid(f"{field}.selector", job["selector"], "`selector` will be auto-generated"))
+        errors.append(invalid(f"{field}.selector", job["selector"], "`selector` will be auto-generated"))
     if job.get("manualSelector"):
-        faults.append(not_supported(f"{field}.manualSelector", True, ("nil", "false")))
-    return faults
+        errors.append(not_supported(f"{field}.manualSelector", True, ("nil", "false")))
+    return errors

@@ -42,21 +42,21 @@ class JobStrategy(Strategy):
         copy_labels(obj)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a new Job."""
+        """Return the field errors of a new Job."""
         return check_job(obj)
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change; what is stored was found good already."""
+        """Return the field errors of an update; a spec that does not change is not validated again."""
         if new["spec"] == old["spec"]:
             return []
         return check_job(new, prefixed_labels=has_generated_labels(old)) + check_job_update(new, old)
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change of the status."""
+        """Return the field errors of an update of the status."""
         return check_status(new, old)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return what the user should know about a Job that is accepted."""
+        """Return the warnings about a Job that is valid."""
         warnings = name_warnings(new) if old is None else []
         if old is None or not same(new["spec"], old["spec"]):
             warnings += spec_warnings(new["spec"], "spec")

@@ -73,7 +73,7 @@ def generate_selector(job: Manifest) -> None:
 
 
 def check_generated_selector(job: Manifest, *, prefixed: bool) -> list[FieldError]:
-    """Return the faults of labels and selector where the server makes them.
+    """Return the field errors of labels and selector where the server makes them.
 
     Args:
         job: The Job after `generate_selector`.
@@ -84,16 +84,16 @@ def check_generated_selector(job: Manifest, *, prefixed: bool) -> list[FieldErro
         return []
     labels = _template_labels(job)
     expected = _expected(job["metadata"].get("uid", ""), job["metadata"].get("name", ""), prefixed=prefixed)
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, value in expected.items():
         field, words = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
         if key not in labels:
-            faults.append(required(field, words))
+            errors.append(required(field, words))
         elif labels[key] != value:
-            faults.append(invalid(field, labels, words))
+            errors.append(invalid(field, labels, words))
     if not selects(selector, expected):
-        faults.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
-    return faults
+        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
+    return errors
 
 
 def _expected(uid: str, name: str, *, prefixed: bool) -> dict[str, str]:

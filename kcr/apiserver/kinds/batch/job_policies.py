@@ -30,27 +30,27 @@ _MOST_RULES, _MOST_VALUES, _MOST_PATTERNS = 20, 255, 20
 
 
 def check_failure_policy(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of a Job's pod failure policy, which is there."""
+    """Return the field errors of a Job's pod failure policy, which is there."""
     field = f"{field}.podFailurePolicy.rules"
     rules = spec["podFailurePolicy"].get("rules") or ()
-    faults = [too_many(field, len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
+    errors = [too_many(field, len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
     for position, rule in enumerate(rules):
-        faults += _check_failure_rule(spec, rule, f"{field}[{position}]")
-    return faults
+        errors += _check_failure_rule(spec, rule, f"{field}[{position}]")
+    return errors
 
 
 def _check_failure_rule(spec: Manifest, rule: Manifest, field: str) -> list[FieldError]:
-    faults = _check_action(spec, rule.get("action", ""), f"{field}.action")
+    errors = _check_action(spec, rule.get("action", ""), f"{field}.action")
     codes, patterns = rule.get("onExitCodes"), rule.get("onPodConditions") or ()
     if codes is not None:
-        faults += _check_exit_codes(spec, codes, f"{field}.onExitCodes")
+        errors += _check_exit_codes(spec, codes, f"{field}.onExitCodes")
     if patterns:
-        faults += _check_patterns(patterns, f"{field}.onPodConditions")
+        errors += _check_patterns(patterns, f"{field}.onPodConditions")
     if codes is not None and patterns:
-        faults.append(invalid_whole(field, "specifying both OnExitCodes and OnPodConditions is not supported"))
+        errors.append(invalid_whole(field, "specifying both OnExitCodes and OnPodConditions is not supported"))
     if codes is None and not patterns:
-        faults.append(invalid_whole(field, "specifying one of OnExitCodes and OnPodConditions is required"))
-    return faults
+        errors.append(invalid_whole(field, "specifying one of OnExitCodes and OnPodConditions is required"))
+    return errors
 
 
 def _valid_values(values: tuple[str, ...]) -> str:
@@ -68,87 +68,87 @@ def _check_action(spec: Manifest, action: str, field: str) -> list[FieldError]:
 
 def _check_exit_codes(spec: Manifest, codes: Manifest, field: str) -> list[FieldError]:
     operator, name = codes.get("operator", ""), codes.get("containerName")
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if not operator:
-        faults.append(required(f"{field}.operator", _valid_values(_OPERATORS)))
+        errors.append(required(f"{field}.operator", _valid_values(_OPERATORS)))
     elif operator not in _OPERATORS:
-        faults.append(not_supported(f"{field}.operator", operator, _OPERATORS))
+        errors.append(not_supported(f"{field}.operator", operator, _OPERATORS))
     if name is not None and all(name != one.get("name") for one in containers_of(spec["template"]["spec"])):
         words = "must be one of the container or initContainer names in the pod template"
-        faults.append(invalid(f"{field}.containerName", name, words))
-    return faults + _check_values(codes.get("values"), operator, f"{field}.values")
+        errors.append(invalid(f"{field}.containerName", name, words))
+    return errors + _check_values(codes.get("values"), operator, f"{field}.values")
 
 
 def _check_values(values: list[int] | None, operator: str, field: str) -> list[FieldError]:
     if not values:
         return [invalid(field, values, "at least one value is required")]
-    faults = [too_many(field, len(values), _MOST_VALUES)] if len(values) > _MOST_VALUES else []
+    errors = [too_many(field, len(values), _MOST_VALUES)] if len(values) > _MOST_VALUES else []
     ordered, seen = True, set[int]()
     for position, value in enumerate(values):
         if operator == "In" and value == 0:
-            faults.append(invalid(f"{field}[{position}]", value, "must not be 0 for the In operator"))
+            errors.append(invalid(f"{field}[{position}]", value, "must not be 0 for the In operator"))
         if value in seen:
-            faults.append(duplicate(f"{field}[{position}]", value))
+            errors.append(duplicate(f"{field}[{position}]", value))
         seen.add(value)
         ordered = ordered and (position == 0 or values[position - 1] <= value)
     if not ordered:
-        faults.append(invalid(field, values, "must be ordered"))
-    return faults
+        errors.append(invalid(field, values, "must be ordered"))
+    return errors
 
 
 def _check_patterns(patterns: list[Manifest], field: str) -> list[FieldError]:
-    faults = [too_many(field, len(patterns), _MOST_PATTERNS)] if len(patterns) > _MOST_PATTERNS else []
+    errors = [too_many(field, len(patterns), _MOST_PATTERNS)] if len(patterns) > _MOST_PATTERNS else []
     for position, pattern in enumerate(patterns):
         kind, status = pattern.get("type", ""), pattern.get("status", "")
-        faults += [invalid(f"{field}[{position}].type", kind, reason) for reason in qualified_name(kind)]
+        errors += [invalid(f"{field}[{position}].type", kind, reason) for reason in qualified_name(kind)]
         if not status:
-            faults.append(required(f"{field}[{position}].status", _valid_values(_STATUSES)))
+            errors.append(required(f"{field}[{position}].status", _valid_values(_STATUSES)))
         elif status not in _STATUSES:
-            faults.append(not_supported(f"{field}[{position}].status", status, _STATUSES))
-    return faults
+            errors.append(not_supported(f"{field}[{position}].status", status, _STATUSES))
+    return errors
 
 
 _MOST_BYTES = 65536
 
 
 def check_success_policy(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of an Indexed Job's success policy, which is there."""
+    """Return the field errors of an Indexed Job's success policy, which is there."""
     field = f"{field}.successPolicy.rules"
     rules = spec["successPolicy"].get("rules") or ()
     if not rules:
         return [required(field, "at least one rules must be specified when the successPolicy is specified")]
-    faults = [too_many(field, len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
+    errors = [too_many(field, len(rules), _MOST_RULES)] if len(rules) > _MOST_RULES else []
     # Upstream falls over a Job without completions; that these are missing is said elsewhere.
     completions = spec.get("completions")
     if completions is not None:
         for position, rule in enumerate(rules):
-            faults += _check_success_rule(rule, completions, f"{field}[{position}]")
-    return faults
+            errors += _check_success_rule(rule, completions, f"{field}[{position}]")
+    return errors
 
 
 def _check_success_rule(rule: Manifest, completions: int, field: str) -> list[FieldError]:
     wanted, text = rule.get("succeededCount"), rule.get("succeededIndexes")
     if wanted is None and text is None:
         return [required(field, "at least one of succeededCount or succeededIndexes must be specified")]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     named: int | None = None
     if text is not None:
         if len(text) > _MOST_BYTES:
-            faults.append(too_long(f"{field}.succeededIndexes", _MOST_BYTES))
+            errors.append(too_long(f"{field}.succeededIndexes", _MOST_BYTES))
         try:
             named = len(parse_indexes(text, completions))
         except ValueError as error:
-            faults.append(invalid(f"{field}.succeededIndexes", text, f"error parsing succeededIndexes: {error}"))
+            errors.append(invalid(f"{field}.succeededIndexes", text, f"error parsing succeededIndexes: {error}"))
     if wanted is None:
-        return faults
-    faults += non_negative(f"{field}.succeededCount", wanted)
+        return errors
+    errors += non_negative(f"{field}.succeededCount", wanted)
     if wanted > completions:
         words = f"must be less than or equal to {completions} (the number of specified completions)"
-        faults.append(invalid(f"{field}.succeededCount", wanted, words))
+        errors.append(invalid(f"{field}.succeededCount", wanted, words))
     if named is not None and wanted > named:
         words = f"must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"
-        faults.append(invalid(f"{field}.succeededCount", wanted, words))
-    return faults
+        errors.append(invalid(f"{field}.succeededCount", wanted, words))
+    return errors
 
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")

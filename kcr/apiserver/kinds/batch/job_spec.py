@@ -22,44 +22,44 @@ _MANAGER_BYTES = 63
 
 
 def check_job(job: Manifest, *, prefixed_labels: bool = True) -> list[FieldError]:
-    """Return the faults of a Job apart from those of its metadata.
+    """Return the field errors of a Job apart from those of its metadata.
 
     Args:
         job: The Job, defaulted and prepared.
         prefixed_labels: Whether the prefixed generated labels are demanded.
     """
     spec = job["spec"]
-    faults = check_generated_selector(job, prefixed=prefixed_labels)
-    faults += check_job_spec(spec, "spec")
-    faults += check_selector_of(spec, "spec")
+    errors = check_generated_selector(job, prefixed=prefixed_labels)
+    errors += check_job_spec(spec, "spec")
+    errors += check_selector_of(spec, "spec")
     completions = spec.get("completions")
     if spec.get("completionMode") == "Indexed" and completions is not None and completions > 0:
         name = job["metadata"].get("name", "")
         last = f"{name}-{completions - 1}"
         words = f"will not able to create pod with invalid DNS label: {last}"
-        faults += [invalid("metadata.name", name, words) for _ in dns_label(last)[:1]]
-    return faults
+        errors += [invalid("metadata.name", name, words) for _ in dns_label(last)[:1]]
+    return errors
 
 
 def check_job_spec(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of a spec apart from its selector."""
-    faults: list[FieldError] = []
+    """Return the field errors of a spec apart from its selector."""
+    errors: list[FieldError] = []
     for name in _COUNTS:
-        faults += non_negative(f"{field}.{name}", spec.get(name))
+        errors += non_negative(f"{field}.{name}", spec.get(name))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
-        faults.append(required(f"{field}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    faults += _check_manager(spec.get("managedBy"), f"{field}.managedBy")
-    faults += _check_mode(spec, field)
+        errors.append(required(f"{field}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    errors += _check_manager(spec.get("managedBy"), f"{field}.managedBy")
+    errors += _check_mode(spec, field)
     if spec.get("podFailurePolicy") is not None:
-        faults += check_failure_policy(spec, field)
+        errors += check_failure_policy(spec, field)
     if spec.get("successPolicy") is not None:
         if spec.get("completionMode") == "Indexed":
-            faults += check_success_policy(spec, field)
+            errors += check_success_policy(spec, field)
         else:
-            faults.append(invalid(f"{field}.successPolicy", spec["successPolicy"], "requires indexed completion mode"))
-    faults += _check_replacement(spec, f"{field}.podReplacementPolicy")
-    faults += check_template(spec["template"], f"{field}.template")
-    return faults + _check_restart(spec, f"{field}.template.spec.restartPolicy")
+            errors.append(invalid(f"{field}.successPolicy", spec["successPolicy"], "requires indexed completion mode"))
+    errors += _check_replacement(spec, f"{field}.podReplacementPolicy")
+    errors += check_template(spec["template"], f"{field}.template")
+    return errors + _check_restart(spec, f"{field}.template.spec.restartPolicy")
 
 
 def _check_manager(manager: str | None, field: str) -> list[FieldError]:
@@ -67,50 +67,50 @@ def _check_manager(manager: str | None, field: str) -> list[FieldError]:
         return []
     if not manager:
         return [required(field)]
-    faults = [invalid(field, part, reason) for part, reason in domain_prefixed_path(manager)]
+    errors = [invalid(field, part, reason) for part, reason in domain_prefixed_path(manager)]
     if len(manager.encode()) > _MANAGER_BYTES:
-        faults.append(too_long(field, _MANAGER_BYTES))
-    return faults
+        errors.append(too_long(field, _MANAGER_BYTES))
+    return errors
 
 
 def _check_mode(spec: Manifest, field: str) -> list[FieldError]:
     mode = spec.get("completionMode", "NonIndexed")
     if mode == "Indexed":
         return _check_indexed(spec, field)
-    faults = [] if mode in _MODES else [not_supported(f"{field}.completionMode", mode, _MODES)]
+    errors = [] if mode in _MODES else [not_supported(f"{field}.completionMode", mode, _MODES)]
     if mode == "NonIndexed":
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if spec.get(name) is not None:
-                faults.append(invalid(f"{field}.{name}", spec[name], "requires indexed completion mode"))
-    return faults
+                errors.append(invalid(f"{field}.{name}", spec[name], "requires indexed completion mode"))
+    return errors
 
 
 def _check_indexed(spec: Manifest, field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     completions, most_failed = spec.get("completions"), spec.get("maxFailedIndexes")
     if completions is None:
-        faults.append(required(f"{field}.completions", "when completion mode is Indexed"))
-    # The Job of a CronJob gets its defaults when it is made.
+        errors.append(required(f"{field}.completions", "when completion mode is Indexed"))
+    # The Job of a CronJob gets its defield errors when it is made.
     parallelism = spec.get("parallelism") or 0
     if parallelism > _MOST_INDEXES:
         words = f"must be less than or equal to {_MOST_INDEXES} when completion mode is Indexed"
-        faults.append(invalid(f"{field}.parallelism", parallelism, words))
+        errors.append(invalid(f"{field}.parallelism", parallelism, words))
     if most_failed is not None:
         name = f"{field}.maxFailedIndexes"
         if completions is not None and most_failed > completions:
-            faults.append(invalid(name, most_failed, "must be less than or equal to completions"))
+            errors.append(invalid(name, most_failed, "must be less than or equal to completions"))
         if most_failed > _MOST_INDEXES:
-            faults.append(invalid(name, most_failed, f"must be less than or equal to {_MOST_INDEXES}"))
+            errors.append(invalid(name, most_failed, f"must be less than or equal to {_MOST_INDEXES}"))
     if completions is not None and completions > _MOST_INDEXES and spec.get("backoffLimitPerIndex") is not None:
-        faults += _check_at_scale(spec, field)
-    return faults
+        errors += _check_at_scale(spec, field)
+    return errors
 
 
 def _check_at_scale(spec: Manifest, field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if spec.get("maxFailedIndexes") is None:
         words = f"must be specified when completions is above {_MOST_INDEXES}"
-        faults.append(required(f"{field}.maxFailedIndexes", words))
+        errors.append(required(f"{field}.maxFailedIndexes", words))
     for name in ("parallelism", "maxFailedIndexes"):
         value = spec.get(name)
         if value is not None and value > _MOST_AT_SCALE:
@@ -118,8 +118,8 @@ def _check_at_scale(spec: Manifest, field: str) -> list[FieldError]:
                 f"must be less than or equal to {_MOST_AT_SCALE} when completions are above {_MOST_INDEXES} "
                 "and used with backoff limit per index"
             )
-            faults.append(invalid(f"{field}.{name}", value, words))
-    return faults
+            errors.append(invalid(f"{field}.{name}", value, words))
+    return errors
 
 
 def _check_replacement(spec: Manifest, field: str) -> list[FieldError]:
@@ -140,16 +140,16 @@ def _check_restart(spec: Manifest, field: str) -> list[FieldError]:
 
 
 def check_selector_of(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of the selector, and of template labels it does not pick."""
+    """Return the field errors of the selector, and of template labels it does not pick."""
     selector = spec.get("selector")
     if selector is None:
-        faults, picks = [required(f"{field}.selector")], False
+        errors, picks = [required(f"{field}.selector")], False
     else:
-        faults = check_selector(selector, f"{field}.selector")
-        # A selector that makes no sense is not held against the labels.
-        picks = bool(faults) or selects(selector, spec["template"]["metadata"].get("labels") or {})
+        errors = check_selector(selector, f"{field}.selector")
+        # A selector that is invalid is not held against the labels.
+        picks = bool(errors) or selects(selector, spec["template"]["metadata"].get("labels") or {})
     if not picks:
         labels = spec["template"]["metadata"].get("labels")
         words = "`selector` does not match template `labels`"
-        faults.append(invalid(f"{field}.template.metadata.labels", labels, words))
-    return faults
+        errors.append(invalid(f"{field}.template.metadata.labels", labels, words))
+    return errors

@@ -24,7 +24,7 @@ from kcr.apiserver.kinds.field_errors import (
 from kcr.apiserver.kinds.strategy import Manifest
 
 
-class JobView:
+class _JobState:
     """A stored or new Job; what is not there is the same as zero or empty where it is upstream."""
 
     def __init__(self, job: Manifest) -> None:
@@ -79,10 +79,10 @@ class JobView:
 _CONDITIONS = "status.conditions"
 
 
-Check = Callable[[JobView, JobView], Iterator[FieldError]]
+Check = Callable[[_JobState, _JobState], Iterator[FieldError]]
 
 
-class Rule(NamedTuple):
+class StatusRule(NamedTuple):
     """A check and the parts whose change calls for it; none means always."""
 
     check: Check
@@ -90,23 +90,23 @@ class Rule(NamedTuple):
 
 
 def check_status(new: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the faults of a new status, given the stored Job."""
-    after, before = JobView(new), JobView(old)
+    """Return the field errors of a new status, given the stored Job."""
+    after, before = _JobState(new), _JobState(old)
     changed = {part for part in _PARTS if after.part(part) != before.part(part)}
     return [
-        fault
+        error
         for rule in RULES
         if not rule.parts or not changed.isdisjoint(rule.parts)
-        for fault in rule.check(after, before)
+        for error in rule.check(after, before)
     ]
 
 
-def _counters(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _counters(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
         yield from non_negative(f"status.{name}", new.status.get(name))
 
 
-def _uncounted_uids(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _uncounted_uids(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     seen: set[str] = set()
     for name, uids in zip(("succeeded", "failed"), new.uncounted, strict=True):
         for position, uid in enumerate(uids):
@@ -119,7 +119,7 @@ def _uncounted_uids(new: JobView, old: JobView) -> Iterator[FieldError]:
 
 
 def _never_both(first: str, second: str) -> Check:
-    def check(new: JobView, old: JobView) -> Iterator[FieldError]:
+    def check(new: _JobState, old: _JobState) -> Iterator[FieldError]:
         if new.holds(first) and new.holds(second):
             yield invalid_whole(_CONDITIONS, f"cannot set {first}=True and {second}=true conditions")
 
@@ -127,7 +127,7 @@ def _never_both(first: str, second: str) -> Check:
 
 
 def _needs(condition: str, other: str) -> Check:
-    def check(new: JobView, old: JobView) -> Iterator[FieldError]:
+    def check(new: _JobState, old: _JobState) -> Iterator[FieldError]:
         if new.holds(condition) and not new.holds(other):
             yield invalid_whole(
                 _CONDITIONS, f"cannot set {condition}=True condition without the {other}=true condition"
@@ -136,19 +136,19 @@ def _needs(condition: str, other: str) -> Check:
     return check
 
 
-def _completion_time_needs_complete(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _completion_time_needs_complete(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     moment = new.status.get("completionTime")
     if moment is not None and not new.holds("Complete"):
         words = "cannot set completionTime when there is no Complete=True condition"
         yield invalid("status.completionTime", moment, words)
 
 
-def _complete_needs_completion_time(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _complete_needs_completion_time(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if new.holds("Complete") and new.status.get("completionTime") is None:
         yield required("status.completionTime", "completionTime is required for Complete jobs")
 
 
-def _completion_after_start(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _completion_after_start(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     start, completion = new.status.get("startTime"), new.status.get("completionTime")
     # Both are in the one canonical form, whose order as text is the order in time.
     if start is not None and completion is not None and completion < start:
@@ -156,32 +156,32 @@ def _completion_after_start(new: JobView, old: JobView) -> Iterator[FieldError]:
 
 
 def _finished_has_none(name: str) -> Check:
-    def check(new: JobView, old: JobView) -> Iterator[FieldError]:
+    def check(new: _JobState, old: _JobState) -> Iterator[FieldError]:
         if new.finished and new.count(name) > 0:
             yield invalid(f"status.{name}", new.count(name), f"{name}>0 is invalid for finished job")
 
     return check
 
 
-def _finished_has_started(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _finished_has_started(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     never_ran = new.spec.get("suspend") is True and new.spec.get("completions") == 0
     if new.finished and new.status.get("startTime") is None and not never_ran:
         yield required("status.startTime", "startTime is required for finished job")
 
 
-def _finished_has_counted(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _finished_has_counted(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if new.finished and any(new.uncounted):
         pods = new.status["uncountedTerminatedPods"]
         yield invalid("status.uncountedTerminatedPods", pods, "must be empty for finished job")
 
 
-def _completed_indexes_parse(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _completed_indexes_parse(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     text, completions = new.status.get("completedIndexes") or "", new.spec.get("completions")
     if completions is not None:
         yield from _check_indexes("completedIndexes", text, completions)
 
 
-def _failed_indexes_parse(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _failed_indexes_parse(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     text, completions = new.status.get("failedIndexes"), new.spec.get("completions")
     if text is not None and completions is not None and new.spec.get("backoffLimitPerIndex") is not None:
         yield from _check_indexes("failedIndexes", text, completions)
@@ -194,21 +194,21 @@ def _check_indexes(name: str, text: str, completions: int) -> Iterator[FieldErro
         yield invalid(f"status.{name}", text, f"error parsing {name}: {error}")
 
 
-def _completed_indexes_need_mode(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _completed_indexes_need_mode(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     text = new.status.get("completedIndexes")
     if text and not new.indexed:
         words = "cannot set non-empty completedIndexes when non-indexed completion mode"
         yield invalid("status.completedIndexes", text, words)
 
 
-def _failed_indexes_need_limit(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _failed_indexes_need_limit(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     text = new.status.get("failedIndexes")
     if text is not None and new.spec.get("backoffLimitPerIndex") is None:
         words = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
         yield invalid("status.failedIndexes", text, words)
 
 
-def _indexes_apart(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _indexes_apart(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     failed, completions = new.status.get("failedIndexes"), new.spec.get("completions")
     if failed is None or completions is None:
         return
@@ -222,89 +222,89 @@ def _indexes_apart(new: JobView, old: JobView) -> Iterator[FieldError]:
         yield invalid("status.failedIndexes", failed, words)
 
 
-def _ready_within_active(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _ready_within_active(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if new.count("ready") > new.count("active"):
         yield invalid("status.ready", new.count("ready"), "cannot set more ready pods than active")
 
 
-def _policy_completes_by_criteria(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _policy_completes_by_criteria(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if new.spec.get("successPolicy") is not None and new.holds("Complete") and not new.holds("SuccessCriteriaMet"):
         words = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
         yield invalid_whole(_CONDITIONS, words)
 
 
-def _terminal_stays(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _terminal_stays(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     for condition in ("Failed", "Complete", "FailureTarget"):
         if old.holds(condition) and not new.holds(condition):
             yield invalid_whole(_CONDITIONS, f"cannot disable the terminal {condition}=True condition")
 
 
-def _failed_only_rises(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _failed_only_rises(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if new.count("failed") < old.count("failed"):
         yield invalid("status.failed", new.count("failed"), "cannot decrease the failed counter")
 
 
-def _succeeded_only_rises(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _succeeded_only_rises(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     # An elastic Job that shrinks drops successes with their indexes.
     elastic = new.indexed and new.spec.get("completions") == new.spec.get("parallelism")
     if new.count("succeeded") < old.count("succeeded") and not elastic:
         yield invalid("status.succeeded", new.count("succeeded"), "cannot decrease the succeeded counter")
 
 
-def _completion_time_stays(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _completion_time_stays(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     after, before = new.status.get("completionTime"), old.status.get("completionTime")
     if after is not None and before is not None and after != before:
         yield invalid("status.completionTime", after, IMMUTABLE)
 
 
-def _start_time_stays(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _start_time_stays(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     resumed = old.holds("Suspended") and new.holds("Suspended", "False")
     if old.status.get("startTime") is not None and new.spec.get("suspend") is not True and not resumed:
         moment = new.status.get("startTime")
         yield invalid("status.startTime", moment, "field is immutable for unsuspended job once set")
 
 
-def _criteria_stay(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _criteria_stay(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if old.holds("SuccessCriteriaMet") and not new.holds("SuccessCriteriaMet"):
         yield invalid_whole(_CONDITIONS, "cannot disable the SuccessCriteriaMet=True condition")
 
 
-def _complete_gains_no_criteria(new: JobView, old: JobView) -> Iterator[FieldError]:
+def _complete_gains_no_criteria(new: _JobState, old: _JobState) -> Iterator[FieldError]:
     if old.holds("Complete") and not old.holds("SuccessCriteriaMet") and new.holds("SuccessCriteriaMet"):
         words = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
         yield invalid_whole(_CONDITIONS, words)
 
 
-# In the order in which faults are reported.
-RULES: tuple[Rule, ...] = (
-    Rule(_counters),
-    Rule(_uncounted_uids),
-    Rule(_never_both("Complete", "Failed"), ("Complete", "Failed")),
-    Rule(_never_both("Complete", "FailureTarget"), ("Complete", "FailureTarget")),
-    Rule(_completion_time_needs_complete, ("Complete", "completionTime")),
-    Rule(_complete_needs_completion_time, ("Complete", "completionTime")),
-    Rule(_completion_after_start, ("startTime", "completionTime")),
-    Rule(_needs("Failed", "FailureTarget"), ("Failed", "failedIndexes")),
-    Rule(_needs("Complete", "SuccessCriteriaMet"), ("Complete", "SuccessCriteriaMet")),
-    Rule(_finished_has_none("active"), ("finished", "active")),
-    Rule(_finished_has_started, ("finished", "startTime")),
-    Rule(_finished_has_counted, ("finished", "uncountedTerminatedPods")),
-    Rule(_completed_indexes_parse, ("completedIndexes",)),
-    Rule(_failed_indexes_parse, ("failedIndexes",)),
-    Rule(_completed_indexes_need_mode, ("completedIndexes",)),
-    Rule(_failed_indexes_need_limit, ("failedIndexes",)),
-    Rule(_indexes_apart, ("completedIndexes", "failedIndexes")),
-    Rule(_finished_has_none("terminating"), ("finished", "terminating")),
-    Rule(_ready_within_active, ("ready", "active")),
-    Rule(_never_both("SuccessCriteriaMet", "Failed")),
-    Rule(_never_both("SuccessCriteriaMet", "FailureTarget")),
-    Rule(_policy_completes_by_criteria),
-    Rule(_terminal_stays),
-    Rule(_failed_only_rises),
-    Rule(_succeeded_only_rises),
-    Rule(_completion_time_stays),
-    Rule(_start_time_stays, ("startTime",)),
-    Rule(_criteria_stay),
-    Rule(_complete_gains_no_criteria),
+# In the order in which field errors are reported.
+RULES: tuple[StatusRule, ...] = (
+    StatusRule(_counters),
+    StatusRule(_uncounted_uids),
+    StatusRule(_never_both("Complete", "Failed"), ("Complete", "Failed")),
+    StatusRule(_never_both("Complete", "FailureTarget"), ("Complete", "FailureTarget")),
+    StatusRule(_completion_time_needs_complete, ("Complete", "completionTime")),
+    StatusRule(_complete_needs_completion_time, ("Complete", "completionTime")),
+    StatusRule(_completion_after_start, ("startTime", "completionTime")),
+    StatusRule(_needs("Failed", "FailureTarget"), ("Failed", "failedIndexes")),
+    StatusRule(_needs("Complete", "SuccessCriteriaMet"), ("Complete", "SuccessCriteriaMet")),
+    StatusRule(_finished_has_none("active"), ("finished", "active")),
+    StatusRule(_finished_has_started, ("finished", "startTime")),
+    StatusRule(_finished_has_counted, ("finished", "uncountedTerminatedPods")),
+    StatusRule(_completed_indexes_parse, ("completedIndexes",)),
+    StatusRule(_failed_indexes_parse, ("failedIndexes",)),
+    StatusRule(_completed_indexes_need_mode, ("completedIndexes",)),
+    StatusRule(_failed_indexes_need_limit, ("failedIndexes",)),
+    StatusRule(_indexes_apart, ("completedIndexes", "failedIndexes")),
+    StatusRule(_finished_has_none("terminating"), ("finished", "terminating")),
+    StatusRule(_ready_within_active, ("ready", "active")),
+    StatusRule(_never_both("SuccessCriteriaMet", "Failed")),
+    StatusRule(_never_both("SuccessCriteriaMet", "FailureTarget")),
+    StatusRule(_policy_completes_by_criteria),
+    StatusRule(_terminal_stays),
+    StatusRule(_failed_only_rises),
+    StatusRule(_succeeded_only_rises),
+    StatusRule(_completion_time_stays),
+    StatusRule(_start_time_stays, ("startTime",)),
+    StatusRule(_criteria_stay),
+    StatusRule(_complete_gains_no_criteria),
 )
 _PARTS = frozenset(part for rule in RULES for part in rule.parts)

@@ -15,16 +15,16 @@ _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def check_job_update(new: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the faults of a change, those of the new spec among them."""
+    """Return the field errors of an update, those of the new spec among them."""
     spec, stored = new["spec"], old["spec"]
-    # Upstream validates the spec once as a Job and once as a change: every fault of it is reported twice.
-    faults = [*check_job_spec(spec, "spec"), *check_selector_of(spec, "spec")]
-    faults += _check_completions(spec, stored)
-    faults += _check_fixed("selector", spec, stored)
-    faults += _check_template(spec["template"], old)
+    # Upstream validates the spec once as a Job and once as a change: every error of it is reported twice.
+    errors = [*check_job_spec(spec, "spec"), *check_selector_of(spec, "spec")]
+    errors += _check_completions(spec, stored)
+    errors += _check_fixed("selector", spec, stored)
+    errors += _check_template(spec["template"], old)
     for name in _LATE_FIXED:
-        faults += _check_fixed(name, spec, stored)
-    return faults
+        errors += _check_fixed(name, spec, stored)
+    return errors
 
 
 def _check_fixed(name: str, spec: Manifest, stored: Manifest) -> list[FieldError]:
@@ -85,7 +85,7 @@ def _take(target: Manifest, source: Manifest, name: str) -> None:
 def _take_node_affinity(allowed: Manifest, wanted: Manifest) -> None:
     before, after = allowed.get("affinity"), wanted.get("affinity")
     if after is None:
-        # Gone altogether: fine as long as nothing but the node's part goes with it.
+        # Removing the affinity is allowed as long as it has nothing but a node affinity.
         if before is not None and not before.get("podAffinity") and not before.get("podAntiAffinity"):
             del allowed["affinity"]
         return

@@ -31,7 +31,7 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 
 
 def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
-    """Return the faults of containers and init containers.
+    """Return the field errors of containers and init containers.
 
     Args:
         spec: The pod's spec.
@@ -41,71 +41,71 @@ def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str
     containers = spec.get("containers") or ()
     if not containers:
         return [required(f"{field}.containers"), *_check_init_containers(spec, volumes, field)]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     names: set[str] = set()
     for position, container in enumerate(containers):
         path = f"{field}.containers[{position}]"
-        faults += _check_container(container, volumes, path)
+        errors += _check_container(container, volumes, path)
         name = container.get("name", "")
         if name in names:
-            faults.append(duplicate(f"{path}.name", name))
+            errors.append(duplicate(f"{path}.name", name))
         names.add(name)
-    return faults + _check_init_containers(spec, volumes, field)
+    return errors + _check_init_containers(spec, volumes, field)
 
 
 def _check_init_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     names = {container.get("name", "") for container in spec.get("containers") or ()}
     for position, container in enumerate(spec.get("initContainers") or ()):
         path = f"{field}.initContainers[{position}]"
-        faults += _check_container(container, volumes, path)
+        errors += _check_container(container, volumes, path)
         name = container.get("name", "")
         if name in names:
-            faults.append(duplicate(f"{path}.name", name))
+            errors.append(duplicate(f"{path}.name", name))
         names.add(name)
         if container.get("restartPolicy") != "Always":
             words = "may not be set for init containers without restartPolicy=Always"
-            faults += [forbidden(f"{path}.{hook}", words) for hook in _HOOKS if container.get(hook) is not None]
-    return faults
+            errors += [forbidden(f"{path}.{hook}", words) for hook in _HOOKS if container.get(hook) is not None]
+    return errors
 
 
 def _check_container(container: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
     name = container.get("name", "")
-    faults = [invalid(f"{field}.name", name, reason) for reason in dns_label(name)] if name else []
+    errors = [invalid(f"{field}.name", name, reason) for reason in dns_label(name)] if name else []
     if not name:
-        faults.append(required(f"{field}.name"))
+        errors.append(required(f"{field}.name"))
     if not container.get("image"):
-        faults.append(required(f"{field}.image"))
+        errors.append(required(f"{field}.image"))
     policy = container.get("terminationMessagePolicy", "")
-    faults += one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
-    faults += _check_ports(container.get("ports") or (), f"{field}.ports")
-    faults += _check_env(container.get("env") or (), f"{field}.env")
-    faults += _check_mounts(container.get("volumeMounts") or (), volumes, f"{field}.volumeMounts")
-    faults += one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
-    faults += check_resources(container.get("resources") or {}, f"{field}.resources")
+    errors += one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    errors += _check_ports(container.get("ports") or (), f"{field}.ports")
+    errors += _check_env(container.get("env") or (), f"{field}.env")
+    errors += _check_mounts(container.get("volumeMounts") or (), volumes, f"{field}.volumeMounts")
+    errors += one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
+    errors += check_resources(container.get("resources") or {}, f"{field}.resources")
     restart = container.get("restartPolicy")
     if restart is not None and restart not in _RESTARTS:
-        faults.append(not_supported(f"{field}.restartPolicy", restart, _RESTARTS))
-    return faults
+        errors.append(not_supported(f"{field}.restartPolicy", restart, _RESTARTS))
+    return errors
 
 
 def _check_ports(ports: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     names: set[str] = set()
     for position, port in enumerate(ports):
         path, name = f"{field}[{position}]", port.get("name", "")
         if name:
             reasons = port_name(name)
-            faults += [invalid(f"{path}.name", name, reason) for reason in reasons]
+            errors += [invalid(f"{path}.name", name, reason) for reason in reasons]
             if name in names:
-                faults.append(duplicate(f"{path}.name", name))
+                errors.append(duplicate(f"{path}.name", name))
             names.add(name)
         number = port.get("containerPort", 0)
-        faults += [required(f"{path}.containerPort")] if not number else _check_port(f"{path}.containerPort", number)
+        errors += [required(f"{path}.containerPort")] if not number else _check_port(f"{path}.containerPort", number)
         if port.get("hostPort"):
-            faults += _check_port(f"{path}.hostPort", port["hostPort"])
-        faults += one_of(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS)
-    return faults
+            errors += _check_port(f"{path}.hostPort", port["hostPort"])
+        errors += one_of(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS)
+    return errors
 
 
 def _check_port(field: str, number: int) -> list[FieldError]:
@@ -113,18 +113,18 @@ def _check_port(field: str, number: int) -> list[FieldError]:
 
 
 def _check_env(env: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for position, variable in enumerate(env):
         path, name = f"{field}[{position}]", variable.get("name", "")
         if not name:
-            faults.append(required(f"{path}.name"))
+            errors.append(required(f"{path}.name"))
         elif "=" in name or not name.isprintable() or not name.isascii():
             words = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            faults.append(invalid(f"{path}.name", name, words))
+            errors.append(invalid(f"{path}.name", name, words))
         source = variable.get("valueFrom")
         if source is not None:
-            faults += _check_env_source(variable, source, f"{path}.valueFrom")
-    return faults
+            errors += _check_env_source(variable, source, f"{path}.valueFrom")
+    return errors
 
 
 def _check_env_source(variable: Manifest, source: Manifest, field: str) -> list[FieldError]:
@@ -138,60 +138,60 @@ def _check_env_source(variable: Manifest, source: Manifest, field: str) -> list[
 
 
 def _check_mounts(mounts: list[Manifest] | tuple[()], volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     paths: set[str] = set()
     for position, mount in enumerate(mounts):
         name, where = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            faults.append(required(f"{field}[{position}].name"))
+            errors.append(required(f"{field}[{position}].name"))
         elif name not in volumes:
-            faults.append(not_found(f"{field}[{position}].name", name))
+            errors.append(not_found(f"{field}[{position}].name", name))
         if not where:
-            faults.append(required(f"{field}[{position}].mountPath"))
+            errors.append(required(f"{field}[{position}].mountPath"))
         elif where in paths:
-            faults.append(invalid(f"{field}[{position}].mountPath", where, "must be unique"))
+            errors.append(invalid(f"{field}[{position}].mountPath", where, "must be unique"))
         paths.add(where)
-    return faults
+    return errors
 
 
-# What a node may promise more of than it has; anything else is handed out by the piece.
+# Resources that may be overcommitted; all others are extended resources, counted in whole units.
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _FOR_QOS = ("cpu", "memory")
 
 
 def check_resources(resources: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of limits and requests."""
+    """Return the field errors of limits and requests."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    faults = _check_amounts(limits, f"{field}.limits")
+    errors = _check_amounts(limits, f"{field}.limits")
     for name, value in requests.items():
-        faults += _check_amounts({name: value}, f"{field}.requests")
+        errors += _check_amounts({name: value}, f"{field}.requests")
         if name not in limits:
             continue
         overcommit = name in _STANDARD
         asked, limit = amount(value), amount(limits[name])
         if overcommit and asked > limit:
             words = f"must be less than or equal to {name} limit of {limits[name]}"
-            faults.append(invalid(f"{field}.requests", value, words))
+            errors.append(invalid(f"{field}.requests", value, words))
         elif not overcommit and asked != limit:
             words = f"must be equal to {name} limit of {limits[name]}"
-            faults.append(invalid(f"{field}.requests", value, words))
-    return faults
+            errors.append(invalid(f"{field}.requests", value, words))
+    return errors
 
 
 def _check_amounts(amounts: Manifest, field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for name, value in amounts.items():
-        faults += [invalid(f"{field}[{name}]", name, reason) for reason in qualified_name(name)]
+        errors += [invalid(f"{field}[{name}]", name, reason) for reason in qualified_name(name)]
         if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
             words = "must be a standard resource type or fully qualified"
-            faults.append(invalid(f"{field}[{name}]", name, words))
+            errors.append(invalid(f"{field}[{name}]", name, words))
         if amount(value) < 0:
-            faults.append(invalid(f"{field}[{name}]", value, NON_NEGATIVE))
-    return faults
+            errors.append(invalid(f"{field}[{name}]", value, NON_NEGATIVE))
+    return errors
 
 
 def qos_class(spec: Manifest) -> str:
-    """Return `Guaranteed`, `Burstable` or `BestEffort`: how dear a pod's resources are to the node."""
+    """Return `Guaranteed`, `Burstable` or `BestEffort`: the quality of service class of a pod."""
     parts = (
         [spec["resources"]] if spec.get("resources") else [one.get("resources") or {} for one in containers_of(spec)]
     )

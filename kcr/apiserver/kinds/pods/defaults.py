@@ -48,7 +48,7 @@ def containers_of(spec: Manifest) -> Iterator[Manifest]:
 
 
 def admit(pod: Manifest) -> None:
-    """Do what the stock admission plugins do to every pod: priority and the two tolerations of evictions."""
+    """Do what the default admission plugins do to every pod: priority and the two tolerations of evictions."""
     spec = pod["spec"]
     spec.setdefault("priority", _PRIORITIES.get(spec.get("priorityClassName", ""), 0))
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -86,7 +86,7 @@ _REFERENCE = re.compile(
 
 @lru_cache(1024)
 def pull_policy(image: str) -> str:
-    """Return the default pull policy: `Always` for `latest`, spoken or not, else `IfNotPresent`."""
+    """Return the default pull policy: `Always` for the tag `latest` or none, else `IfNotPresent`."""
     found = _REFERENCE.fullmatch(image)
     if found is None:
         return "IfNotPresent"

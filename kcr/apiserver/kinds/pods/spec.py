@@ -22,37 +22,37 @@ _LONGEST = 2**31 - 1
 
 
 def check_template(template: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of a pod template; labels and annotations are reported without `metadata`."""
+    """Return the field errors of a pod template; labels and annotations are reported without `metadata`."""
     metadata, spec = template.get("metadata") or {}, template["spec"]
-    faults = check_labels(metadata.get("labels") or {}, f"{field}.labels")
-    faults += check_annotations(metadata.get("annotations") or {}, f"{field}.annotations")
-    faults += check_pod_spec(spec, f"{field}.spec")
+    errors = check_labels(metadata.get("labels") or {}, f"{field}.labels")
+    errors += check_annotations(metadata.get("annotations") or {}, f"{field}.annotations")
+    errors += check_pod_spec(spec, f"{field}.spec")
     if spec.get("ephemeralContainers"):
         words = "ephemeral containers not allowed in pod template"
-        faults.append(forbidden(f"{field}.spec.ephemeralContainers", words))
-    return faults
+        errors.append(forbidden(f"{field}.spec.ephemeralContainers", words))
+    return errors
 
 
 def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the faults of what pods and pod templates share."""
-    volumes, faults = check_volumes(spec.get("volumes") or (), f"{field}.volumes")
-    faults += check_containers(spec, volumes, field)
-    faults += one_of(f"{field}.restartPolicy", spec.get("restartPolicy", ""), _RESTARTS)
-    faults += one_of(f"{field}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
+    """Return the field errors of what pods and pod templates share."""
+    volumes, errors = check_volumes(spec.get("volumes") or (), f"{field}.volumes")
+    errors += check_containers(spec, volumes, field)
+    errors += one_of(f"{field}.restartPolicy", spec.get("restartPolicy", ""), _RESTARTS)
+    errors += one_of(f"{field}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
     if spec.get("terminationGracePeriodSeconds") is None:
-        faults.append(required(f"{field}.terminationGracePeriodSeconds"))
-    faults += check_labels(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
-    faults += _check_gates(spec.get("schedulingGates") or (), f"{field}.schedulingGates")
-    faults += _check_names(spec, field)
+        errors.append(required(f"{field}.terminationGracePeriodSeconds"))
+    errors += check_labels(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
+    errors += _check_gates(spec.get("schedulingGates") or (), f"{field}.schedulingGates")
+    errors += _check_names(spec, field)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _LONGEST:
         words = f"must be between 1 and {_LONGEST}, inclusive"
-        faults.append(invalid(f"{field}.activeDeadlineSeconds", deadline, words))
-    return faults + _check_tolerations(spec.get("tolerations") or (), f"{field}.tolerations")
+        errors.append(invalid(f"{field}.activeDeadlineSeconds", deadline, words))
+    return errors + _check_tolerations(spec.get("tolerations") or (), f"{field}.tolerations")
 
 
 def _check_names(spec: Manifest, field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for name, rule in (
         ("serviceAccountName", dns_subdomain),
         ("nodeName", dns_subdomain),
@@ -63,51 +63,51 @@ def _check_names(spec: Manifest, field: str) -> list[FieldError]:
     ):
         value = spec.get(name)
         if value:
-            faults += [invalid(f"{field}.{name}", value, reason) for reason in rule(value)]
-    return faults
+            errors += [invalid(f"{field}.{name}", value, reason) for reason in rule(value)]
+    return errors
 
 
 def _check_gates(gates: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for position, gate in enumerate(gates):
         path, name = f"{field}[{position}]", gate.get("name", "")
         if not name:
-            faults.append(required(path, "must not be empty"))
+            errors.append(required(path, "must not be empty"))
             continue
-        faults += [invalid(path, name, reason) for reason in qualified_name(name)]
+        errors += [invalid(path, name, reason) for reason in qualified_name(name)]
         if name in seen:
-            faults.append(duplicate(path, name))
+            errors.append(duplicate(path, name))
         seen.add(name)
-    return faults
+    return errors
 
 
 def _check_tolerations(tolerations: list[Manifest] | tuple[()], field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for position, toleration in enumerate(tolerations):
         path, key, effect = f"{field}[{position}]", toleration.get("key", ""), toleration.get("effect", "")
-        faults += _check_operator(toleration, key, path)
+        errors += _check_operator(toleration, key, path)
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             words = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            faults.append(invalid(f"{path}.effect", effect, words))
+            errors.append(invalid(f"{path}.effect", effect, words))
         if effect and effect not in _EFFECTS:
-            faults.append(not_supported(f"{path}.effect", effect, _EFFECTS))
-    return faults
+            errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return errors
 
 
 def _check_operator(toleration: Manifest, key: str, field: str) -> list[FieldError]:
     operator, value = toleration.get("operator", ""), toleration.get("value", "")
-    faults = [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)] if key else []
+    errors = [invalid(f"{field}.key", key, reason) for reason in qualified_name(key)] if key else []
     if not key and operator != "Exists":
         words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        faults.append(invalid(f"{field}.operator", operator, words))
+        errors.append(invalid(f"{field}.operator", operator, words))
     if operator in ("", "Equal"):
-        faults += [invalid(f"{field}.operator", value, reason) for reason in label_value(value)]
+        errors += [invalid(f"{field}.operator", value, reason) for reason in label_value(value)]
     elif operator != "Exists":
-        faults.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
+        errors.append(not_supported(f"{field}.operator", operator, ("Equal", "Exists")))
     elif value:
-        faults.append(invalid(f"{field}.operator", toleration, "value must be empty when `operator` is 'Exists'"))
-    return faults
+        errors.append(invalid(f"{field}.operator", toleration, "value must be empty when `operator` is 'Exists'"))
+    return errors
 
 
 # What a source cannot do without; kinds of volumes that are not named are taken as they come.
@@ -118,21 +118,21 @@ _NEEDED = {
 
 
 def check_volumes(volumes: list[Manifest] | tuple[()], field: str) -> tuple[dict[str, Manifest], list[FieldError]]:
-    """Return the volumes by name, and their faults."""
+    """Return the volumes by name, and their errors."""
     named: dict[str, Manifest] = {}
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for position, volume in enumerate(volumes):
         path, name = f"{field}[{position}]", volume.get("name", "")
-        faults += [invalid(f"{path}.name", name, reason) for reason in dns_label(name)] if name else []
+        errors += [invalid(f"{path}.name", name, reason) for reason in dns_label(name)] if name else []
         if not name:
-            faults.append(required(f"{path}.name"))
+            errors.append(required(f"{path}.name"))
         elif name in named:
-            faults.append(duplicate(f"{path}.name", name))
+            errors.append(duplicate(f"{path}.name", name))
         named[name] = volume
         sources = [source for source in volume if source != "name"]
-        faults += [forbidden(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]]
+        errors += [forbidden(f"{path}.{extra}", "may not specify more than 1 volume type") for extra in sources[1:]]
         for source in sources[:1]:
             needed = _NEEDED.get(source)
             if needed and not volume[source].get(needed):
-                faults.append(required(f"{path}.{source}.{needed}"))
-    return named, faults
+                errors.append(required(f"{path}.{source}.{needed}"))
+    return named, errors

@@ -26,22 +26,22 @@ def default_pod_status(status: Manifest) -> None:
 
 
 def check_pod_status(new: Manifest, old: Manifest, spec: Manifest) -> list[FieldError]:
-    """Return the faults of a new status, given the stored one and the stored spec."""
-    faults = [
+    """Return the field errors of a new status, given the stored one and the stored spec."""
+    errors = [
         invalid(f"status.conditions[{position}].type", condition.get("type", ""), reason)
         for position, condition in enumerate(new.get("conditions") or ())
         if condition.get("type") not in _SYSTEM_CONDITIONS
         for reason in qualified_name(condition.get("type", ""))
     ]
     if new.get("qosClass", "") != old.get("qosClass", ""):
-        faults.append(invalid("status.qosClass", new.get("qosClass", ""), IMMUTABLE))
-    faults += _check_ended("containerStatuses", "containers", new, old, spec)
-    faults += _check_ended("initContainerStatuses", "initContainers", new, old, spec)
-    return [*faults, *_check_addresses(new)]
+        errors.append(invalid("status.qosClass", new.get("qosClass", ""), IMMUTABLE))
+    errors += _check_ended("containerStatuses", "containers", new, old, spec)
+    errors += _check_ended("initContainerStatuses", "initContainers", new, old, spec)
+    return [*errors, *_check_addresses(new)]
 
 
 def _check_ended(statuses: str, containers: str, new: Manifest, old: Manifest, spec: Manifest) -> Iterator[FieldError]:
-    """Yield a fault for each container that comes back to life against its restart policy."""
+    """Yield an error for each terminated container that runs again although its restart policy forbids it."""
     policies = {one.get("name"): one.get("restartPolicy") for one in spec.get(containers) or ()}
     now = {one.get("name"): one for one in new.get(statuses) or ()}
     for position, before in enumerate(old.get(statuses) or ()):

@@ -24,7 +24,7 @@ _GATED: Manifest = {
 
 
 class PodStrategy(Strategy):
-    """Pods: deletion waits for the node, and the spec hardly changes."""
+    """Pods: deletion is graceful, and most of the spec is immutable."""
 
     stored_as = ("v1", "Pod")
     has_generation = True
@@ -37,19 +37,19 @@ class PodStrategy(Strategy):
         default_pod_status(obj["status"])
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Start the status anew, and do what the stock admission plugins do."""
+        """Reset the status, and do what the default admission plugins do."""
         admit(obj)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [dict(_GATED)]
 
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
-        """Keep the status; a pod put back without the marks of admission gets them again."""
+        """Keep the status; fields set by admission are set again where they are missing."""
         super().prepare_update(new, old)
         admit(new)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:
-        """Keep the spec, the owners, and what a status writer left out."""
+        """Keep the spec, the owner references, and status fields that are not set again."""
         super().prepare_status(new, old)
         owners = old["metadata"].get("ownerReferences")
         if owners:
@@ -62,28 +62,28 @@ class PodStrategy(Strategy):
                 status[name] = stored[name]
 
     def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the faults of a new pod."""
+        """Return the field errors of a new pod."""
         spec = obj["spec"]
-        faults = check_pod_spec(spec, "spec")
+        errors = check_pod_spec(spec, "spec")
         if spec.get("ephemeralContainers"):
-            faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+            errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
             words = "cannot be set until all schedulingGates have been cleared"
-            faults.append(forbidden("spec.nodeName", words))
-        return faults
+            errors.append(forbidden("spec.nodeName", words))
+        return errors
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change; what is stored was found good already."""
+        """Return the field errors of an update; a spec that does not change is not validated again."""
         if new["spec"] == old["spec"]:
             return []
         return check_pod_spec(new["spec"], "spec") + check_pod_update(new["spec"], old["spec"])
 
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the faults of a change of the status."""
+        """Return the field errors of an update of the status."""
         return check_pod_status(new["status"], old.get("status") or {}, old["spec"])
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return what the user should know about a pod that is accepted."""
+        """Return the warnings about a pod that is valid."""
         if old is not None:
             return [] if new["spec"] == old["spec"] else template_warnings(new["spec"], "spec")
         warnings = template_warnings(new["spec"], "spec")

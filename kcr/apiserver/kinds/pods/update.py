@@ -18,23 +18,23 @@ _ADDITIONS = "only additions are allowed (no mutations or deletions)"
 
 
 def check_pod_update(new: Manifest, old: Manifest) -> list[FieldError]:
-    """Return the faults of a change from one pod spec to another."""
+    """Return the field errors of an update from one pod spec to another."""
     if new == old:
         return []
     for kind in ("containers", "initContainers"):
         if len(new.get(kind) or ()) != len(old.get(kind) or ()):
             return [forbidden(f"spec.{kind}", "pod updates may not add or remove containers")]
-    faults = _check_deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
-    if faults:
-        return faults
-    faults += _check_tolerations(new.get("tolerations") or [], old.get("tolerations") or [])
-    faults += _check_gates(new.get("schedulingGates") or [], old.get("schedulingGates") or [])
+    errors = _check_deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
+    if errors:
+        return errors
+    errors += _check_tolerations(new.get("tolerations") or [], old.get("tolerations") or [])
+    errors += _check_gates(new.get("schedulingGates") or [], old.get("schedulingGates") or [])
     allowed = _with_changes(new, old)
     if old.get("schedulingGates"):
-        faults += _check_gated(new, old, allowed)
+        errors += _check_gated(new, old, allowed)
     if not same(new, allowed):
-        faults.append(forbidden("spec", f"{_UPDATABLE}\n{_difference(new, allowed)}"))
-    return faults
+        errors.append(forbidden("spec", f"{_UPDATABLE}\n{_difference(new, allowed)}"))
+    return errors
 
 
 def _with_changes(new: Manifest, old: Manifest) -> Manifest:
@@ -85,15 +85,15 @@ def _check_gates(new: list[Manifest], old: list[Manifest]) -> list[FieldError]:
 
 
 def _check_gated(new: Manifest, old: Manifest, allowed: Manifest) -> list[FieldError]:
-    """Check the directives that a pod held back by gates may still narrow, and allow them."""
+    """Check the scheduling directives that a gated pod may still narrow, and allow them."""
     before, after = old.get("nodeSelector") or {}, new.get("nodeSelector") or {}
     allowed["nodeSelector"] = after
-    faults = [] if before.items() <= after.items() else [invalid("spec.nodeSelector", after, _ADDITIONS)]
+    errors = [] if before.items() <= after.items() else [invalid("spec.nodeSelector", after, _ADDITIONS)]
     had, has = old.get("affinity") or {}, new.get("affinity") or {}
     others = {name: value for name, value in had.items() if name != "nodeAffinity"}
     node = has.get("nodeAffinity")
     allowed["affinity"] = {**others, "nodeAffinity": node} if node else others
-    return faults + _check_required(_required_terms(node), _required_terms(had.get("nodeAffinity")))
+    return errors + _check_required(_required_terms(node), _required_terms(had.get("nodeAffinity")))
 
 
 def _required_terms(affinity: Manifest | None) -> list[Manifest]:
@@ -101,7 +101,7 @@ def _required_terms(affinity: Manifest | None) -> list[Manifest]:
 
 
 def _check_required(new: list[Manifest], old: list[Manifest]) -> list[FieldError]:
-    """Check that a pod can go to no node it could not go to before: terms are alternatives, their parts are not."""
+    """Check that no further node is selected: terms are ORed, their requirements ANDed."""
     field = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     if old and len(new) != len(old):
         return [invalid(field, new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
@@ -113,7 +113,7 @@ def _check_required(new: list[Manifest], old: list[Manifest]) -> list[FieldError
 
 
 def _only_grows(new: Manifest, old: Manifest) -> bool:
-    # A term without any part picks no node at all; with one it would pick some.
+    # An empty term selects no node; with a requirement it would select some.
     if not any(old.get(part) for part in _TERM_PARTS):
         return not any(new.get(part) for part in _TERM_PARTS)
     return all((new.get(part) or [])[: len(old.get(part) or [])] == (old.get(part) or []) for part in _TERM_PARTS)

@@ -4,7 +4,7 @@ import pytest
 
 from kcr.apiserver.endpoints.routes import Query, Routes
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS, Kind
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 
 ROUTES = Routes(KINDS)
 
@@ -31,7 +31,7 @@ def test_path_names_kind_and_object(path: str, kind: Kind, namespace: str, name:
     "path", ["", "nope", "pods/p", "namespaces/ns/nodes", "namespaces/ns/pods/p/log/x", "nodes/n/log"]
 )
 def test_path_to_nothing_is_not_found(path: str) -> None:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(StatusError) as caught:
         ROUTES.find("", "v1", path.split("/"))
     assert (caught.value.code, caught.value.details) == (404, {})
 

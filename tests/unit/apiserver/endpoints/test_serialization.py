@@ -2,8 +2,8 @@
 
 import pytest
 
-from kcr.apiserver.endpoints.serialization import wanted
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.endpoints.serialization import negotiate
+from kcr.apiserver.responses import StatusError
 
 TABLE = "application/json;as=Table;v={};g=meta.k8s.io"
 
@@ -23,10 +23,10 @@ TABLE = "application/json;as=Table;v={};g=meta.k8s.io"
     ],
 )
 def test_first_form_that_is_there_is_given(accept: str, form: str, version: str) -> None:
-    assert wanted(accept)[:2] == (form, version)
+    assert negotiate(accept)[:2] == (form, version)
 
 
 def test_nothing_that_is_there_is_refused() -> None:
-    with pytest.raises(RefusedError, match="only the following media types are accepted") as caught:
-        wanted("application/cbor, text/xml")
+    with pytest.raises(StatusError, match="only the following media types are accepted") as caught:
+        negotiate("application/cbor, text/xml")
     assert caught.value.code == 406

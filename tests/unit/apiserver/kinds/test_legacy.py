@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.legacy import opposite, show_job, take_job
+from kcr.apiserver.kinds.legacy import job_from_hub, job_to_hub, opposite
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.manifests import job, prepared, refused
 
@@ -20,13 +20,13 @@ def old(flag: bool | None = None, **more: Any) -> Manifest:
 
 def taken(manifest: Manifest) -> Manifest:
     made = deepcopy(manifest)
-    take_job(made)
+    job_to_hub(made)
     return made
 
 
 def shown(manifest: Manifest) -> Manifest:
     made = deepcopy(manifest)
-    show_job(made)
+    job_from_hub(made)
     return made
 
 
@@ -110,4 +110,4 @@ def test_flag_of_wrong_type_is_no_job() -> None:
     broken = old()
     broken["spec"]["autoSelector"] = "yes"
     with pytest.raises(UndecodableError, match=r'Job in version "v1beta1" .* JobSpec\.spec\.autoSelector of type bool'):
-        take_job(broken)
+        job_to_hub(broken)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.apiserver.patch import json_patch
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 
 NAMES = st.sampled_from(["a", "b", "x/y", "m~n"])
 LEAVES = st.none() | st.booleans() | st.integers(0, 3)
@@ -29,7 +29,7 @@ def test_patch_applies_wholly_or_not_at_all(target: dict[str, Any], operations: 
     before = deepcopy(target)
     try:
         result = json_patch(target, operations)
-    except RefusedError as error:
+    except StatusError as error:
         assert error.code == 422
     else:
         assert isinstance(result, dict)

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota.account import Account, scopes_of
+from kcr.apiserver.quota.account import TrackedQuota, scopes_of
 from tests.kit.manifests import pod, stored_pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HARD = {"pods": "3", "count/pods": "5", "requests.cpu": "2", "limits.memory": "1Gi"}
 
 
-def account(hard: dict[str, str] | None = None, **spec: Any) -> Account:
-    return Account("q", {"hard": HARD if hard is None else hard, **spec})
+def quota(hard: dict[str, str] | None = None, **spec: Any) -> TrackedQuota:
+    return TrackedQuota("q", {"hard": HARD if hard is None else hard, **spec})
 
 
 def eater(cpu: str = "100m", memory: str = "64Mi", *, phase: str = "Running", leaves: int | None = None) -> Manifest:
@@ -41,25 +41,27 @@ CHANGES = st.lists(st.tuples(st.sampled_from("abc"), st.none() | EATERS), max_si
 
 @given(CHANGES, st.sampled_from([0, 1, 6]))
 def test_what_is_used_is_what_a_recount_says(changes: list[tuple[str, Manifest | None]], later: int) -> None:
-    told, there = account(), dict[str, Manifest]()
+    told, there = quota(), dict[str, Manifest]()
     for name, obj in changes:
-        told.note(name, told.share_of(PODS, obj) if obj is not None else told.share_of(CONFIG_MAPS, {"metadata": {}}))
+        told.set_usage(
+            name, told.usage_of(PODS, obj) if obj is not None else told.usage_of(CONFIG_MAPS, {"metadata": {}})
+        )
         there.pop(name, None)
         if obj is not None:
             there[name] = obj
-    fresh, now = account(), NOW + timedelta(seconds=later)
+    fresh, now = quota(), NOW + timedelta(seconds=later)
     for name, obj in there.items():
-        fresh.note(name, fresh.share_of(PODS, obj))
+        fresh.set_usage(name, fresh.usage_of(PODS, obj))
     assert told.status(now) == fresh.status(now)
 
 
 @given(st.lists(EATERS, max_size=12))
 def test_limits_are_never_passed(eaters: list[Manifest]) -> None:
-    kept, pods = account(), 0
+    kept, pods = quota(), 0
     for number, obj in enumerate(eaters):
-        if kept.refusal(PODS, obj, NOW):
+        if kept.rejection(PODS, obj, NOW):
             continue
-        kept.note(f"{number}", kept.share_of(PODS, obj))
+        kept.set_usage(f"{number}", kept.usage_of(PODS, obj))
         pods += 1
     used = kept.status(NOW)["used"]
     assert pods <= 5
@@ -67,10 +69,10 @@ def test_limits_are_never_passed(eaters: list[Manifest]) -> None:
 
 
 def test_note_tells_whether_the_sum_changes() -> None:
-    kept, obj = account(), eater()
-    assert kept.note("a", kept.share_of(PODS, obj))
-    assert not kept.note("a", kept.share_of(PODS, obj))
-    assert not kept.note("b", kept.share_of(CONFIG_MAPS, {"metadata": {}}))
+    kept, obj = quota(), eater()
+    assert kept.set_usage("a", kept.usage_of(PODS, obj))
+    assert not kept.set_usage("a", kept.usage_of(PODS, obj))
+    assert not kept.set_usage("b", kept.usage_of(CONFIG_MAPS, {"metadata": {}}))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_note_tells_whether_the_sum_changes() -> None:
     ids=["decimal", "binary"],
 )
 def test_amounts_are_told_in_the_limits_form(cpu: str, memory: str, text: str) -> None:
-    assert account().refusal(PODS, eater(cpu, memory), NOW) == f"exceeded quota: q, {text}"
+    assert quota().rejection(PODS, eater(cpu, memory), NOW) == f"exceeded quota: q, {text}"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,6 @@ def test_scopes_come_from_both_places(spec: Manifest, scopes: tuple[str, ...]) -
 
 
 def test_quota_of_a_scope_unknown_here_is_about_nothing() -> None:
-    kept = account({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
-    assert kept.refusal(PODS, eater(), NOW) == ""
+    kept = quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
+    assert kept.rejection(PODS, eater(), NOW) == ""
     assert kept.status(NOW) == {"hard": {"pods": "0"}, "used": {"pods": "0"}}

@@ -5,7 +5,7 @@ import pytest
 
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, JOBS, PODS
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota.usage import ONE, SCOPES, Share, share_of, unstated
+from kcr.apiserver.quota.usage import ONE, SCOPES, Usage, missing_resources, usage_of
 from tests.kit.manifests import pod, stored_pod
 
 MILLI = ONE // 1000
@@ -19,29 +19,29 @@ def container(name: str = "c", *, policy: str = "", cpu: str = "", limit: str = 
 
 def amounts(**spec: Any) -> dict[str, int]:
     """What a pod takes beside being a pod."""
-    taken = share_of(PODS, stored_pod(pod(**spec))).amounts
+    taken = usage_of(PODS, stored_pod(pod(**spec))).amounts
     return {name: value for name, value in taken.items() if name not in ("pods", "count/pods")}
 
 
 def test_every_object_counts_as_one() -> None:
     # api-server 16.6
-    assert share_of(JOBS, {"metadata": {}}) == Share({"count/jobs.batch": ONE})
-    assert share_of(CONFIG_MAPS, {"metadata": {}}).amounts == {"count/configmaps": ONE, "configmaps": ONE}
-    assert share_of(PODS, stored_pod(pod())).amounts == {"count/pods": ONE, "pods": ONE}
+    assert usage_of(JOBS, {"metadata": {}}) == Usage({"count/jobs.batch": ONE})
+    assert usage_of(CONFIG_MAPS, {"metadata": {}}).amounts == {"count/configmaps": ONE, "configmaps": ONE}
+    assert usage_of(PODS, stored_pod(pod())).amounts == {"count/pods": ONE, "pods": ONE}
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_pod_that_has_ended_is_an_object_and_no_more(phase: str) -> None:
     ended = stored_pod(pod(containers=[container(cpu="1")]))
     ended["status"]["phase"] = phase
-    assert share_of(PODS, ended) == Share({"count/pods": ONE})
+    assert usage_of(PODS, ended) == Usage({"count/pods": ONE})
 
 
 def test_pod_past_its_grace_takes_nothing() -> None:
     leaving = stored_pod(pod())
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30}
     until = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
-    assert share_of(PODS, leaving) == Share({"count/pods": ONE, "pods": ONE}, until, {"count/pods": ONE})
+    assert usage_of(PODS, leaving) == Usage({"count/pods": ONE, "pods": ONE}, until, {"count/pods": ONE})
 
 
 def test_resources_are_asked_for_and_limited() -> None:
@@ -89,9 +89,9 @@ def test_containers_that_state_too_little_are_named() -> None:
         "spec"
     ]
     limited = {"requests.cpu": ONE, "limits.memory": ONE, "pods": ONE, "requests.ephemeral-storage": ONE}
-    assert unstated(spec, limited) == "limits.memory for: a,b,i; requests.cpu for: b,i"
-    assert unstated(spec, {"pods": ONE}) == ""
-    assert unstated({**spec, "resources": {"requests": {}, "limits": {"memory": "1Gi"}}}, limited) == ""
+    assert missing_resources(spec, limited) == "limits.memory for: a,b,i; requests.cpu for: b,i"
+    assert missing_resources(spec, {"pods": ONE}) == ""
+    assert missing_resources({**spec, "resources": {"requests": {}, "limits": {"memory": "1Gi"}}}, limited) == ""
 
 
 def test_scopes_divide_the_pods() -> None:

@@ -8,24 +8,24 @@ import pytest
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, NODES, Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry import metadata as meta
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 
 
 def test_what_is_empty_or_unknown_is_dropped() -> None:
     given = {"name": "a", "labels": {}, "finalizers": [], "generateName": "", "managedFields": [{}], "selfLink": "/x"}
-    assert meta.cleaned(CONFIG_MAPS, given) == {"name": "a", "resourceVersion": ""}
+    assert meta.decode_metadata(CONFIG_MAPS, given) == {"name": "a", "resourceVersion": ""}
 
 
 def test_grace_of_zero_is_something() -> None:
-    assert meta.cleaned(CONFIG_MAPS, {"deletionGracePeriodSeconds": 0})["deletionGracePeriodSeconds"] == 0
+    assert meta.decode_metadata(CONFIG_MAPS, {"deletionGracePeriodSeconds": 0})["deletionGracePeriodSeconds"] == 0
 
 
 @pytest.mark.parametrize(
     "given", ["x", [], {"labels": {"a": 1}}, {"finalizers": "x"}, {"ownerReferences": [{"uid": 1}]}]
 )
 def test_wrong_types_are_refused(given: object) -> None:
-    with pytest.raises(RefusedError, match='ConfigMap in version "v1" cannot be handled as a ConfigMap'):
-        meta.cleaned(CONFIG_MAPS, given)
+    with pytest.raises(StatusError, match='ConfigMap in version "v1" cannot be handled as a ConfigMap'):
+        meta.decode_metadata(CONFIG_MAPS, given)
 
 
 def test_update_keeps_what_is_the_servers() -> None:
@@ -37,7 +37,7 @@ def test_update_keeps_what_is_the_servers() -> None:
         "generation": 9,
         "labels": {"x": "y"},
     }
-    meta.carry_on(new, old)
+    meta.keep_server_fields(new, old)
     assert new == {**old, "labels": {"x": "y"}}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.schema.scalars import SCALARS
-from kcr.apiserver.schema.shape import Field, MisfitError, Shape, Type, list_of, map_of
+from kcr.apiserver.schema.shape import Field, Shape, Type, TypeMismatchError, list_of, map_of
 
 
 def by_value(type_: Type) -> Field:
@@ -93,7 +93,7 @@ def test_value_is_brought_into_its_form(sent: Any, kept: Any) -> None:
     ],
 )
 def test_wrong_type_is_refused_in_words_of_go(sent: Any, found: str, place: str, wanted: str) -> None:
-    with pytest.raises(MisfitError) as caught:
+    with pytest.raises(TypeMismatchError) as caught:
         shaped(**sent)
     assert str(caught.value) == f"json: cannot unmarshal {found} into Go struct field {place} of type {wanted}"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.api.selectors import LabelSelector, Requirement, matches, text
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 from kcr.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
 
 WORDS = st.sampled_from(["a", "b-c", "x.io/y", "D_4"])
@@ -50,7 +50,7 @@ def test_label_selectors_are_understood(selector: str, terms: tuple[LabelTerm, .
     "selector", ["a in b", "a in (b", "=b", "a b", "a,", ",", "-a", "a=-", "a>x", "a=b=c", "(", "!"]
 )
 def test_malformed_label_selectors_are_refused(selector: str) -> None:
-    with pytest.raises(RefusedError, match="unable to parse requirement") as caught:
+    with pytest.raises(StatusError, match="unable to parse requirement") as caught:
         parse_labels(selector)
     assert caught.value.code == 400
 
@@ -80,5 +80,5 @@ def test_field_selectors_are_understood(selector: str, terms: tuple[FieldTerm, .
 
 
 def test_field_term_without_operator_is_refused() -> None:
-    with pytest.raises(RefusedError, match="invalid selector: 'a=b,c'; can't understand 'c'"):
+    with pytest.raises(StatusError, match="invalid selector: 'a=b,c'; can't understand 'c'"):
         parse_fields("a=b,c")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
-from kcr.apiserver.responses import RefusedError
+from kcr.apiserver.responses import StatusError
 from kcr.apiserver.storage.storage import HISTORY, Change, Record, Storage
 
 
@@ -56,8 +56,8 @@ def test_removal_shows_the_old_content_under_its_own_version() -> None:
 def test_subscribers_are_told_after_the_change() -> None:
     storage = Storage()
     seen: list[tuple[Change, bool]] = []
-    table = storage.table(CONFIG_MAPS)
-    table.subscribers[lambda change: seen.append((change, change.record.key in table.records))] = None
+    cache = storage.cache(CONFIG_MAPS)
+    cache.subscribers[lambda change: seen.append((change, change.record.key in cache.records))] = None
     storage.remove(put(storage, "a"))
     assert [(change.old is None, change.new is None, present) for change, present in seen] == [
         (True, False, True),
@@ -69,27 +69,27 @@ def test_history_is_bounded_and_says_so() -> None:
     storage = Storage()
     for _ in range(HISTORY + 5):
         put(storage, "a")
-    table = storage.table(CONFIG_MAPS)
-    assert len(table.history) == HISTORY
-    assert len(table.since(table.known_since)) == HISTORY
-    with pytest.raises(RefusedError, match="too old resource version"):
-        table.since(table.known_since - 1)
+    cache = storage.cache(CONFIG_MAPS)
+    assert len(cache.history) == HISTORY
+    assert len(cache.changes_since(cache.compacted_revision)) == HISTORY
+    with pytest.raises(StatusError, match="too old resource version"):
+        cache.changes_since(cache.compacted_revision - 1)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30), st.data())
 def test_past_states_can_be_told_from_the_history(steps: list[tuple[str, bool]], data: st.DataObject) -> None:
     storage = Storage()
-    table = storage.table(CONFIG_MAPS)
-    states = {storage.revision: state(table.records)}
+    cache = storage.cache(CONFIG_MAPS)
+    states = {storage.revision: state(cache.records)}
     for place, (name, keep) in enumerate(steps):
         old = storage.get(CONFIG_MAPS, "ns", name)
         if keep or old is None:
             put(storage, name, data={"step": str(place)})
         else:
             storage.remove(old)
-        states[storage.revision] = state(table.records)
+        states[storage.revision] = state(cache.records)
     revision = data.draw(st.sampled_from(sorted(states)))
-    records, keys = table.at(revision)
+    records, keys = cache.snapshot_at(revision)
     assert state(records) == states[revision]
     assert keys == sorted(records)
 
@@ -99,9 +99,9 @@ def test_lists_are_in_the_order_of_their_keys(places: list[tuple[str, str]]) -> 
     storage = Storage()
     for namespace, name in places:
         put(storage, name, namespace)
-    keys = [record.key for record in storage.table(CONFIG_MAPS).select()]
+    keys = [record.key for record in storage.cache(CONFIG_MAPS).select()]
     assert keys == sorted({f"{namespace}/{name}" for namespace, name in places})
-    inside = [record.key for record in storage.table(CONFIG_MAPS).select("a")]
+    inside = [record.key for record in storage.cache(CONFIG_MAPS).select("a")]
     assert inside == [key for key in keys if key.startswith("a/")]
 
 
@@ -116,7 +116,7 @@ def test_waiting_ends_when_the_revision_is_there() -> None:
     async def waits() -> int:
         storage = Storage()
         asyncio.get_running_loop().call_soon(put, storage, "a")
-        await storage.reach(2)
+        await storage.wait_for_revision(2)
         return storage.revision
 
     assert asyncio.run(waits()) == 2

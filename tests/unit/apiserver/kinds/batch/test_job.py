@@ -3,7 +3,7 @@ from copy import deepcopy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.kinds.legacy import show_job, take_job
+from kcr.apiserver.kinds.legacy import job_from_hub, job_to_hub
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.invalid_manifests import spoiled
 from tests.kit.manifests import JOBS, PODS, job, pod, stored, stored_pod
@@ -92,9 +92,9 @@ def test_any_spec_is_judged_and_none_breaks_the_server(data: st.DataObject) -> N
 def test_any_old_job_is_taken_or_refused(data: st.DataObject) -> None:
     try:
         taken = spoiled(data, {**FULL_JOB, "apiVersion": "extensions/v1beta1"}, "spec")
-        take_job(taken)
+        job_to_hub(taken)
         JOBS.default(taken)
-        show_job(taken)
+        job_from_hub(taken)
     except UndecodableError as error:
         assert error.code == 400
 
