@@ -31,7 +31,7 @@ SMALL: Mapping[str, str] = {
     "controllers/job/deadline.py": "one rule of upstream, read by itself",
 } | dict.fromkeys(
     (
-        "kcr/apiserver/kinds/generic.py", "kcr/cluster/controllers/pending.py",
+        "kcr/cluster/controllers/pending.py",
         "kcr/cluster/controllers/quota_status.py", "kcr/cluster/node/place.py", "kcr/cluster/node/recall.py",
         "kcr/cluster/node/strays.py", "kcr/metrics/histogram.py", "kcr/testing/mutation.py",
         "kcr/testing/recorder.py", "kcr/tokenbucket.py", "controllers/cronjob/clock_watch.py",
@@ -60,7 +60,7 @@ SHARED_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("Options", "Plan", "Outcome", "Memory", "Actions", "JobEvents"), "the same role in both plugins"),
     **dict.fromkeys(
         (
-            "Node", "Page", "JobView", "Rule", "Server", "Selection", "Place", "Census", "Address", "Start",
+            "Node", "Place", "Census", "Address", "Start",
             "Terminate", "Run", "Health", "Listing", "Backoff", "Services",
         ),
         LATER,
@@ -77,7 +77,7 @@ NO_MIRROR: Mapping[str, str] = {
     "client/wire/test_unreadable": "answers that no module can read",
     **dict.fromkeys(
         (
-            "api/test_key", "api/test_ownership", "apiserver/patch/test_merge_patch", "app/test_options",
+            "api/test_key", "api/test_ownership", "app/test_options",
             "informer/test_metadata_only",
         ),
         LATER,

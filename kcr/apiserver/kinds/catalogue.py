@@ -18,10 +18,9 @@ from kcr.apiserver.kinds.core import (
     ResourceQuotaStrategy,
     SecretStrategy,
 )
-from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
-from kcr.apiserver.kinds.strategy import Manifest, Strategy
+from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, Strategy
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr.apiserver.schema.shape import Shape
 
