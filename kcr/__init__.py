@@ -262,7 +262,7 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         log_format: `json` or `console`; None for `console` on a terminal, else `json`.
         log_level: `debug`, `info`, `warning` or `error`.
     """
-    from kcr.cli.program import run_program  # noqa: PLC0415  # see _HOMES
+    from kcr.cli.run import run_program  # noqa: PLC0415  # see _HOMES
 
     defaults = {
         "kubeconfig": kubeconfig,

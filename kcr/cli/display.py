@@ -6,9 +6,7 @@ from typing import Protocol
 
 from kcr.api.meta import Key
 from kcr.app.logs import discard_stderr
-from kcr.cli.cronjob_view import CronJobView
-from kcr.cli.podlogs import PodView
-from kcr.cli.view import EventView, JobView, duration, shown_name
+from kcr.cli.view import CronJobView, EventView, JobView, PodView, duration, shown_name
 from kcr.clock import Clock
 
 View = JobView | CronJobView | PodView

@@ -15,10 +15,8 @@ from rich.text import Text
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
-from kcr.cli.cronjob_view import CronJobView
 from kcr.cli.display import WARNING, View
-from kcr.cli.podlogs import PodView
-from kcr.cli.view import EventView, JobView, duration, shares, shown_name
+from kcr.cli.view import CronJobView, EventView, JobView, PodView, duration, shares, shown_name
 from kcr.clock import Clock
 
 _EVENTS = 5

@@ -1,22 +1,78 @@
 """Feeds a display from a manager's informers: Jobs, CronJobs, pods of their own, events, and the logs of pods."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from datetime import tzinfo
+from typing import NamedTuple
+from urllib.parse import quote
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key, controller_of
-from kcr.cli.cronjob_view import cronjob_view
 from kcr.cli.display import Display
-from kcr.cli.podlogs import ContainerRun, failure_of, lines_of, pod_view, runs_of
-from kcr.cli.view import JobView, event_view, view_of
-from kcr.client import Transport
+from kcr.cli.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
+from kcr.client import Request, Transport
+from kcr.errors import TransportError
 from kcr.informer import Handler
 from kcr.manager import Manager
 
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0
+
+
+class ContainerRun(NamedTuple):
+    """One run of a container: `attempt` counts its restarts."""
+
+    pod: Key
+    uid: str
+    container: str
+    attempt: int
+
+
+def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
+    """Return the current run of each container that has started."""
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return tuple(
+        ContainerRun(pod.key, pod.metadata.uid, status.name, status.restart_count)
+        for status in statuses
+        if status.state.running is not None or status.state.terminated is not None
+    )
+
+
+def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
+    """Return an event that reports how a run of a container failed; None when it did not."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = status.state.terminated
+        if status.name == run.container and ended is not None and ended.exit_code:
+            detail = f": {' '.join(ended.message.split())}" if ended.message else ""
+            message = f"Container {run.container} ended with exit code {ended.exit_code}{detail}"
+            return EventView(f"pod/{shown_name(pod.key)}", ended.reason, message, warning=True)
+    return None
+
+
+def target(run: ContainerRun, *, previous: bool) -> str:
+    """Return the request's target: the log from its start, followed until the container ends.
+
+    Args:
+        run: The run whose log is wanted.
+        previous: Whether the container has been restarted since; its log is complete then.
+    """
+    query = f"container={quote(run.container)}&{'previous' if previous else 'follow'}=true"
+    return f"{Pod.resource.path(run.pod.namespace, run.pod.name, 'log')}?{query}"
+
+
+async def lines_of(transport: Transport, run: ContainerRun, *, previous: bool) -> AsyncIterator[str]:
+    """Yield the log of a run of a container, line by line, until it ends; a log that was deleted is empty."""
+    request = Request("GET", target(run, previous=previous), timeout_seconds=None)
+    try:
+        async with transport.send(request) as response:
+            if response.status >= 400:
+                return
+            async for line in response.lines():
+                yield line.decode(errors="replace").rstrip("\r\n")
+    except TransportError:
+        # The pod was deleted meanwhile, or the cluster ends.
+        return
 
 
 class Progress:

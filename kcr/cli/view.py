@@ -1,11 +1,14 @@
-"""What `kcr dev` shows of Jobs and events: values only, no terminal."""
+"""What `kcr dev` shows of Jobs, CronJobs, pods and events: values only, no terminal."""
 
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple, Protocol
 
-from kcr.api.batch import Job
+from kcr.api.batch import CronJob, Job
 from kcr.api.conditions import find, is_true
-from kcr.api.core import Event
+from kcr.api.core import Event, Pod
+from kcr.api.cron import next_run
+from kcr.api.crontab import CronError, Every, Expression, UnknownZoneError, load_zone, parse
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
 
@@ -166,3 +169,143 @@ def event_view(event: Event) -> EventView | None:
     name = shown_name(Key(about.namespace, about.name))
     times = f" (x{event.count})" if event.count > 1 else ""
     return EventView(f"{about.kind.lower()}/{name}", event.reason, f"{' '.join(event.message.split())}{times}", warning)
+
+
+class CronJobView(NamedTuple):
+    """A CronJob as shown.
+
+    Attributes:
+        key: Its namespace and name.
+        schedule: As its author wrote it.
+        expression: The parsed schedule; None when it cannot be parsed.
+        zone: The time zone of the schedule.
+        suspended: Whether `spec.suspend` is set.
+        active: How many of its Jobs are active.
+        last: When its last run was due; None before the first.
+        created: When it was created.
+    """
+
+    key: Key
+    schedule: str
+    expression: Expression | None
+    zone: tzinfo
+    suspended: bool
+    active: int
+    last: datetime | None
+    created: datetime
+
+    @property
+    def kind(self) -> str:
+        """How lines name its kind."""
+        return "cronjob"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will happen to it: never."""
+        return False
+
+    @property
+    def state(self) -> str:
+        """`Suspended` or `Scheduled`."""
+        return "Suspended" if self.suspended else "Scheduled"
+
+    @property
+    def why(self) -> str:
+        """Always empty: no state of a CronJob needs a reason."""
+        return ""
+
+    @property
+    def news(self) -> tuple[object, ...]:
+        """What must differ for it to be printed again."""
+        return self.schedule, self.suspended, self.last
+
+    def next_run(self, now: datetime) -> datetime | None:
+        """Return when it is next due after a moment; None when it never is."""
+        if self.suspended or self.expression is None:
+            return None
+        if isinstance(self.expression, Every):
+            start, delay = self.last or self.created, self.expression.delay
+            return start + ((now - start) // delay + 1) * delay
+        return next_run(self.expression, now, self.zone)
+
+
+def cronjob_view(cronjob: CronJob, zone: tzinfo) -> CronJobView:
+    """Return what is shown of a CronJob.
+
+    Args:
+        cronjob: The CronJob.
+        zone: The zone of schedules that name none.
+    """
+    spec, status = cronjob.spec, cronjob.status
+    expression: Expression | None = None
+    # The server validates both fields; a value that gets past it counts as absent.
+    with suppress(UnknownZoneError):
+        zone = zone if spec.time_zone is None else load_zone(spec.time_zone)
+    with suppress(CronError):
+        expression = parse(spec.schedule)
+    return CronJobView(
+        key=cronjob.key,
+        schedule=spec.schedule,
+        expression=expression,
+        zone=zone,
+        suspended=bool(spec.suspend),
+        active=len(status.active),
+        last=status.last_schedule_time,
+        created=cronjob.metadata.creation_timestamp or datetime.fromtimestamp(0, UTC),
+    )
+
+
+class PodView(NamedTuple):
+    """A pod that no controller owns, as shown.
+
+    Attributes:
+        key: Its namespace and name.
+        state: Why a container waits, else the pod's own reason, else its phase.
+        why: The pod's own message.
+        ready: How many of its `containers` are ready.
+        containers: See `ready`.
+        restarts: How often its containers were restarted.
+        started: When it was created.
+        ended: When its last container ended, once it has succeeded or failed; None before.
+        has_ended: Whether it has succeeded or failed.
+    """
+
+    key: Key
+    state: str
+    why: str
+    ready: int
+    containers: int
+    restarts: int
+    started: datetime | None
+    ended: datetime | None
+    has_ended: bool
+
+    @property
+    def kind(self) -> str:
+        """How lines name its kind."""
+        return "pod"
+
+    @property
+    def news(self) -> tuple[object, ...]:
+        """What must differ for the pod to be printed again; empty while it is pending."""
+        return () if self.state == "Pending" else (self.state, self.restarts)
+
+
+def pod_view(pod: Pod) -> PodView:
+    """Return what is shown of a pod that no controller owns."""
+    reports, status = pod.status.container_statuses, pod.status
+    waiting = next((one.state.waiting.reason for one in reports if one.state.waiting and one.state.waiting.reason), "")
+    ends = [one.state.terminated.finished_at for one in reports if one.state.terminated]
+    has_ended = status.phase in ("Succeeded", "Failed")
+    gone = pod.metadata.deletion_timestamp is not None and not has_ended
+    return PodView(
+        key=pod.key,
+        state="Terminating" if gone else waiting or status.reason or status.phase or "Pending",
+        why=" ".join(status.message.split()) if has_ended else "",
+        ready=sum(one.ready for one in reports),
+        containers=len(pod.spec.containers),
+        restarts=sum(one.restart_count for one in reports),
+        started=pod.metadata.creation_timestamp,
+        ended=max(filter(None, ends), default=None) if has_ended else None,
+        has_ended=has_ended,
+    )

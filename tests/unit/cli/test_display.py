@@ -7,10 +7,8 @@ import pytest
 from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.cronjob_view import cronjob_view
 from kcr.cli.display import PlainDisplay
-from kcr.cli.podlogs import pod_view
-from kcr.cli.view import EventView, JobView
+from kcr.cli.view import EventView, JobView, cronjob_view, pod_view
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

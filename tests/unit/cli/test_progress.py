@@ -10,7 +10,7 @@ from kcr.api.core import (
     PodStatus,
 )
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.podlogs import ContainerRun, failure_of, runs_of, target
+from kcr.cli.progress import ContainerRun, failure_of, runs_of, target
 from kcr.cli.view import EventView
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
