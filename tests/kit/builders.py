@@ -15,10 +15,11 @@ from kcr.api.batch import (
     PodFailurePolicyRule,
 )
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
-from kcr.api.meta import Condition, ObjectMeta, controller_reference
+from kcr.api.meta import Condition
 from kcr.controllers.job.backoff import Backoff
 from kcr.controllers.job.plan import Limits, Snapshot
 from kcr.controllers.job.pods import COMPLETION_INDEX, FAILURE_COUNT, IGNORED_FAILURE_COUNT, TRACKING_FINALIZER
+from kcr.testing import build
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -27,22 +28,11 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def job(
-    *, spec: JobSpec | None = None, status: JobStatus | None = None, deleted: bool = False, **fields: object
-) -> Job:
-    """A Job of one pod unless the fields of its spec say otherwise."""
-    template = msgspec.json.encode(
-        {"metadata": {"labels": {"app": "pi"}}, "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]}}
-    )
-    spec = spec or JobSpec(parallelism=1, completions=1, backoff_limit=6, template=msgspec.Raw(template))
-    return Job(
-        metadata=ObjectMeta(
-            name="pi", namespace="default", uid="uid-pi", generation=1, resource_version="1",
-            deletion_timestamp=NOW if deleted else None,
-        ),
-        spec=msgspec.structs.replace(spec, **fields),
-        status=status or JobStatus(start_time=ago(60)),
-    )  # fmt: skip
+def job(*, spec: JobSpec | None = None, status: JobStatus | None = None, deleted: bool = False, **fields: Any) -> Job:
+    """The Job `pi`, of one pod unless the fields of its spec say otherwise."""
+    made = build.job("pi", generation=1, deletion_timestamp=NOW if deleted else None)
+    changed = msgspec.structs.replace(spec or made.spec, **fields)
+    return msgspec.structs.replace(made, spec=changed, status=status or JobStatus(start_time=ago(60)))
 
 
 def indexed(completions: int, *, status: JobStatus | None = None, **fields: Any) -> Job:
@@ -103,15 +93,13 @@ def pod(
         annotations |= {FAILURE_COUNT: str(failures[0]), IGNORED_FAILURE_COUNT: str(failures[1])}
     ready = Condition(type="Ready", status="True", last_transition_time=ready_since)
     return Pod(
-        metadata=ObjectMeta(
-            name=name,
-            namespace="default",
-            uid=f"uid-{name}",
+        metadata=build.metadata(
+            name,
+            owner=owner or job(),
             resource_version="5",
             labels={"app": "pi"},
             annotations=annotations,
             finalizers=(TRACKING_FINALIZER,) if tracked else (),
-            owner_references=(controller_reference(owner or job()),),
             deletion_timestamp=deleted,
             creation_timestamp=created or ago(120),
         ),

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus, Job, JobStatus
 from kcr.api.core import reference_to
-from kcr.api.meta import Condition, ObjectMeta, controller_reference
+from kcr.api.meta import Condition
 from kcr.controllers.cronjob.decide import decide
 from kcr.controllers.cronjob.doubts import Run, recalled
 from kcr.controllers.cronjob.job_template import SCHEDULED_AT
 from kcr.controllers.cronjob.plan import Facts, NoOp, Plan, Start
+from kcr.testing import build
 from tests.kit.cronjob_harness import CREATED
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}}, "spec": {"template": {"spec": {}}}}
@@ -38,9 +39,8 @@ def cron(
         failed_jobs_history_limit=1,
     )
     return CronJob(
-        metadata=ObjectMeta(
-            name="hello", namespace="default", uid="cj-uid", resource_version="7", creation_timestamp=created,
-            deletion_timestamp=deleted,
+        metadata=build.metadata(
+            "hello", uid="cj-uid", resource_version="7", creation_timestamp=created, deletion_timestamp=deleted
         ),
         spec=replace(base, **spec),
         status=CronJobStatus(
@@ -60,13 +60,12 @@ def job(
 ) -> Job:
     """A Job of `default/hello`; its uid is `u-` and its name. `end` is Complete, Failed, another condition or none."""
     return Job(
-        metadata=ObjectMeta(
-            name=name,
-            namespace="default",
+        metadata=build.metadata(
+            name,
+            owner=owner or cron(),
             uid=f"u-{name}",
             resource_version="9",
             annotations={} if run is None else {SCHEDULED_AT: run.astimezone(UTC).isoformat()},
-            owner_references=(controller_reference(owner or cron()),),
         ),
         status=JobStatus(
             conditions=(Condition(type=end, status="True"),) if end else (),

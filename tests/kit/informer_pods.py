@@ -1,20 +1,18 @@
 """Pods by few words, and handlers that write down what they hear."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from typing import Any
 
 from kcr.api.core import Pod
-from kcr.api.meta import ObjectMeta
 from kcr.informer.handlers import Handler
+from kcr.testing import build
 
 __all__ = ["Pod", "Told", "pod", "replaced"]
 
 
-def pod(name: str, version: int = 1, uid: str = "", labels: Mapping[str, str] = {}) -> Pod:
-    metadata = ObjectMeta(
-        name=name, namespace="d", uid=uid or f"uid-{name}", resource_version=str(version), labels=labels
-    )
-    return Pod(metadata=metadata)
+def pod(name: str, version: int = 1, **metadata: Any) -> Pod:
+    return Pod(metadata=build.metadata(name, namespace="d", resource_version=str(version), **metadata))
 
 
 def replaced(steps: Iterator[None]) -> None:

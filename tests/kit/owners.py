@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kcr.api.core import ConfigMap, Namespace
-from kcr.api.meta import ObjectMeta, OwnerReference, Resource
+from kcr.api.meta import OwnerReference, Resource
+from kcr.testing import build
 
 GONE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -14,16 +15,15 @@ class Website(Resource, api_version="example.dev/v1", plural="websites"):
 
 
 def website(name: str = "shop", uid: str = "uid-shop", **metadata: Any) -> Website:
-    return Website(metadata=ObjectMeta(name=name, namespace="default", uid=uid, **metadata))
+    return Website(metadata=build.metadata(name, uid=uid, **metadata))
 
 
 def config_map(name: str = "settings", **metadata: Any) -> ConfigMap:
-    given = {"namespace": "default", "uid": f"uid-{name}", "resource_version": "7"} | metadata
-    return ConfigMap(metadata=ObjectMeta(name=name, **given))
+    return build.config_map(name, **{"resource_version": "7", **metadata})
 
 
 def namespace(name: str = "default") -> Namespace:
-    return Namespace(metadata=ObjectMeta(name=name, uid=f"uid-{name}"))
+    return Namespace(metadata=build.metadata(name, namespace=""))
 
 
 def reference(name: str = "shop", uid: str = "uid-shop", *, controller: bool | None = True) -> OwnerReference:

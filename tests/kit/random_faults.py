@@ -1,19 +1,20 @@
 """A transport to an embedded server on which everything goes wrong now and then, by chance but repeatably."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
 from kcr.client import Request, Response, Transport
-from kcr.errors import TransportError
+from kcr.errors import GoneError, ServerError, TooManyRequestsError, TransportError
+from kcr.testing.answers import MadeUp, made, refusal
+from tests.kit.transports import ChangedResponse
 
 
-class Trouble:
+class RandomFaults:
     """Refuses, delays and loses calls; cuts, ends, tears, freezes, delays and repeats watches.
 
-    A frozen watch stays frozen when the trouble is over: it is for the client to find out.
+    A frozen watch stays frozen when the faults are over: it is for the client to find out.
 
     Attributes:
         is_over: Whether requests pass unharmed now.
@@ -28,28 +29,28 @@ class Trouble:
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
-        refusal = await self._before(request)
-        if refusal is not None:
-            yield refusal
+        answer = await self._before(request)
+        if answer is not None:
+            yield answer
             return
         async with self._inner.send(request) as response:
             if self.strikes("lost reply", 0.03):
                 raise TransportError("the reply was lost")
             is_watch = "watch=true" in request.target
-            yield TroubledWatch(response, self) if is_watch else response
+            yield ChangedResponse(response, self.disturb) if is_watch else response
 
-    async def _before(self, request: Request) -> "Refusal | None":
+    async def _before(self, request: Request) -> MadeUp | None:
         if self.strikes("late", 0.3):
             await asyncio.sleep(self._random.random() * 3)
         if self.strikes("refused", 0.05):
             raise TransportError("connection refused")
         if self.strikes("busy", 0.05):
-            return Refusal(429, "TooManyRequests", {"retry-after": str(self._random.randrange(1, 5))})
+            return refusal(made(TooManyRequestsError, self._random.randrange(1, 5)))
         if self.strikes("broken", 0.05):
-            return Refusal(500, "InternalError")
+            return refusal(made(ServerError))
         is_resumed = "continue=" in request.target or "resourceVersion=" in request.target
         if is_resumed and self.strikes("gone", 0.1):
-            return Refusal(410, "Expired")
+            return refusal(made(GoneError))
         return None
 
     def strikes(self, what: str, chance: float) -> bool:
@@ -59,52 +60,20 @@ class Trouble:
         self.seen[what] = self.seen.get(what, 0) + 1
         return True
 
-    async def disturb(self, line: bytes) -> AsyncIterator[bytes]:
-        """Yield what arrives of one line of a watch."""
-        if self.strikes("late line", 0.2):
-            await asyncio.sleep(self._random.random() * 10)
-        if self.strikes("cut", 0.03):
-            raise TransportError("the watch was cut")
-        if self.strikes("torn", 0.02):
-            yield line[: len(line) // 2]
-            raise TransportError("the watch was cut")
-        if self.strikes("frozen", 0.03):
-            await asyncio.get_running_loop().create_future()
-        yield line
-        if self.strikes("duplicated", 0.1):
+    async def disturb(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield what arrives of a watch."""
+        async for line in lines:
+            if self.strikes("late line", 0.2):
+                await asyncio.sleep(self._random.random() * 10)
+            if self.strikes("cut", 0.03):
+                raise TransportError("the watch was cut")
+            if self.strikes("torn", 0.02):
+                yield line[: len(line) // 2]
+                raise TransportError("the watch was cut")
+            if self.strikes("frozen", 0.03):
+                await asyncio.get_running_loop().create_future()
             yield line
-
-
-class TroubledWatch:
-    """The answer to a watch."""
-
-    def __init__(self, inner: Response, trouble: Trouble) -> None:
-        self.status = inner.status
-        self.headers = inner.headers
-        self._inner = inner
-        self._trouble = trouble
-
-    async def read(self) -> bytes:
-        return await self._inner.read()
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        async for line in self._inner.lines():
-            async for arrived in self._trouble.disturb(line):
-                yield arrived
-            if self._trouble.strikes("ended", 0.03):
+            if self.strikes("duplicated", 0.1):
+                yield line
+            if self.strikes("ended", 0.03):
                 return
-
-
-class Refusal:
-    """An answer that says no."""
-
-    def __init__(self, code: int, reason: str, headers: Mapping[str, str] = {}) -> None:
-        self.status = code
-        self.headers = headers
-        self._body = json.dumps({"kind": "Status", "status": "Failure", "code": code, "reason": reason}).encode()
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        yield self._body

@@ -1,4 +1,4 @@
-"""A small controller of the usual kind: keeps as many ConfigMaps as a wish asks for, all of one color.
+"""A small controller of the usual kind: keeps as many ConfigMaps as an owner asks for, all of one color.
 
 It stands on everything the library has for the purpose: claim, dependent control, expectations, finalizers, patches.
 """
@@ -14,22 +14,22 @@ from kcr.dependents import Attempts, DependentControl, claim, finalized
 from kcr.workqueue import ItemExponential
 
 FINALIZER = "test.kcr.dev/replicas"
-# On what is made: the name of the wish.
-OF = "wish"
-# On a wish.
-WISH = {"role": "wish"}
+# On what is made: the name of the owner.
+OF = "owner"
+# On an owner.
+OWNER = {"role": "owner"}
 
 
-def wish(name: str, data: Mapping[str, str]) -> ConfigMap:
-    return ConfigMap(metadata=kcr.ObjectMeta(name=name, namespace="default", labels=WISH), data=data)
+def owner(name: str, data: Mapping[str, str]) -> ConfigMap:
+    return ConfigMap(metadata=kcr.ObjectMeta(name=name, namespace="default", labels=OWNER), data=data)
 
 
-def is_wish(obj: ConfigMap) -> bool:
-    return obj.metadata.labels == WISH
+def is_owner(obj: ConfigMap) -> bool:
+    return obj.metadata.labels == OWNER
 
 
 def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
-    if is_wish(obj):
+    if is_owner(obj):
         yield obj.key
     elif OF in obj.metadata.labels:
         yield kcr.Key("default", obj.metadata.labels[OF])

@@ -181,12 +181,12 @@ class Simulation(UserActions, FakeNode):
         await self.wait(holds, f"{counts} {wanted}", seconds=seconds)
         return self.job()
 
-    async def wait(self, check: Callable[[], bool], wish: str = "", *, seconds: float = PATIENCE_SECONDS) -> None:
+    async def wait(self, check: Callable[[], bool], what: str = "", *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until something holds."""
         try:
             await self.clock.run_until(check, seconds=seconds)
         except AssertionError:
-            raise AssertionError(f"not in {seconds} s: {wish}; the last status: {self.describe()}") from None
+            raise AssertionError(f"not in {seconds} s: {what}; the last status: {self.describe()}") from None
 
     async def ends(self, kind: str, reason: str, message: str = "", *, seconds: float = PATIENCE_SECONDS) -> Job:
         """Wait until the Job has ended; see how, and that the interim condition says the same."""

@@ -16,7 +16,7 @@ from kcr.client import Client
 from kcr.cluster.transport import InProcessTransport
 from kcr.informer import Handler, Informer, Selection
 from kcr.testing import VirtualClock
-from tests.kit.random_faults import Trouble
+from tests.kit.random_faults import RandomFaults
 
 pytestmark = pytest.mark.virtual
 
@@ -33,8 +33,8 @@ SELECTIONS: tuple[tuple[Selection[ConfigMap], ...], ...] = (
 CHANGES = 40
 
 
-class World(Handler[ConfigMap]):
-    """What somebody knows who only hears; every call must fit what was heard before (IN-1)."""
+class KnownObjects(Handler[ConfigMap]):
+    """What a handler knows; every call must fit the calls before (IN-1)."""
 
     def __init__(self) -> None:
         self.known: dict[Key, ConfigMap] = {}
@@ -62,14 +62,14 @@ class Run:
         self.storage = Storage()
         transport = InProcessTransport(APIServer(self.storage, clock=clock, random=Random(seed)))
         self.client = Client(transport)
-        self.trouble = Trouble(transport, Random(seed))
+        self.faults = RandomFaults(transport, Random(seed))
         self.selections = SELECTIONS[seed % len(SELECTIONS)]
-        self.informer = Informer(Client(self.trouble), self.selections, random=Random(seed))
+        self.informer = Informer(Client(self.faults), self.selections, random=Random(seed))
         # What is on the server.
         self.there: dict[Key, ConfigMap] = {}
-        self.worlds = [World(), World()]
-        self.informer.add_handler(self.worlds[0])
-        self.informer.add_handler(self.worlds[1])
+        self.observers = [KnownObjects(), KnownObjects()]
+        self.informer.add_handler(self.observers[0])
+        self.informer.add_handler(self.observers[1])
 
     async def live(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -77,7 +77,7 @@ class Run:
             for _ in range(CHANGES):
                 await asyncio.sleep(self.random.choice((0.0, 0.1, 5.0, 40.0)))
                 await self.change()
-            self.trouble.is_over = True
+            self.faults.is_over = True
             for _ in range(40):
                 await self.clock.advance(60)
                 if self.is_right():
@@ -92,9 +92,9 @@ class Run:
         match self.random.randrange(20):
             case 0:
                 self.storage.compact()
-            case 1 if len(self.worlds) < 9:
-                self.worlds.append(World())
-                self.informer.add_handler(self.worlds[-1])
+            case 1 if len(self.observers) < 9:
+                self.observers.append(KnownObjects())
+                self.informer.add_handler(self.observers[-1])
             case _ if there is None:
                 await self.create(key)
             case number if number < 8:
@@ -119,14 +119,14 @@ class Run:
             return False
         truth = self.covered(self.there.values())
         known = {found.key: found for found in self.informer.store.list()}
-        return known == truth and all(world.known == truth for world in self.worlds)
+        return known == truth and all(observer.known == truth for observer in self.observers)
 
     async def check(self) -> None:
         truth = self.covered(await self.client.list(ConfigMap))
         assert self.informer.store.synced, self.informer.not_synced_reason
         assert {found.key: found for found in self.informer.store.list()} == truth
-        for world in self.worlds:
-            assert world.known == truth
+        for observer in self.observers:
+            assert observer.known == truth
         assert self.informer.counts["handler_errors"] == 0
         assert self.informer.store.resource_version <= self.storage.revision
 
@@ -140,14 +140,14 @@ async def outlive(seeds: range, clock: VirtualClock) -> dict[str, int]:
             await run.live()
         except BaseExceptionGroup as group:
             raise AssertionError(f"seed {seed}: {group.exceptions[0]!r}") from group
-        for what, times in {**run.trouble.seen, **run.informer.counts}.items():
+        for what, times in {**run.faults.seen, **run.informer.counts}.items():
             seen[what] = seen.get(what, 0) + times
     return seen
 
 
 # RF-2, RF-17, RF-19, IN-1, IN-3, IN-12
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
-async def test_store_and_handlers_know_the_truth_after_any_trouble(first: int, clock: VirtualClock) -> None:
+async def test_store_and_handlers_know_the_truth_after_any_fault(first: int, clock: VirtualClock) -> None:
     seen = await outlive(range(first, first + AT_ONCE), clock)
     every = ("lost reply", "refused", "busy", "broken", "gone", "cut", "torn", "frozen", "duplicated", "ended")
     assert all(seen.get(what) for what in every), seen

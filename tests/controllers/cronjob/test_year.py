@@ -5,8 +5,6 @@ shows in the stores at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -26,6 +24,7 @@ from kcr.testing import FakeManager, VirtualClock
 from kcr.testing.faults import call_of
 from kcr.testing.loop import VirtualLoop
 from tests.kit.cronjob_harness import create, manifest, read
+from tests.kit.transports import ObservedTransport
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 YEAR = timedelta(days=365)
@@ -48,21 +47,16 @@ def by_brute_force(zone: ZoneInfo) -> list[datetime]:
     return [moment for moment in moments if is_due(moment.astimezone(zone))]
 
 
-class Shown:
-    """A transport after whose writes the stores show at once what is on the server then."""
+class ShownWrites:
+    """Lets the stores show at once what is on the server after a write."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self.manager: FakeManager | None = None
 
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        async with self._cluster.transport.send(request) as response:
-            if request.method != "GET" and response.status < 300:
-                await self._show(request)
-            yield response
-
-    async def _show(self, request: Request) -> None:
+    async def show(self, request: Request, response: Response) -> None:
+        if request.method == "GET" or response.status >= 300:
+            return
         call = call_of(request)
         kind: Any = {"jobs": Job, "cronjobs": CronJob}[call.resource[2]]
         key = Key("default", call.name or msgspec.json.decode(request.body)["metadata"]["name"])
@@ -94,13 +88,14 @@ class Runs(Handler[Job]):
 async def live_a_year() -> Runs:
     clock = VirtualClock(BEGIN)
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
-        shown, seen = Shown(cluster), Runs(clock)
-        manager = shown.manager = FakeManager(client=Client(shown), clock=clock)
+        writes, seen = ShownWrites(cluster), Runs(clock)
+        transport = ObservedTransport(cluster.transport, after=writes.show)
+        manager = writes.manager = FakeManager(client=Client(transport), clock=clock)
         setup(manager, Options(take_over=True))
         manager.informer(Job).add_handler(seen)
         for number, zone in enumerate(ZONES):
             spec = {"schedule": SCHEDULE, "timeZone": zone, "concurrencyPolicy": "Replace"}
-            await create(Client(shown), manifest(f"c{number}", **spec))
+            await create(Client(transport), manifest(f"c{number}", **spec))
         async with asyncio.TaskGroup() as group:
             running = group.create_task(manager.run())
             await clock.advance(YEAR.total_seconds())

@@ -24,7 +24,7 @@ KEY = Key("default", "pi")
 HOLD = "example.com/hold"
 
 
-class World:
+class MeteredController:
     """A cluster without a node, a Job controller, and what it has counted."""
 
     def __init__(self, client: Client, clock: VirtualClock, manager: Manager) -> None:
@@ -62,13 +62,13 @@ class World:
 
 
 @asynccontextmanager
-async def world(
+async def metered_controller(
     clock: VirtualClock, *, wrap: Any = lambda transport: transport, **options: Any
-) -> AsyncIterator[World]:
+) -> AsyncIterator[MeteredController]:
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
         transport: Transport = wrap(cluster.transport)
         async with job_controller(cluster, clock, transport=transport, **options) as manager:
-            yield World(cluster.client, clock, manager)
+            yield MeteredController(cluster.client, clock, manager)
 
 
 def held(**spec: Any) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def held(**spec: Any) -> dict[str, Any]:
 
 async def test_counted_pods_add_up_over_many_small_writes(clock: VirtualClock) -> None:
     # Row 12: limits of 10 for one pass, 54 pods at a time, 56 successes, 2 failures.
-    async with world(clock, max_uncounted_pods=10, max_pod_create_delete_per_sync=10) as it:
+    async with metered_controller(clock, max_uncounted_pods=10, max_pod_create_delete_per_sync=10) as it:
         await create(it.client, manifest(parallelism=54, completions=56))
         await clock.advance(10)
         names = await it.active()
@@ -111,7 +111,7 @@ async def test_counted_pods_add_up_over_many_small_writes(clock: VirtualClock) -
 
 async def test_finalizers_of_ended_pods_come_and_go(clock: VirtualClock) -> None:
     # Rows 19 to 23: the last words of a work queue.
-    async with world(clock) as it:
+    async with metered_controller(clock) as it:
         await create(it.client, manifest(parallelism=5))
         await clock.advance(5)
         for _ in range(2):
@@ -139,7 +139,7 @@ OTHERS = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [5, 6
 
 async def test_ignored_disruption_is_counted_as_such(clock: VirtualClock) -> None:
     # Row 98; row 99: no rule matches, and nothing is counted.
-    async with world(clock) as it:
+    async with metered_controller(clock) as it:
         await create(it.client, manifest(podFailurePolicy={"rules": [FATAL, IGNORED]}))
         await clock.advance(2)
         await it.pods.evict((await it.pods.run()).metadata.name)
@@ -153,7 +153,7 @@ async def test_ignored_disruption_is_counted_as_such(clock: VirtualClock) -> Non
 
 async def test_counted_failure_is_counted_as_such(clock: VirtualClock) -> None:
     # Row 100; then row 97, for the reason of the end.
-    async with world(clock) as it:
+    async with metered_controller(clock) as it:
         await create(it.client, manifest(podFailurePolicy={"rules": [COUNTED, OTHERS]}))
         await clock.advance(2)
         await it.pods.fail(exit_code=10)
@@ -180,7 +180,7 @@ async def test_replacement_is_counted_by_its_reason(
     policy: str, meanwhile: tuple[int, ...], reason: str, clock: VirtualClock
 ) -> None:
     # Rows 110 and 111.
-    async with world(clock) as it:
+    async with metered_controller(clock) as it:
         await create(it.client, held(parallelism=2, completions=2, podReplacementPolicy=policy))
         await clock.advance(2)
         assert it.creations() == {("new", "succeeded"): 2}
@@ -201,7 +201,7 @@ async def test_replacement_is_counted_by_its_reason(
 @pytest.mark.parametrize("suspend", [False, True])
 async def test_job_of_another_controller_is_left_alone_and_counted(suspend: bool, clock: VirtualClock) -> None:
     # Row 131.
-    async with world(clock) as it:
+    async with metered_controller(clock) as it:
         job = await create(it.client, manifest(managedBy="example.com/x", suspend=suspend))
         await create(it.client, manifest("ours", managedBy="kcr.dev/job-controller", suspend=suspend))
         await clock.advance(10)
@@ -219,7 +219,7 @@ async def test_failed_creations_are_no_successes(clock: VirtualClock) -> None:
         faults[0].on("create", Pod, nth=1).fail(ForbiddenError)
         return faults[0]
 
-    async with world(clock, wrap=wrap) as it:
+    async with metered_controller(clock, wrap=wrap) as it:
         await create(it.client, manifest(parallelism=3, completions=3))
         await clock.advance(10)
         assert await it.counters() == (3, 0, 0, 0, 0)
@@ -240,7 +240,7 @@ async def test_creation_in_doubt_is_counted_once_it_is_known(refused: bool, cloc
             faults.on("create", Pod, nth=4).fail(ForbiddenError)
         return faults
 
-    async with world(clock, wrap=wrap) as it:
+    async with metered_controller(clock, wrap=wrap) as it:
         await create(it.client, manifest())
         await clock.advance(30)
         assert await it.counters() == (1, 0, 0, 0, 0)
@@ -249,7 +249,7 @@ async def test_creation_in_doubt_is_counted_once_it_is_known(refused: bool, cloc
 
 async def test_indexes_are_counted_while_they_are_wanted(clock: VirtualClock) -> None:
     # §32, with the elasticity of §26: what was counted for an index stays counted.
-    async with world(clock) as it:
+    async with metered_controller(clock) as it:
         spec: dict[str, Any] = {
             "completionMode": "Indexed",
             "completions": 3,
@@ -280,7 +280,7 @@ async def test_indexes_are_counted_while_they_are_wanted(clock: VirtualClock) ->
 
 async def test_pass_put_off_for_a_late_store_is_counted(clock: VirtualClock) -> None:
     # §8.3.
-    async with world(clock, wrap=lambda transport: LateWatches(transport, Random(3), {"jobs": 0.4})) as it:
+    async with metered_controller(clock, wrap=lambda transport: LateWatches(transport, Random(3), {"jobs": 0.4})) as it:
         await create(it.client, manifest(parallelism=3, completions=3))
         await clock.advance(2)
         for _ in range(3):

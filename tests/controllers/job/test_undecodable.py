@@ -14,40 +14,32 @@ from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, finished, job_controller, manifest
+from tests.kit.transports import ChangedResponse
 
 pytestmark = pytest.mark.virtual
 
 DEEP = b'"managedFields":' + b'{"f:a":' * 20_000 + b"{}" + b"}" * 20_000 + b","
-Spoil = Callable[[bytes], bytes]
-SPOILED: Mapping[str, Spoil] = {
+Mangle = Callable[[bytes], bytes]
+MANGLED: Mapping[str, Mangle] = {
     "nested": lambda document: document.replace(b'{"name":"poison"', b'{%s"name":"poison"' % DEEP),
     "no-utf-8": lambda document: document.replace(b'"harm":"none"', b'"harm":"\xff"'),
 }
 
 
-class Spoiler:
+class UndecodableObjects:
     """A transport whose server has stored what the embedded one would not."""
 
     def __init__(self, inner: Transport, how: str) -> None:
         self._inner = inner
-        self._how = SPOILED[how]
+        self._how = MANGLED[how]
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:
         async with self._inner.send(request) as response:
-            yield _Spoiled(response, self._how)
+            yield ChangedResponse(response, self._lines, self._how)
 
-
-class _Spoiled:
-    def __init__(self, inner: Response, how: Spoil) -> None:
-        self._inner, self._how = inner, how
-        self.status, self.headers = inner.status, inner.headers
-
-    async def read(self) -> bytes:
-        return self._how(await self._inner.read())
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        async for line in self._inner.lines():
+    async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for line in lines:
             yield self._how(line)
 
 
@@ -59,12 +51,12 @@ def poison(kind: type[Job] | type[Pod]) -> dict[str, Any]:
     return body
 
 
-@pytest.mark.parametrize("how", SPOILED)
+@pytest.mark.parametrize("how", MANGLED)
 @pytest.mark.parametrize("kind", [Job, Pod], ids=["job", "pod"])
 async def test_job_completes_beside_an_undecodable_object(
     kind: type[Job] | type[Pod], how: str, cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:
-    wire = Spoiler(cluster.transport, how)
+    wire = UndecodableObjects(cluster.transport, how)
     with capture_logs() as logs:
         # It is in the first list, ...
         await cluster.client.create_manifest(kind, poison(kind), "default")
@@ -87,7 +79,7 @@ async def test_job_completes_beside_an_undecodable_object(
 
 async def test_client_that_reads_an_undecodable_object_is_told_which(cluster: EmbeddedCluster) -> None:
     await cluster.client.create_manifest(Pod, poison(Pod), "default")
-    client = Client(Spoiler(cluster.transport, "no-utf-8"))
+    client = Client(UndecodableObjects(cluster.transport, "no-utf-8"))
     with pytest.raises(Exception, match="pods") as caught:
         await client.get(Pod, Key("default", "poison"))
     assert type(caught.value).__module__ == "kcr.errors"

@@ -12,14 +12,14 @@ from kcr.manager import Manager
 from kcr.testing import VirtualClock, eventually
 from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import running
-from tests.kit.replica_controller import OF, setup, wish
+from tests.kit.replica_controller import OF, owner, setup
 
 
 async def live(fault: WriteFault) -> int:
     """Ask for three replicas, then for one, then for none, and return the number of writes."""
     clock = VirtualClock()
     cluster = EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
-    owner = wish("a", {"count": "3", "color": "red"})
+    wanted = owner("a", {"count": "3", "color": "red"})
 
     def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
         manager = Manager(Client(transport), clock=clock, random=Random(seed))
@@ -29,21 +29,21 @@ async def live(fault: WriteFault) -> int:
     async def colors() -> list[str]:
         return [obj.data["color"] for obj in await cluster.client.list(ConfigMap) if OF in obj.metadata.labels]
 
-    async def are(*wanted: str) -> None:
+    async def are(*expected: str) -> None:
         async def hold() -> bool:
-            return await colors() == list(wanted)
+            return await colors() == list(expected)
 
         await eventually(hold, seconds=900)
         await clock.advance(1)
-        assert await colors() == list(wanted)
+        assert await colors() == list(expected)
 
     async with cluster:
-        await cluster.client.create(owner)
+        await cluster.client.create(wanted)
         async with surviving(cluster.transport, fault, controller, lambda: clock.now().minute > 1) as transport:
             await are("red", "red", "red")
-            await cluster.client.merge_patch(ConfigMap, owner.key, {"data": {"count": "1", "color": "blue"}})
+            await cluster.client.merge_patch(ConfigMap, wanted.key, {"data": {"count": "1", "color": "blue"}})
             await are("blue")
-            await cluster.client.delete(ConfigMap, owner.key)
+            await cluster.client.delete(ConfigMap, wanted.key)
             await are()
     return transport.writes
 

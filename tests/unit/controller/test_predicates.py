@@ -1,9 +1,10 @@
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from kcr.api.core import Pod
-from kcr.api.meta import Key, ObjectMeta
+from kcr.api.meta import Key
 from kcr.api.selectors import LabelSelector, Requirement
 from kcr.controller import (
     Predicate,
@@ -20,25 +21,11 @@ from kcr.controller import (
     watch,
 )
 from kcr.controller.sources import EnqueueRequests
+from kcr.testing import build
 
 
-def pod(
-    version: str = "1",
-    *,
-    generation: int = 1,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-) -> Pod:
-    return Pod(
-        metadata=ObjectMeta(
-            namespace="default",
-            name="pod",
-            resource_version=version,
-            generation=generation,
-            labels=labels or {},
-            annotations=annotations or {},
-        )
-    )
+def pod(version: str = "1", **metadata: Any) -> Pod:
+    return build.pod("pod", resource_version=version, **metadata)
 
 
 def yes(old: Pod | None, new: Pod | None) -> bool:

@@ -6,13 +6,13 @@ from kcr.api.meta import Key, ObjectMeta, OwnerReference, Resource
 from kcr.controller import owned, watch
 from kcr.controller.sources import EnqueueRequests
 from kcr.errors import KcrError
+from kcr.testing import build
 
 LABELLED = watch(Pod, map_to=lambda pod: (Key(pod.metadata.namespace, name) for name in pod.metadata.labels.values()))
 
 
-def pod(owner: OwnerReference | None = None, **labels: str) -> Pod:
-    owners = () if owner is None else (owner,)
-    return Pod(metadata=ObjectMeta(namespace="default", name="pod", owner_references=owners, labels=labels))
+def pod(*owners: OwnerReference, **labels: str) -> Pod:
+    return build.pod("pod", owner_references=owners, labels=labels)
 
 
 def owner(api_version: str, kind: str, *, controller: bool | None = True) -> OwnerReference:
@@ -38,7 +38,7 @@ def test_watched_object_brings_its_own_key() -> None:
 def test_owned_object_brings_its_controllers_key(
     reference: OwnerReference | None, by: type[Resource], keys: list[Key]
 ) -> None:  # CM-15
-    assert list(owned(Pod, by=by).map_to(pod(reference))) == keys
+    assert list(owned(Pod, by=by).map_to(pod(*([reference] if reference else [])))) == keys
 
 
 def test_every_owner_of_the_kind_counts_when_asked() -> None:  # CM-15

@@ -1,5 +1,6 @@
 import gc
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,17 +10,15 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.core import Pod
-from kcr.api.meta import Key, ObjectMeta, OwnerReference
+from kcr.api.meta import Key, OwnerReference
 from kcr.informer import Store
 from kcr.informer.store import Changes, version_of
+from kcr.testing import build
 
 
-def pod(name: str, version: int = 1, *, uid: str = "", owner: str = "", namespace: str = "default") -> Pod:
+def pod(name: str, version: int = 1, *, owner: str = "", **metadata: Any) -> Pod:
     owners = (OwnerReference(kind="Job", name=owner, uid=owner, controller=True),) if owner else ()
-    metadata = ObjectMeta(
-        name=name, namespace=namespace, uid=uid or f"uid-{name}", resource_version=str(version), owner_references=owners
-    )
-    return Pod(metadata=metadata)
+    return build.pod(name, resource_version=str(version), owner_references=owners, **metadata)
 
 
 def names(pods: tuple[Pod, ...]) -> list[str]:

@@ -74,7 +74,7 @@ def mutated(random: Random, data: bytes) -> bytes:
     return data
 
 
-class World:
+class Reader:
     """An informer that is given what decodes, as by its reflector."""
 
     def __init__(self, kind: type[Any]) -> None:
@@ -103,26 +103,26 @@ class World:
         assert isinstance(error_from(404, {}, body, "/apis/batch/v1/jobs/a"), ApiError)
 
 
-def wrapped(random: Random, world: World) -> tuple[Callable[[bytes], None], bytes]:
+def wrapped(random: Random, reader: Reader) -> tuple[Callable[[bytes], None], bytes]:
     one = document(random)
     match random.randrange(4):
         case 0:
             items = b",".join([document(random), one])
-            return world.lists, b'{"kind":"List","metadata":{"resourceVersion":"9"},"items":[%s]}' % items
+            return reader.lists, b'{"kind":"List","metadata":{"resourceVersion":"9"},"items":[%s]}' % items
         case 1:
             type_ = random.choice((b"ADDED", b"MODIFIED", b"DELETED", b"BOOKMARK", b"ERROR", b"OTHER"))
-            return world.watches, b'{"type":"%s","object":%s}' % (type_, one)
+            return reader.watches, b'{"type":"%s","object":%s}' % (type_, one)
         case 2:
             status = b'{"kind":"Status","code":404,"reason":"NotFound","details":{"name":"a","causes":[{"field":"b"}]}}'
-            return world.is_refused, status
-    return world.gets, one
+            return reader.is_refused, status
+    return reader.gets, one
 
 
 def nothing_escapes(seed: int, count: int) -> None:
     random = Random(seed)
-    worlds = [World(kind) for kind in KINDS]
+    readers = [Reader(kind) for kind in KINDS]
     for number in range(count):
-        read, data = wrapped(random, random.choice(worlds))
+        read, data = wrapped(random, random.choice(readers))
         data = mutated(random, data)
         try:
             with suppress(ApiError, TransportError):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.virtual
 HELLO = Key("default", "hello")
 
 
-class World:
+class Handlers:
     """The handlers, and the queue they fill."""
 
     def __init__(self, start: str) -> None:
@@ -71,65 +71,65 @@ class World:
 async def test_new_schedule_wakes_when_it_is_due(
     before: CronJob, after: dict[str, str | None], start: str, seconds: float
 ) -> None:
-    world = World(start)
-    world.of_crons.on_update(before, replace(before, spec=replace(before.spec, **after)))
-    assert await world.woken() == []
-    assert await world.seconds_until_woken() == pytest.approx(seconds)
+    handlers = Handlers(start)
+    handlers.of_crons.on_update(before, replace(before, spec=replace(before.spec, **after)))
+    assert await handlers.woken() == []
+    assert await handlers.seconds_until_woken() == pytest.approx(seconds)
 
 
 async def test_unreadable_schedule_wakes_nobody_and_is_told() -> None:
     # Row 62.
-    world = World("10:00:00")
-    world.of_crons.on_update(cron(), cron("nope"))
-    assert await world.woken() == []
-    assert [str(event) for event in world.recorder.events] == [
+    handlers = Handlers("10:00:00")
+    handlers.of_crons.on_update(cron(), cron("nope"))
+    assert await handlers.woken() == []
+    assert [str(event) for event in handlers.recorder.events] == [
         "Warning UnParseableCronJobSchedule unparseable schedule for cronjob: nope"
     ]
 
 
 async def test_other_changes_wake_at_once() -> None:
     # Row 60; a resync and our own status writes are among them.
-    world = World("10:00:00")
+    handlers = Handlers("10:00:00")
     for new in (cron(suspend=True), cron(last=TEN), cron()):
-        world.of_crons.on_update(cron(), new)
-        assert await world.woken() == ["hello"]
+        handlers.of_crons.on_update(cron(), new)
+        assert await handlers.woken() == ["hello"]
 
 
 async def test_cronjob_wakes_when_it_comes_and_when_it_goes() -> None:
-    world = World("10:00:00")
-    world.of_crons.on_add(cron(), True)
-    assert await world.woken() == ["hello"]
-    world.queue.add_after(HELLO, 60)
-    world.of_crons.on_delete(cron(), False)
-    assert await world.woken() == ["hello"]
+    handlers = Handlers("10:00:00")
+    handlers.of_crons.on_add(cron(), True)
+    assert await handlers.woken() == ["hello"]
+    handlers.queue.add_after(HELLO, 60)
+    handlers.of_crons.on_delete(cron(), False)
+    assert await handlers.woken() == ["hello"]
     await asyncio.sleep(61)
-    assert await world.woken() == []
+    assert await handlers.woken() == []
 
 
 async def test_failures_of_a_namesake_are_not_its_own() -> None:
-    world = World("10:00:00")
+    handlers = Handlers("10:00:00")
     for _ in range(20):
-        world.queue.add_rate_limited(HELLO)
-    world.of_crons.on_add(cron(), False)
-    assert world.queue.retries(HELLO) == 0
+        handlers.queue.add_rate_limited(HELLO)
+    handlers.of_crons.on_add(cron(), False)
+    assert handlers.queue.retries(HELLO) == 0
 
 
 async def test_change_of_a_job_wakes_its_cronjob() -> None:
-    world = World("10:00:00")
+    handlers = Handlers("10:00:00")
     made = job()
-    world.of_jobs.on_add(made, True)
-    assert await world.woken() == ["hello"]
-    world.of_jobs.on_update(made, replace(made, metadata=replace(made.metadata, resource_version="10")))
-    assert await world.woken() == ["hello"]
-    world.of_jobs.on_update(made, made)
-    assert await world.woken() == []
-    world.of_jobs.on_delete(made, False)
-    assert await world.woken() == ["hello"]
+    handlers.of_jobs.on_add(made, True)
+    assert await handlers.woken() == ["hello"]
+    handlers.of_jobs.on_update(made, replace(made, metadata=replace(made.metadata, resource_version="10")))
+    assert await handlers.woken() == ["hello"]
+    handlers.of_jobs.on_update(made, made)
+    assert await handlers.woken() == []
+    handlers.of_jobs.on_delete(made, False)
+    assert await handlers.woken() == ["hello"]
 
 
 async def test_job_with_another_owner_wakes_nobody() -> None:
     # Section 2.1: kind, name and UID must all fit.
-    world = World("10:00:00")
+    handlers = Handlers("10:00:00")
     (owner,) = job().metadata.owner_references
     for other in (
         replace(owner, uid="another"),
@@ -138,20 +138,20 @@ async def test_job_with_another_owner_wakes_nobody() -> None:
         replace(owner, controller=None),
     ):
         stranger = owned(job(), other)
-        world.of_jobs.on_add(stranger, False)
-        world.of_jobs.on_delete(stranger, False)
-        assert await world.woken() == []
+        handlers.of_jobs.on_add(stranger, False)
+        handlers.of_jobs.on_delete(stranger, False)
+        assert await handlers.woken() == []
 
 
 async def test_job_that_changes_hands_wakes_both_owners() -> None:
     # Row 64.
-    world = World("10:00:00")
+    handlers = Handlers("10:00:00")
     other = cron()
     other = replace(other, metadata=replace(other.metadata, name="other", uid="uid-other"))
-    world.crons.add(other)
+    handlers.crons.add(other)
     moved = owned(job(), replace(job().metadata.owner_references[0], name="other", uid="uid-other"))
-    world.of_jobs.on_update(job(), replace(moved, metadata=replace(moved.metadata, resource_version="10")))
-    assert sorted(await world.woken()) == ["hello", "other"]
+    handlers.of_jobs.on_update(job(), replace(moved, metadata=replace(moved.metadata, resource_version="10")))
+    assert sorted(await handlers.woken()) == ["hello", "other"]
 
 
 def owned(job: Job, owner: OwnerReference) -> Job:
