@@ -77,7 +77,7 @@ NO_MIRROR: Mapping[str, str] = {
     "client/wire/test_unreadable": "answers that no module can read",
     **dict.fromkeys(
         (
-            "api/test_key", "api/test_ownership", "app/test_options",
+            "api/test_key", "cli/test_manifest_files", "api/test_ownership", "app/test_options",
             "informer/test_metadata_only",
         ),
         LATER,
