@@ -24,7 +24,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     return []
 
 
-def spoiled(data: st.DataObject, manifest: Manifest, part: str) -> Manifest:
+def mutated(data: st.DataObject, manifest: Manifest, part: str) -> Manifest:
     """A copy of a manifest with another value at one or two places of its spec or status."""
     made = deepcopy(manifest)
     for _ in range(data.draw(st.integers(1, 2))):

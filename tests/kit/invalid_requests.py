@@ -1,4 +1,4 @@
-"""Requests to the embedded server that are almost right: one seed, one request, drawn from good ones and spoiled.
+"""Requests to the embedded server that are almost right: one seed, one request, drawn from valid ones and mutated.
 
 What must hold of every answer: it comes at once, it is an answer, and a fault of the server it is only where the real
 server has one too. Run one seed with `python -m tests.kit.invalid_requests SEED`.
@@ -114,7 +114,7 @@ ACCEPTS = (
 _PATIENCE_SECONDS = 5.0
 
 
-class Spoiler:
+class RequestMutator:
     """Draws one request."""
 
     def __init__(self, seed: int) -> None:
@@ -303,7 +303,7 @@ async def _wrongs_of(first: int, count: int) -> list[Found]:
         for seed in range(first, first + count):
             if seed % 5 == first % 5:
                 await _restore(c)
-            request = Spoiler(seed).request()
+            request = RequestMutator(seed).request()
             why = await _why_wrong(c, request)
             if why:
                 found.append(Found(seed, request, why))

@@ -47,7 +47,7 @@ class Story(NamedTuple):
         schedule: When it is due.
         most: How many Jobs may be at work at a time; None for any number.
         end: How its Jobs end.
-        acts: What people do, by the second at which they do it.
+        acts: What users do, by the second at which they do it.
         warnings: Reasons of the warnings that are in order.
     """
 
@@ -78,7 +78,7 @@ async def start_by_hand(client: Client) -> None:
     await make_job(client, await read(client), BY_HAND)
 
 
-# Rows 1, 18 to 22, 27, 31, 36, 48 to 50 and 60 of cronjob-controller §19, as people would live through them.
+# Rows 1, 18 to 22, 27, 31, 36, 48 to 50 and 60 of cronjob-controller §19, as users would meet them.
 STORIES = {
     "allow": Story(),
     "overlap": Story(seconds=95),
@@ -153,7 +153,7 @@ async def do(client: Client, acts: Mapping[int, Act]) -> None:
 
 
 @asynccontextmanager
-async def people(cluster: EmbeddedCluster, clock: VirtualClock, story: Story) -> AsyncIterator[RunObserver]:
+async def users_of(cluster: EmbeddedCluster, clock: VirtualClock, story: Story) -> AsyncIterator[RunObserver]:
     """Everybody else: who finishes Jobs, who edits the CronJob, and who looks on."""
     informer, seen = Informer(cluster.client, Job, random=Random(9)), RunObserver()
     informer.add_handler(seen)
@@ -178,7 +178,7 @@ async def live(fault: WriteFault, story: Story) -> int:
 
     async with cluster:
         await create(cluster.client, manifest(schedule=story.schedule, **story.spec))
-        async with people(cluster, clock, story) as seen:
+        async with users_of(cluster, clock, story) as seen:
             async with (
                 surviving(cluster.transport, fault, controller, lambda: is_over(clock)) as transport,
                 concurrent_controller(cluster, clock, fault),

@@ -1,4 +1,4 @@
-"""A proxy before the API server that answers by itself, or spoils answers: nothing is concluded from that."""
+"""A proxy before the API server that answers by itself, or mangles answers: nothing is concluded from that."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ async def test_creation_with_a_spoiled_answer_runs_no_index_twice(
 async def test_creation_whose_pod_cannot_be_looked_for_is_not_repeated(
     cluster: EmbeddedCluster, clock: VirtualClock, loss: Loss
 ) -> None:
-    # First the answers to the creation are spoiled, then those to the look whether the pod is there.
+    # First the answers to the creation are mangled, then those to the look whether the pod is there.
     faults = FaultyTransport(cluster.transport)
     faults.on("create", Pod, nth=1).lose_reply(loss)
     for nth in (2, 3, 4):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.virtual
 DEEP = b'"managedFields":' + b'{"f:a":' * 20_000 + b"{}" + b"}" * 20_000 + b","
 Mangle = Callable[[bytes], bytes]
 MANGLED: Mapping[str, Mangle] = {
-    "nested": lambda document: document.replace(b'{"name":"poison"', b'{%s"name":"poison"' % DEEP),
+    "nested": lambda document: document.replace(b'{"name":"undecodable"', b'{%s"name":"undecodable"' % DEEP),
     "no-utf-8": lambda document: document.replace(b'"harm":"none"', b'"harm":"\xff"'),
 }
 
@@ -43,11 +43,11 @@ class UndecodableObjects:
             yield self._how(line)
 
 
-def poison(kind: type[Job] | type[Pod]) -> dict[str, Any]:
-    body = manifest("poison", suspend=True)
+def undecodable(kind: type[Job] | type[Pod]) -> dict[str, Any]:
+    body = manifest("undecodable", suspend=True)
     if kind is Pod:
         body = {"apiVersion": "v1", "kind": "Pod", "spec": body["spec"]["template"]["spec"]}
-    body["metadata"] = {"name": "poison", "namespace": "default", "annotations": {"harm": "none"}}
+    body["metadata"] = {"name": "undecodable", "namespace": "default", "annotations": {"harm": "none"}}
     return body
 
 
@@ -59,7 +59,7 @@ async def test_job_completes_beside_an_undecodable_object(
     wire = UndecodableObjects(cluster.transport, how)
     with capture_logs() as logs:
         # It is in the first list, ...
-        await cluster.client.create_manifest(kind, poison(kind), "default")
+        await cluster.client.create_manifest(kind, undecodable(kind), "default")
         async with job_controller(cluster, clock, transport=wire) as manager:
             await create(cluster.client, manifest("before"))
             assert (await finished(cluster.client, "before")).status.succeeded == 1
@@ -68,18 +68,18 @@ async def test_job_completes_beside_an_undecodable_object(
             # ... and changes three times.
             for number in range(3):
                 labels = {"metadata": {"labels": {"number": str(number)}}}
-                await cluster.client.merge_patch(kind, Key("default", "poison"), labels)
+                await cluster.client.merge_patch(kind, Key("default", "undecodable"), labels)
                 await clock.settle()
             assert manager.informer(kind).counts["undecodable"] >= seen + 3
             await create(cluster.client, manifest("after"))
             assert (await finished(cluster.client, "after")).status.succeeded == 1
     said = [line for line in logs if line["event"].startswith("object cannot be decoded")]
-    assert [(line["kind"], line["key"]) for line in said] == [(kind.resource.display, "default/poison")]
+    assert [(line["kind"], line["key"]) for line in said] == [(kind.resource.display, "default/undecodable")]
 
 
 async def test_client_that_reads_an_undecodable_object_is_told_which(cluster: EmbeddedCluster) -> None:
-    await cluster.client.create_manifest(Pod, poison(Pod), "default")
+    await cluster.client.create_manifest(Pod, undecodable(Pod), "default")
     client = Client(UndecodableObjects(cluster.transport, "no-utf-8"))
     with pytest.raises(Exception, match="pods") as caught:
-        await client.get(Pod, Key("default", "poison"))
+        await client.get(Pod, Key("default", "undecodable"))
     assert type(caught.value).__module__ == "kcr.errors"

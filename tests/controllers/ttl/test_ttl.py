@@ -65,9 +65,9 @@ async def ended_at(cluster: EmbeddedCluster, when: datetime, **spec: Any) -> Job
 async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> None:
     # Row 145.
     async with jobs_that_end(clock) as (cluster, jobs), ttl_controller(cluster, clock) as manager:
-        departures = DeletionObserver()
-        jobs.informer(Job).add_handler(departures)
-        jobs.informer(Pod).add_handler(departures)
+        deletions = DeletionObserver()
+        jobs.informer(Job).add_handler(deletions)
+        jobs.informer(Pod).add_handler(deletions)
         await create(cluster.client, manifest(completions=3, parallelism=3, ttlSecondsAfterFinished=100))
         job = await finished(cluster.client)
         end = job.status.conditions[-1].last_transition_time
@@ -76,8 +76,8 @@ async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> Non
         assert len(await pods_of(cluster.client)) == 3
         await clock.advance(2)
         assert not await exists(cluster)
-        assert [kind for _, kind in sorted(departures.gone)] == ["Pod", "Pod", "Pod", "Job"]
-        assert "foregroundDeletion" in departures.finalizers
+        assert [kind for _, kind in sorted(deletions.gone)] == ["Pod", "Pod", "Pod", "Job"]
+        assert "foregroundDeletion" in deletions.finalizers
         assert manager.metrics.registry.get_sample_value(f"{LATENCY}_count") == 1
         assert manager.metrics.registry.get_sample_value(f"{LATENCY}_bucket", {"le": "0.1"}) == 1
 

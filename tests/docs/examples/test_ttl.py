@@ -25,9 +25,9 @@ async def test_finished_job_goes_after_its_ttl(clock: VirtualClock) -> None:
         job_controller(cluster, clock) as jobs,
         ttl_controller(cluster, clock),
     ):
-        departures = DeletionObserver()
-        jobs.informer(Job).add_handler(departures)
-        jobs.informer(Pod).add_handler(departures)
+        deletions = DeletionObserver()
+        jobs.informer(Job).add_handler(deletions)
+        jobs.informer(Pod).add_handler(deletions)
         await create(cluster.client, example(NAME))
         job = await finished(cluster.client, NAME)
         assert conditions(job)[-1] == ("Complete", "CompletionsReached")
@@ -35,7 +35,7 @@ async def test_finished_job_goes_after_its_ttl(clock: VirtualClock) -> None:
         end = job.status.completion_time + timedelta(seconds=100)
         await clock.advance((end - clock.now()).total_seconds() - 1)
         assert len(await pods_of(cluster.client, NAME)) == 1
-        assert departures.gone == []
+        assert deletions.gone == []
         await clock.advance(2)
         assert await cluster.client.list(Job, "default") == ()
-        assert [kind for _, kind in sorted(departures.gone)] == ["Pod", "Job"]
+        assert [kind for _, kind in sorted(deletions.gone)] == ["Pod", "Job"]

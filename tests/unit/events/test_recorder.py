@@ -1,7 +1,7 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,29 +15,12 @@ from kcr.client import Client, Request
 from kcr.errors import TransportError
 from kcr.events import EventRecorder, SpamLimit
 from kcr.testing import VirtualClock
+from tests.kit.scripted_transport import Say, failure
 
 pytestmark = pytest.mark.virtual
 
 DEFAULT = SpamLimit()
 JOB = Job(metadata=ObjectMeta(namespace="default", name="pi", uid="1"))
-
-
-class Answer:
-    headers: Mapping[str, str] = {"content-type": "application/json"}
-
-    def __init__(self, status: int, body: object) -> None:
-        self.status = status
-        self._body = json.dumps(body).encode()
-
-    async def read(self) -> bytes:
-        return self._body
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        yield self._body
-
-
-def status(code: int, reason: str) -> Answer:
-    return Answer(code, {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason})
 
 
 class Events:
@@ -52,7 +35,7 @@ class Events:
         self.hang = False
 
     @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Answer]:
+    async def send(self, request: Request) -> AsyncIterator[Say]:
         self.requests.append(request.method)
         if asyncio.get_running_loop().time() < self.down_until:
             raise TransportError("refused")
@@ -64,20 +47,20 @@ class Events:
             raise TransportError("reply lost")
         yield answer
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Say:
         path, body = request.target.partition("?")[0], json.loads(request.body)
         if self.refuse:
-            return status(403, "Forbidden")
+            return failure(403, "Forbidden", "Forbidden")
         if request.method == "POST":
             path += "/" + body["metadata"]["name"]
             if path in self.stored:
-                return status(409, "AlreadyExists")
+                return failure(409, "AlreadyExists", "AlreadyExists")
             self.stored[path] = body
-            return Answer(201, body)
+            return Say(body, status=201)
         if path not in self.stored:
-            return status(404, "NotFound")
+            return failure(404, "NotFound", "NotFound")
         self.stored[path] |= body
-        return Answer(200, self.stored[path])
+        return Say(self.stored[path])
 
     def summary(self) -> list[tuple[str, str, int]]:
         return [(event["reason"], event["message"], event["count"]) for event in self.stored.values()]

@@ -327,7 +327,7 @@ async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:  
 
 
 class Model(RuleBasedStateMachine):
-    """WQ-5: no key twice in the queue, none in two hands, none lost."""
+    """WQ-5: no key twice in the queue, none processed concurrently, none lost."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared
-from tests.kit.invalid_manifests import spoiled
+from tests.kit.invalid_manifests import mutated
 
 FULL: Manifest = {
     **cronjob(
@@ -28,7 +28,7 @@ FULL: Manifest = {
 def test_any_cronjob_is_judged_and_none_breaks_the_server(data: st.DataObject, part: str) -> None:
     old = prepared(cronjob(schedule="TZ=UTC @daily"))
     try:
-        new = spoiled(data, FULL, part)
+        new = mutated(data, FULL, part)
         CRON_JOBS.default(new)
         CRON_JOBS.validate(new)
         CRON_JOBS.warnings(new, None)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.legacy import job_from_hub, job_to_hub
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
-from tests.kit.invalid_manifests import spoiled
+from tests.kit.invalid_manifests import mutated
 from tests.kit.manifests import JOBS, PODS, job, pod, stored, stored_pod
 
 CONTAINER = {
@@ -78,7 +78,7 @@ POD_STATUS: Manifest = {
 def test_any_spec_is_judged_and_none_breaks_the_server(data: st.DataObject) -> None:
     old = stored(FULL_JOB)
     try:
-        new = spoiled(data, FULL_JOB, "spec")
+        new = mutated(data, FULL_JOB, "spec")
         JOBS.default(new)
         JOBS.prepare_create(new)
         JOBS.validate(new)
@@ -91,7 +91,7 @@ def test_any_spec_is_judged_and_none_breaks_the_server(data: st.DataObject) -> N
 @given(st.data())
 def test_any_old_job_is_taken_or_refused(data: st.DataObject) -> None:
     try:
-        taken = spoiled(data, {**FULL_JOB, "apiVersion": "extensions/v1beta1"}, "spec")
+        taken = mutated(data, {**FULL_JOB, "apiVersion": "extensions/v1beta1"}, "spec")
         job_to_hub(taken)
         JOBS.default(taken)
         job_from_hub(taken)
@@ -103,7 +103,7 @@ def test_any_old_job_is_taken_or_refused(data: st.DataObject) -> None:
 def test_any_status_is_judged_and_none_breaks_the_server(data: st.DataObject) -> None:
     old = stored(FULL_JOB, JOB_STATUS)
     try:
-        new = spoiled(data, {**old, "status": JOB_STATUS}, "status")
+        new = mutated(data, {**old, "status": JOB_STATUS}, "status")
         JOBS.default(new)
         JOBS.prepare_status(new, old)
         JOBS.validate_status(new, old)
@@ -116,7 +116,7 @@ def test_any_pod_is_judged_and_none_breaks_the_server(data: st.DataObject, part:
     old = stored_pod(pod(**POD))
     old["status"] |= deepcopy(POD_STATUS)
     try:
-        new = spoiled(data, old, part)
+        new = mutated(data, old, part)
         PODS.default(new)
         created = deepcopy(new)
         PODS.prepare_create(created)
