@@ -10,7 +10,6 @@ from kcr.apiserver.endpoints import container_logs, discovery, listing, self_sub
 from kcr.apiserver.endpoints.discovery import Discovery, OpenApi
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
-    JSONEncoder,
     MediaType,
     MetadataEncoder,
     ObjectEncoder,
@@ -177,7 +176,7 @@ class APIServer:
                 return TableEncoder(accepted.version, included_object(query.text("includeObject")), self._clock)
             case "PartialObjectMetadata" | "PartialObjectMetadataList":
                 return MetadataEncoder(accepted.version)
-        return JSONEncoder()
+        return ObjectEncoder()
 
     async def _read(self, route: Route, query: Query, encoder: ObjectEncoder) -> APIResponse:
         if not route.name:

@@ -4,7 +4,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{response
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -17,26 +17,6 @@ _YAML = "application/yaml"
 _ANY = ("*/*", "application/*", "application/json", _YAML)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
-
-
-class ObjectEncoder(Protocol):
-    """Encodes the objects of one response."""
-
-    def encode_object(self, record: Record) -> bytes:
-        """Return the body that shows one object."""
-        ...
-
-    def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
-        """Return the body that shows a list."""
-        ...
-
-    def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
-        """Return the line of a watch; `change` is None for the state at its start."""
-        ...
-
-    def encode_bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
-        """Return the line that carries nothing but a resourceVersion."""
-        ...
 
 
 class MediaType(NamedTuple):
@@ -113,36 +93,39 @@ def _is_known(transformation: str, group: str, version: str) -> bool:
     return transformation in known and group == "meta.k8s.io" and version in ("v1", "v1beta1")
 
 
-class JSONEncoder:
-    """Objects as they are. Lines of watches are encoded once for all watchers."""
+class ObjectEncoder:
+    """Encodes the objects of one response, as they are; the lines of a watch once for all watchers."""
+
+    # Tells the lines of this encoding from others of the same change.
+    _encoding = ""
 
     def encode_object(self, record: Record) -> bytes:
-        """Return the object."""
-        return record.data + b"\n"
+        """Return the body with one object."""
+        return self._data(record) + b"\n"
 
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
-        """Return the list; items of built-in kinds name neither kind nor apiVersion."""
+        """Return the body with a list; items of built-in kinds have neither kind nor apiVersion."""
         head = f'{{"kind":"{kind.type.kind}List","apiVersion":"{kind.type.api_version}","metadata":'.encode()
         items = b",".join(record.body for record in records)
         return b"".join((head, msgspec.json.encode(metadata), b',"items":[', items, b"]}\n"))
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
-        """Return the line."""
-        line = None if change is None else change.lines.get(event)
-        if line is None:
-            line = b'{"type":"%s","object":%s}\n' % (event.encode(), record.data)
-            if change is not None:
-                change.lines[event] = line
-        return line
+        """Return the line of a watch event; `change` is None for the initial state."""
+        lines = {} if change is None else change.lines
+        key = event + self._encoding
+        if key not in lines:
+            lines[key] = b'{"type":"%s","object":%s}\n' % (event.encode(), self._data(record))
+        return lines[key]
 
     def encode_bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
-        """Return the bookmark as an object of the kind."""
-        shown = {
-            "kind": kind.type.kind,
-            "apiVersion": kind.type.api_version,
-            **bookmark_metadata(revision, initial_end),
-        }
-        return event_line("BOOKMARK", shown)
+        """Return the line that has nothing but a resourceVersion."""
+        return event_line("BOOKMARK", {**self._type_meta(kind), **bookmark_metadata(revision, initial_end)})
+
+    def _data(self, record: Record) -> bytes:
+        return record.data
+
+    def _type_meta(self, kind: Kind) -> dict[str, str]:
+        return {"kind": kind.type.kind, "apiVersion": kind.type.api_version}
 
 
 class _Metadata(msgspec.Struct):
@@ -152,38 +135,24 @@ class _Metadata(msgspec.Struct):
 _metadata_of = msgspec.json.Decoder(_Metadata).decode
 
 
-class MetadataEncoder:
-    """Objects as PartialObjectMetadata. Lines of watches are encoded once for all watchers."""
+class MetadataEncoder(ObjectEncoder):
+    """Encodes objects as PartialObjectMetadata."""
 
     def __init__(self, version: str) -> None:
         self._type = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
-
-    def encode_object(self, record: Record) -> bytes:
-        """Return the metadata."""
-        return msgspec.json.encode(self._partial(record)) + b"\n"
+        self._encoding = f" {version}"
 
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the list of metadata."""
-        items = [self._partial(record) for record in records]
+        items = [msgspec.Raw(self._data(record)) for record in records]
         shown = {**self._type, "kind": "PartialObjectMetadataList", "metadata": metadata, "items": items}
         return msgspec.json.encode(shown) + b"\n"
 
-    def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
-        """Return the line."""
-        name = f"{event} {self._type['apiVersion']}"
-        line = None if change is None else change.lines.get(name)
-        if line is None:
-            line = event_line(event, self._partial(record))
-            if change is not None:
-                change.lines[name] = line
-        return line
+    def _data(self, record: Record) -> bytes:
+        return msgspec.json.encode({**self._type, "metadata": _metadata_of(record.body).metadata})
 
-    def encode_bookmark(self, kind: Kind, revision: int, *, initial_end: bool) -> bytes:
-        """Return the bookmark with metadata only."""
-        return event_line("BOOKMARK", {**self._type, **bookmark_metadata(revision, initial_end)})
-
-    def _partial(self, record: Record) -> dict[str, Any]:
-        return {**self._type, "metadata": _metadata_of(record.body).metadata}
+    def _type_meta(self, kind: Kind) -> dict[str, str]:
+        return self._type
 
 
 def bookmark_metadata(revision: int, initial_end: bool) -> dict[str, Any]:
@@ -199,7 +168,7 @@ def event_line(event: str, shown: object) -> bytes:
     return msgspec.json.encode({"type": event, "object": shown}) + b"\n"
 
 
-class ConvertingEncoder:
+class ConvertingEncoder(ObjectEncoder):
     """Objects converted to another version, in one of the other encodings."""
 
     def __init__(self, kind: Kind, conversion: Conversion, encoder: ObjectEncoder) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
-from kcr.apiserver.endpoints.serialization import JSONEncoder, ObjectEncoder, in_version
+from kcr.apiserver.endpoints.serialization import ObjectEncoder, in_version
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, required
@@ -230,7 +230,7 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
             delete(registry, newest, options)
     headers = warning_headers(_warnings(route, options))
     return json_response(
-        in_version(route.kind, JSONEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
+        in_version(route.kind, ObjectEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
     )
 
 

@@ -1,4 +1,4 @@
-"""The columns and cells of kinds that nothing acts on here: workloads, volumes, networks, roles.
+"""The columns and cells of kinds whose cells depend on no more than the object and its age.
 
 Source: kubernetes/pkg/printers/internalversion/printers.go.
 """
@@ -16,6 +16,8 @@ _NONE, _UNSET = "<none>", "<unset>"
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _MOST_HOSTS = 3
+_ROLE = "node-role.kubernetes.io/"
+_LIMITS = "limits."
 _SCHEDULED = (
     "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable",
 )  # fmt: skip
@@ -136,8 +138,70 @@ def _priority_class(obj: Manifest, since: str) -> Cells:
     return [obj.get("value", 0), obj.get("globalDefault", False), since, policy]
 
 
+def condition_of(obj: Manifest, kind: str) -> Mapping[str, Any]:
+    """Return a condition of an object, an empty one where there is none."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
+
+
+def _node(node: Manifest, since: str) -> Cells:
+    status = node.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    roles = sorted(
+        label.removeprefix(_ROLE) for label in node["metadata"].get("labels") or () if label.startswith(_ROLE)
+    )
+    addresses = {one.get("type"): one.get("address") for one in reversed(status.get("addresses") or ())}
+    return [
+        _node_status(node), ",".join(roles) or _NONE, since, info.get("kubeletVersion", ""),
+        addresses.get("InternalIP") or _NONE, addresses.get("ExternalIP") or _NONE,
+        info.get("osImage") or "<unknown>", info.get("kernelVersion") or "<unknown>",
+        info.get("containerRuntimeVersion") or "<unknown>",
+    ]  # fmt: skip
+
+
+def _node_status(node: Manifest) -> str:
+    ready = condition_of(node, "Ready").get("status")
+    words = {"True": "Ready", None: "Unknown"}.get(ready, "NotReady")
+    return f"{words},SchedulingDisabled" if (node.get("spec") or {}).get("unschedulable") else words
+
+
+def _quota(quota: Manifest, since: str) -> Cells:
+    status = quota.get("status") or {}
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    uses = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
+    requests = ", ".join(use for name, use in uses.items() if not name.startswith(_LIMITS))
+    limits = ", ".join(use for name, use in uses.items() if name.startswith(_LIMITS))
+    return [requests, limits, since]
+
+
+def _service(service: Manifest, since: str) -> Cells:
+    spec = service.get("spec") or {}
+    ports = ",".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in spec.get("ports") or ())
+    selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
+    return [
+        spec.get("type", "ClusterIP"), spec.get("clusterIP") or _NONE, _NONE, ports or _NONE,
+        since, selector or _NONE,
+    ]  # fmt: skip
+
+
 # The columns by resource, a star marks the wide ones; and the cells behind the name, given the age.
 RESOURCES: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
+    "configmaps": (
+        "Name,Data,Age", lambda obj, since: [len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), since]
+    ),
+    "secrets": (
+        "Name,Type,Data,Age", lambda obj, since: [obj.get("type", ""), len(obj.get("data") or ()), since]
+    ),
+    "serviceaccounts": ("Name,Age", lambda obj, since: [since]),
+    "namespaces": ("Name,Status,Age", lambda obj, since: [_parts(obj)[1].get("phase", ""), since]),
+    "leases.coordination.k8s.io": (
+        "Name,Holder,Age", lambda obj, since: [_parts(obj)[0].get("holderIdentity", ""), since]
+    ),
+    "resourcequotas": ("Name,Request,Limit,Age", _quota),
+    "services": ("Name,Type,Cluster-IP,External-IP,Port(s),Age,Selector*", _service),
+    "nodes": (
+        "Name,Status,Roles,Age,Version,Internal-IP*,External-IP*,OS-Image*,Kernel-Version*,Container-Runtime*", _node
+    ),
     "deployments.apps": ("Name,Ready,Up-to-date,Available,Age,Containers*,Images*,Selector*", _deployment),
     "statefulsets.apps": ("Name,Ready,Age,Containers*,Images*", _stateful_set),
     "replicasets.apps": ("Name,Desired,Current,Ready,Age,Containers*,Images*,Selector*", _replica_set),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.apiserver.endpoints.serialization import bookmark_metadata, event_line
+from kcr.apiserver.endpoints.serialization import ObjectEncoder, bookmark_metadata, event_line
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import invalid
 from kcr.apiserver.printers.printers import Column, printer_of
@@ -30,7 +30,7 @@ def included_object(text: str) -> str:
     return text or "Metadata"
 
 
-class TableEncoder:
+class TableEncoder(ObjectEncoder):
     """Objects as rows. In a watch the columns come with the first row only."""
 
     def __init__(self, version: str, include: str, clock: Clock) -> None:

@@ -38,34 +38,18 @@ def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str
         volumes: Its volumes by name.
         field: The path of the spec.
     """
-    containers = spec.get("containers") or ()
-    if not containers:
-        return [required(f"{field}.containers"), *_check_init_containers(spec, volumes, field)]
-    errors: list[FieldError] = []
+    errors = [] if spec.get("containers") else [required(f"{field}.containers")]
     names: set[str] = set()
-    for position, container in enumerate(containers):
-        path = f"{field}.containers[{position}]"
-        errors += _check_container(container, volumes, path)
-        name = container.get("name", "")
-        if name in names:
-            errors.append(duplicate(f"{path}.name", name))
-        names.add(name)
-    return errors + _check_init_containers(spec, volumes, field)
-
-
-def _check_init_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    names = {container.get("name", "") for container in spec.get("containers") or ()}
-    for position, container in enumerate(spec.get("initContainers") or ()):
-        path = f"{field}.initContainers[{position}]"
-        errors += _check_container(container, volumes, path)
-        name = container.get("name", "")
-        if name in names:
-            errors.append(duplicate(f"{path}.name", name))
-        names.add(name)
-        if container.get("restartPolicy") != "Always":
-            words = "may not be set for init containers without restartPolicy=Always"
-            errors += [forbidden(f"{path}.{hook}", words) for hook in _HOOKS if container.get(hook) is not None]
+    for member in ("containers", "initContainers"):
+        for position, container in enumerate(spec.get(member) or ()):
+            path, name = f"{field}.{member}[{position}]", container.get("name", "")
+            errors += _check_container(container, volumes, path)
+            if name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+            if member == "initContainers" and container.get("restartPolicy") != "Always":
+                words = "may not be set for init containers without restartPolicy=Always"
+                errors += [forbidden(f"{path}.{hook}", words) for hook in _HOOKS if container.get(hook) is not None]
     return errors
 
 
