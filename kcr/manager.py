@@ -122,11 +122,16 @@ class Manager:
         """Return the cached objects of a kind."""
         return self.informer(kind).store
 
-    def recorder(self, component: str) -> EventRecorder:
-        """Return the recorder that writes events in a component's name."""
+    def recorder(self, component: str, *, host: str = "") -> EventRecorder:
+        """Return the recorder that writes events in a component's name.
+
+        Args:
+            component: The component.
+            host: On which machine it runs, for components that run on several.
+        """
         recorder = self._recorders.get(component)
         if recorder is None:
-            recorder = EventRecorder(self.client, component, clock=self.clock, random=self.random)
+            recorder = EventRecorder(self.client, component, clock=self.clock, random=self.random, host=host)
             self._recorders[component] = recorder
             self._writing.add(recorder, component)
         return recorder

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.meta import Condition, MicroTime, Object, Resource
+from kcr.api.meta import Condition, Key, MicroTime, Object, Resource
 
 
 class Container(Object):
@@ -30,7 +30,7 @@ class ContainerStateTerminated(Object):
     """How a container ended."""
 
     exit_code: int = 0
-    signal: int = 0
+    signal: int | None = None
     reason: str = ""
     message: str = ""
     started_at: datetime | None = None
@@ -177,6 +177,11 @@ class ObjectReference(Object):
     resource_version: str = ""
     field_path: str = ""
 
+    @property
+    def key(self) -> Key:
+        """The namespace and name of the object."""
+        return Key(self.namespace, self.name)
+
 
 class EventSource(Object):
     """Who reports an event, and from which machine."""
@@ -202,8 +207,13 @@ class Event(Resource, api_version="v1", plural="events"):
     reporting_instance: str = ""
 
 
-def reference_to(obj: Resource) -> ObjectReference:
-    """Return a reference to an object, as events carry it."""
+def reference_to(obj: Resource, field_path: str = "") -> ObjectReference:
+    """Return a reference to an object, as events carry it.
+
+    Args:
+        obj: The object.
+        field_path: A part of it, such as `spec.containers{main}`; empty for the whole.
+    """
     metadata = obj.metadata
     return ObjectReference(
         kind=obj.resource.kind,
@@ -212,4 +222,5 @@ def reference_to(obj: Resource) -> ObjectReference:
         uid=metadata.uid,
         api_version=obj.resource.api_version,
         resource_version=metadata.resource_version,
+        field_path=field_path,
     )

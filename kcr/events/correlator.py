@@ -136,8 +136,8 @@ class Dropped(NamedTuple):
 class Correlator:
     """Decides whether a recorded event is created, counted on an earlier one, or dropped as spam."""
 
-    def __init__(self, component: str, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
-        self._component = component
+    def __init__(self, source: EventSource, clock: Clock, random: random.Random, limit: SpamLimit) -> None:
+        self._source = source
         self._limit = limit
         self._clock = clock
         self._random = random
@@ -154,7 +154,7 @@ class Correlator:
         combined = similar.are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
         # All similar events are one event, whatever their messages.
-        identity = (family, "" if combined else message)
+        identity = (family, None if combined else (note.about.field_path, message))
         seen = self._seen.get(identity)
         if seen is None:
             seen = self._seen.put(identity, Seen(self._new_event(note, message)))
@@ -176,8 +176,9 @@ class Correlator:
             type=note.type,
             reason=note.reason,
             message=message,
-            source=EventSource(component=self._component),
-            reporting_component=self._component,
+            source=self._source,
+            reporting_component=self._source.component,
+            reporting_instance=self._source.host,
             first_timestamp=note.moment,
             last_timestamp=note.moment,
             count=1,

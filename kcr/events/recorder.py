@@ -6,7 +6,7 @@ from collections import Counter, deque
 
 import structlog
 
-from kcr.api.core import Event, reference_to
+from kcr.api.core import Event, EventSource, ObjectReference, reference_to
 from kcr.api.meta import Resource, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
@@ -46,6 +46,7 @@ class EventRecorder:
         *,
         clock: Clock,
         random: random.Random,
+        host: str = "",
         spam_limit: SpamLimit = SpamLimit(),  # noqa: B008  # a value
     ) -> None:
         """Make a recorder; it writes nothing before it runs.
@@ -55,12 +56,13 @@ class EventRecorder:
             component: The source of the events, such as `job-controller`.
             clock: What time it is.
             random: Names events and spreads retries.
+            host: On which machine the component runs; empty where that says nothing.
             spam_limit: How many events one object may have.
         """
         self._client = client
         self._clock = clock
         self._random = random
-        self._correlator = Correlator(component, clock, random, spam_limit)
+        self._correlator = Correlator(EventSource(component=component, host=host), clock, random, spam_limit)
         self._notes: deque[Note] = deque()
         self._arrived = asyncio.Event()
         # In flight: when its write is cancelled, the flush writes it again.
@@ -69,22 +71,29 @@ class EventRecorder:
         self._summaries: dict[Dropped, asyncio.TimerHandle] = {}
         self.dropped: Counter[str] = Counter()
 
-    def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
+    def event(
+        self,
+        about: Resource | ObjectReference,
+        type: str,  # noqa: A002  # the field's name
+        reason: str,
+        message: str,
+    ) -> None:
         """Record an event about an object. Never waits, and never fails.
 
         Args:
-            about: The object.
+            about: The object, or a reference to it or a part of it.
             type: `Normal` or `Warning`.
             reason: Why, as one CamelCase word for machines; cut at 128 characters.
             message: What happened, in words; cut at 1,024 bytes.
         """
         log = _log.info if type == "Warning" else _log.debug
-        log("event", kind=about.resource.kind, object=str(about.key), type=type, reason=reason, note=message)
+        reference = about if isinstance(about, ObjectReference) else reference_to(about)
+        log("event", kind=reference.kind, object=str(about.key), type=type, reason=reason, note=message)
         if len(self._notes) >= QUEUE_LENGTH:
             self.dropped["queue_full"] += 1
             return
         now = whole_seconds(self._clock.now())
-        self._add(Note(reference_to(about), type, reason[:REASON_LENGTH], _cut(message), now))
+        self._add(Note(reference, type, reason[:REASON_LENGTH], _cut(message), now))
 
     async def run(self) -> None:
         """Write events until cancelled; those that are left then are written within `FLUSH_SECONDS`, or lost."""

@@ -137,7 +137,7 @@ class FakeManager(Manager):
             self._fakes[kind] = cast("FakeInformer[Resource]", FakeInformer(kind))
         return cast("FakeInformer[R]", self._fakes[kind])
 
-    def recorder(self, component: str) -> FakeRecorder:
+    def recorder(self, component: str, *, host: str = "") -> FakeRecorder:
         """Return the fake recorder of a component."""
         return self._events.setdefault(component, FakeRecorder())
 

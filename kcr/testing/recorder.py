@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from typing import NamedTuple
 
+from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
 from kcr.events import EventRecorder
 
@@ -32,7 +33,13 @@ class FakeRecorder(EventRecorder):
         self.events: list[Recorded] = []
         self.dropped = Counter()
 
-    def event(self, about: Resource, type: str, reason: str, message: str) -> None:  # noqa: A002  # the field's name
+    def event(
+        self,
+        about: Resource | ObjectReference,
+        type: str,  # noqa: A002  # the field's name
+        reason: str,
+        message: str,
+    ) -> None:
         """Keep an event."""
         self.events.append(Recorded(about.key, type, reason, message))
 
