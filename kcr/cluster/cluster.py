@@ -20,8 +20,7 @@ from kcr.cluster.controllers.census import Census
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.controllers.pod_gc import TERMINATED_POD_GC_THRESHOLD, FinishedPodCollector, PodCollector
-from kcr.cluster.node import Node
-from kcr.cluster.node.outcome import OnRun
+from kcr.cluster.node import Node, OnRun
 from kcr.cluster.transport import InProcessTransport
 from kcr.manager import Manager
 
@@ -162,5 +161,5 @@ class EmbeddedCluster:
         self._stack.push_async_callback(listener.close)
         address = await listener.open(port)
         if self.node is not None:
-            self.node.place.api_url, self.node.place.kubeconfig = address.url, address.kubeconfig
+            self.node.info.api_url, self.node.info.kubeconfig = address.url, address.kubeconfig
         return address

@@ -2,9 +2,9 @@
 
 import msgspec
 
+from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.cluster.node import RunnablePod
 
 Manifest = dict[str, object]
 
@@ -20,20 +20,20 @@ def manifest(name: str, *, policy: str = "Never", grace: int = 30, **spec: objec
     }  # fmt: skip
 
 
-async def create(client: Client, name: str, *, policy: str = "Never", grace: int = 30, **spec: object) -> RunnablePod:
-    return await client.create_manifest(RunnablePod, manifest(name, policy=policy, grace=grace, **spec), "default")
+async def create(client: Client, name: str, *, policy: str = "Never", grace: int = 30, **spec: object) -> KubeletPod:
+    return await client.create_manifest(KubeletPod, manifest(name, policy=policy, grace=grace, **spec), "default")
 
 
-async def get(client: Client, name: str) -> RunnablePod:
-    return await client.get(RunnablePod, Key("default", name))
+async def get(client: Client, name: str) -> KubeletPod:
+    return await client.get(KubeletPod, Key("default", name))
 
 
 async def names(client: Client) -> set[str]:
-    return {pod.metadata.name for pod in await client.list(RunnablePod, "default")}
+    return {pod.metadata.name for pod in await client.list(KubeletPod, "default")}
 
 
 async def delete(client: Client, name: str, grace: int | None = None) -> None:
-    await client.delete(RunnablePod, Key("default", name), grace_period_seconds=grace)
+    await client.delete(KubeletPod, Key("default", name), grace_period_seconds=grace)
 
 
 async def log(client: Client, name: str, query: str = "") -> str:
@@ -49,7 +49,7 @@ async def events(client: Client, name: str) -> list[tuple[str, int, str]]:
     return [(item["reason"], item["count"], item["message"]) for item in items]
 
 
-def state(pod: RunnablePod, number: int = 0) -> str:
+def state(pod: KubeletPod, number: int = 0) -> str:
     """What a container does, in a word or two: `running`, a reason to wait, or a reason and exit code."""
     status = pod.status.container_statuses[number]
     if status.state.running is not None:
@@ -68,13 +68,13 @@ class History:
         self._client = client
 
     async def run(self) -> None:
-        async with self._client.watch(RunnablePod, "default", resource_version="0", timeout_seconds=36000) as watched:
+        async with self._client.watch(KubeletPod, "default", resource_version="0", timeout_seconds=36000) as watched:
             async for event in watched:
                 if event.type != "BOOKMARK":
                     self.lines.append(_line(event.type, event.object))
 
 
-def _line(kind: str, pod: RunnablePod) -> str:
+def _line(kind: str, pod: KubeletPod) -> str:
     statuses = pod.status.container_statuses
     words = [pod.status.phase, state(pod) if statuses else "-", str(statuses[0].restart_count) if statuses else "-"]
     if kind == "DELETED":

@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Node
+from kcr.api.kubelet import KubeletPod, is_terminal
 from kcr.api.meta import Condition, Key, whole_seconds
-from kcr.cluster.node.pods import RunnablePod, has_ended
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, NotFoundError
 from kcr.manager import Manager
@@ -21,17 +21,17 @@ SCHEDULER = "default-scheduler"
 WORKERS = 16
 
 
-def wants_a_node(pod: RunnablePod) -> bool:
+def wants_a_node(pod: KubeletPod) -> bool:
     """Return whether a pod waits for a node, and may have one."""
     spec = pod.spec
-    if spec.node_name or spec.scheduling_gates or has_ended(pod) or pod.metadata.deletion_timestamp is not None:
+    if spec.node_name or spec.scheduling_gates or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
         return False
     return (spec.scheduler_name or SCHEDULER) == SCHEDULER
 
 
-def obstacle(pod: RunnablePod, node: Node) -> str:
+def obstacle(pod: KubeletPod, node: Node) -> str:
     """Return why a node does not take a pod, in upstream's words; empty when it does."""
-    wanted = pod.spec.node_selector or {}
+    wanted = pod.spec.node_selector
     if not wanted.items() <= node.metadata.labels.items():
         return "node(s) didn't match Pod's node affinity/selector"
     return "node(s) were unschedulable" if node.spec.unschedulable else ""
@@ -44,7 +44,7 @@ class SchedulerReconciler:
         self._client = manager.client
         self._clock = manager.clock
         self._events = manager.recorder(SCHEDULER)
-        self._pods = manager.store(RunnablePod)
+        self._pods = manager.store(KubeletPod)
         self._pods.add_index("waiting", lambda pod: ("",) if wants_a_node(pod) else ())
         self._nodes = manager.store(Node)
 
@@ -69,11 +69,11 @@ class SchedulerReconciler:
                 await self._mark_unschedulable(pod, f"0/{len(nodes)} nodes are available: {', '.join(reasons)}.")
         return Result()
 
-    async def _bind(self, pod: RunnablePod, node: str) -> None:
+    async def _bind(self, pod: KubeletPod, node: str) -> None:
         await self._client.bind(pod.key, node, uid=pod.metadata.uid)
         self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {node}")
 
-    async def _mark_unschedulable(self, pod: RunnablePod, message: str) -> None:
+    async def _mark_unschedulable(self, pod: KubeletPod, message: str) -> None:
         present = find(pod.status.conditions, "PodScheduled")
         if present is not None and (present.status, present.message) == ("False", message):
             return
@@ -82,12 +82,12 @@ class SchedulerReconciler:
             last_transition_time=whole_seconds(self._clock.now()),
         )  # fmt: skip
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-        await self._client.strategic_patch(RunnablePod, pod.key, patch, subresource="status")
+        await self._client.strategic_patch(KubeletPod, pod.key, patch, subresource="status")
         self._events.event(pod, "Warning", "FailedScheduling", message)
 
 
 def setup(manager: Manager) -> None:
     """Add the scheduler to a manager."""
     reconciler = SchedulerReconciler(manager)
-    watches = [watch(RunnablePod), watch(Node, map_to=reconciler.waiting)]
+    watches = [watch(KubeletPod), watch(Node, map_to=reconciler.waiting)]
     manager.add_controller("scheduler", reconciler, watches=watches, workers=WORKERS)

@@ -1,9 +1,8 @@
-"""The node of the embedded cluster: it runs pods, as processes or as a simulation."""
+"""The node of the embedded cluster: a kubelet that runs pods, as processes or as a simulation."""
 
-from kcr.cluster.node.images import ImageCommand
+from kcr.cluster.node.environment import ImageCommand
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.node import Node
-from kcr.cluster.node.outcome import FOREVER, Outcome
-from kcr.cluster.node.pods import RunnablePod
+from kcr.cluster.node.simulated import FOREVER, OnRun, Outcome
 
-__all__ = ["FOREVER", "ImageCommand", "Logs", "Node", "Outcome", "RunnablePod"]
+__all__ = ["FOREVER", "ImageCommand", "Logs", "Node", "OnRun", "Outcome"]

@@ -1,126 +1,163 @@
-"""One container's life on the node: waiting, running, ended, waiting to be started again.
+"""The state of one container on the node: waiting, running, terminated, in crash loop back-off.
 
-All values; a step of a life is a function that returns the next one.
+All values; a transition is a function that returns the next state.
 """
 
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from kcr.api.kubelet import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated, is_terminal
 from kcr.api.meta import whole_seconds
-from kcr.cluster.node.pods import Container, RunnablePod, Terminated
-from kcr.cluster.node.runtime import Exit, Held, Run
+from kcr.cluster.node.runtime import Exit, Run, StartDeferred
 
 Role = Literal["init", "sidecar", "main"]
 
-FIRST_DELAY_SECONDS = 10.0
-MAX_DELAY_SECONDS = 300.0
-# A container that ran this long has shown that it can: its next restart is immediate again.
-GOOD_RUN_SECONDS = 600.0
+INITIAL_BACKOFF_SECONDS = 10.0
+MAX_BACKOFF_SECONDS = 300.0
+# After a run of this length the back-off starts over.
+BACKOFF_RESET_SECONDS = 600.0
+
+LOST = Exit(137, "ContainerStatusUnknown", "The container could not be located when the pod was terminated")
 
 
 class Waiting(NamedTuple):
-    """Not started yet. An empty reason stands for the usual one; `due` is when to (re)try."""
+    """Not started yet. An empty reason stands for the usual one; `retry_at` is when to (re)try."""
 
     reason: str = ""
     message: str = ""
-    due: float = 0.0
+    retry_at: float = 0.0
 
 
 class Running(NamedTuple):
-    """Runs since `since`, ready from `ready_at` on (both on the loop's time)."""
+    """Runs since `since`, ready from `ready_at` on (both on the loop's time). `signal` is the last one sent to it."""
 
     run: Run
     container_id: str
     started_at: datetime
     since: float
     ready_at: float
-    asked: Literal["", "TERM", "KILL"] = ""
+    signal: Literal["", "TERM", "KILL"] = ""
 
 
-class Ended(NamedTuple):
-    """A run has ended. `restart_at` is None when no other follows."""
+class Terminated(NamedTuple):
+    """A run has ended. `restart_at` is None when the container is not restarted."""
 
-    end: Terminated
+    end: KubeletTerminated
     restart_at: float | None = None
 
 
 class BackingOff(NamedTuple):
-    """Waits for its restart, and says so."""
+    """Waits for its restart as CrashLoopBackOff."""
 
-    end: Terminated
+    end: KubeletTerminated
     restart_at: float
 
 
-State = Waiting | Running | Ended | BackingOff
+State = Waiting | Running | Terminated | BackingOff
 
 
-class ContainerLife(NamedTuple):
-    """A container of a pod, and what has become of it.
+class ContainerRecord(NamedTuple):
+    """A container of a pod, and its state.
 
     Attributes:
-        container: The container.
-        role: Whether it comes before the others, runs beside them, or is one of them.
-        state: What it does now.
-        restarts: How often it has been started again.
-        last: The end before the present run.
-        delay: Seconds between the latest end and the restart after it; None before the first end.
+        spec: The container in the pod's spec.
+        role: Whether it runs before the others, beside them, or is one of them.
+        state: Its state.
+        restart_count: How often it has been restarted.
+        last_end: How the run before the present one ended.
+        backoff_seconds: The delay between the latest end and the restart after it; None before the first end.
     """
 
-    container: Container
+    spec: KubeletContainer
     role: Role
     state: State = Waiting()
-    restarts: int = 0
-    last: Terminated | None = None
-    delay: float | None = None
+    restart_count: int = 0
+    last_end: KubeletTerminated | None = None
+    backoff_seconds: float | None = None
 
     @property
     def name(self) -> str:
         """The container's name."""
-        return self.container.name
+        return self.spec.name
 
 
-def lives_of(pod: RunnablePod) -> dict[str, ContainerLife]:
+def new_records(pod: KubeletPod) -> dict[str, ContainerRecord]:
     """Return the pod's containers before anything has run, in the order in which they start."""
     inits = (
-        ContainerLife(container, "sidecar" if container.restart_policy == "Always" else "init")
-        for container in pod.spec.init_containers or ()
+        ContainerRecord(container, "sidecar" if container.restart_policy == "Always" else "init")
+        for container in pod.spec.init_containers
     )
-    mains = (ContainerLife(container, "main") for container in pod.spec.containers or ())
-    return {life.name: life for life in (*inits, *mains)}
+    mains = (ContainerRecord(container, "main") for container in pod.spec.containers)
+    return {record.name: record for record in (*inits, *mains)}
 
 
-def restarts_after(role: Role, policy: str | None, code: int) -> bool:
-    """Return whether a container that exited with `code` is started again.
+def restore(pod: KubeletPod, moment: datetime, now: float) -> dict[str, ContainerRecord]:
+    """Return the pod's containers when the node first sees it, restored from the status that an earlier node wrote.
+
+    What ran is lost: processes do not survive their node.
 
     Args:
-        role: An init container that succeeded has done its part, whatever the policy.
-        policy: The pod's restart policy; None means Always.
+        pod: The pod as first seen.
+        moment: By the clock.
+        now: The same on the loop's time.
+
+    Returns:
+        Empty for a pod in a terminal phase; nothing of it is to be run, or written.
+    """
+    if is_terminal(pod):
+        return {}
+    records = new_records(pod)
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if status.name in records:
+            records[status.name] = _restored(records[status.name], status, pod.spec.restart_policy, moment, now)
+    return records
+
+
+def _restored(
+    record: ContainerRecord, status: KubeletContainerStatus, policy: str, moment: datetime, now: float
+) -> ContainerRecord:
+    last = status.last_state.terminated
+    record = record._replace(restart_count=status.restart_count, last_end=last)
+    if status.state.running is not None:
+        return terminated(record, LOST, policy, moment, now)
+    if (end := status.state.terminated) is not None:
+        again = terminated(record, Exit(end.exit_code), policy, moment, now).state
+        return record._replace(state=Terminated(end, again.restart_at if isinstance(again, Terminated) else None))
+    return record if last is None else record._replace(state=BackingOff(last, now))
+
+
+def should_restart(role: Role, policy: str, code: int) -> bool:
+    """Return whether a container that exited with `code` is restarted.
+
+    Args:
+        role: An init container that succeeded is not restarted, whatever the policy.
+        policy: The pod's restart policy; empty means Always.
         code: The exit code.
     """
     if role == "sidecar":
         return True
     if role == "init" and code == 0:
         return False
-    return policy in {None, "Always"} or (policy == "OnFailure" and code != 0)
+    return policy in {"", "Always"} or (policy == "OnFailure" and code != 0)
 
 
-def started(life: ContainerLife, running: Running) -> ContainerLife:
-    """Return the life of a container that runs now, for the first time or again."""
-    match life.state:
-        case Ended(end) | BackingOff(end):
-            return life._replace(state=running, restarts=life.restarts + 1, last=end)
+def started(record: ContainerRecord, running: Running) -> ContainerRecord:
+    """Return a container that runs now, for the first time or restarted."""
+    match record.state:
+        case Terminated(end) | BackingOff(end):
+            return record._replace(state=running, restart_count=record.restart_count + 1, last_end=end)
         case _:
-            return life._replace(state=running)
+            return record._replace(state=running)
 
 
-def ended(life: ContainerLife, exit_: Exit, policy: str | None, moment: datetime, now: float) -> ContainerLife:
-    """Return the life of a container whose run has ended, or that could not be started.
+def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: datetime, now: float) -> ContainerRecord:
+    """Return a container whose run has ended, or that could not be started.
 
-    The first restart comes at once; then the container waits 10 s, 20 s, 40 s and so on up to 300 s, from its
+    The first restart comes at once; then the container backs off 10 s, 20 s, 40 s and so on up to 300 s, from its
     end on. A run of more than ten minutes starts the series over.
 
     Args:
-        life: The container before.
+        record: The container before.
         exit_: How it ended.
         policy: The pod's restart policy.
         moment: When, by the clock.
@@ -128,60 +165,60 @@ def ended(life: ContainerLife, exit_: Exit, policy: str | None, moment: datetime
 
     Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff.
     """
-    state, finished = life.state, whole_seconds(moment)
+    state, finished = record.state, whole_seconds(moment)
     if isinstance(state, Running):
-        begun, identity, ran = whole_seconds(state.started_at), state.container_id, now - state.since
+        begun, container_id, ran = whole_seconds(state.started_at), state.container_id, now - state.since
     else:
         # Failed to start: it counts as a run of no length, a restart if others came before.
-        begun, identity, ran = finished, "", 0.0
-        if isinstance(state, Ended | BackingOff):
-            life = life._replace(restarts=life.restarts + 1, last=state.end)
-    end = Terminated(
+        begun, container_id, ran = finished, "", 0.0
+        if isinstance(state, Terminated | BackingOff):
+            record = record._replace(restart_count=record.restart_count + 1, last_end=state.end)
+    end = KubeletTerminated(
         exit_code=exit_.code,
         reason=exit_.reason or ("Error" if exit_.code else "Completed"),
         message=exit_.message,
         started_at=begun,
         finished_at=finished,
-        container_id=identity,
+        container_id=container_id,
     )
-    if not restarts_after(life.role, policy, exit_.code):
-        return life._replace(state=Ended(end))
-    delay = _next_delay(life.delay, ran)
-    return life._replace(state=Ended(end, now + delay), delay=delay)
+    if not should_restart(record.role, policy, exit_.code):
+        return record._replace(state=Terminated(end))
+    backoff = _next_backoff(record.backoff_seconds, ran)
+    return record._replace(state=Terminated(end, now + backoff), backoff_seconds=backoff)
 
 
-def _next_delay(delay: float | None, ran: float) -> float:
-    if delay is None or ran > GOOD_RUN_SECONDS:
+def _next_backoff(backoff: float | None, ran: float) -> float:
+    if backoff is None or ran > BACKOFF_RESET_SECONDS:
         return 0.0
-    return min(max(2 * delay, FIRST_DELAY_SECONDS), MAX_DELAY_SECONDS)
+    return min(max(2 * backoff, INITIAL_BACKOFF_SECONDS), MAX_BACKOFF_SECONDS)
 
 
-def held(life: ContainerLife, why: Held, now: float) -> ContainerLife:
-    """Return the life of a container that could not be started yet."""
-    if isinstance(life.state, Ended | BackingOff):
-        return life._replace(state=BackingOff(life.state.end, now + why.retry_seconds))
-    return life._replace(state=Waiting(why.reason, why.message, now + why.retry_seconds))
+def start_deferred(record: ContainerRecord, why: StartDeferred, now: float) -> ContainerRecord:
+    """Return a container that could not be started yet."""
+    if isinstance(record.state, Terminated | BackingOff):
+        return record._replace(state=BackingOff(record.state.end, now + why.retry_seconds))
+    return record._replace(state=Waiting(why.reason, why.message, now + why.retry_seconds))
 
 
-def backed_off(life: ContainerLife) -> ContainerLife:
-    """Return the life of an ended container that says it waits for its restart."""
-    if isinstance(life.state, Ended) and life.state.restart_at is not None:
-        return life._replace(state=BackingOff(life.state.end, life.state.restart_at))
-    return life
+def backed_off(record: ContainerRecord) -> ContainerRecord:
+    """Return a terminated container as CrashLoopBackOff, if it is to be restarted."""
+    if isinstance(record.state, Terminated) and record.state.restart_at is not None:
+        return record._replace(state=BackingOff(record.state.end, record.state.restart_at))
+    return record
 
 
-def is_final(life: ContainerLife) -> bool:
-    """Return whether the container has ended for good."""
-    return isinstance(life.state, Ended) and life.state.restart_at is None
+def is_final(record: ContainerRecord) -> bool:
+    """Return whether the container has terminated and is not restarted."""
+    return isinstance(record.state, Terminated) and record.state.restart_at is None
 
 
-def exit_code(life: ContainerLife) -> int | None:
+def exit_code(record: ContainerRecord) -> int | None:
     """Return the exit code of a container that does not run now, or None when it does or never did."""
-    return life.state.end.exit_code if isinstance(life.state, Ended | BackingOff) else None
+    return record.state.end.exit_code if isinstance(record.state, Terminated | BackingOff) else None
 
 
-def has_run(life: ContainerLife) -> bool:
-    """Return whether an init container has done its part: succeeded, or, for a sidecar, been started."""
-    if life.role == "sidecar":
-        return not isinstance(life.state, Waiting)
-    return exit_code(life) == 0
+def is_init_done(record: ContainerRecord) -> bool:
+    """Return whether the next container may start: an init container has succeeded, or a sidecar been started."""
+    if record.role == "sidecar":
+        return not isinstance(record.state, Waiting)
+    return exit_code(record) == 0

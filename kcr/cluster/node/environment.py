@@ -1,33 +1,111 @@
-"""The environment of a container: what the pod's spec says, and a few variables that make programs run."""
+"""What a container runs, and its environment: from image, command and the pod's spec to argv and variables.
 
-import base64
-import binascii
+No image is pulled: it gives at most a default command.
+"""
+
+import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from kcr.api.meta import Key, Resource
+from kcr.api.core import ConfigMap, Secret
+from kcr.api.kubelet import EnvFromSource, EnvVar, EnvVarSource, KubeletContainer, KubeletPod
+from kcr.api.meta import Key
 from kcr.client import Client
-from kcr.cluster.node.images import expand
-from kcr.cluster.node.pods import Container, EnvFrom, EnvVar, EnvVarSource, RunnablePod
 from kcr.errors import NotFoundError
 
-
-class ConfigMap(Resource, api_version="v1", plural="configmaps"):
-    """Texts by key."""
-
-    data: Mapping[str, str] | None = None
+_REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 
-class Secret(Resource, api_version="v1", plural="secrets"):
-    """Bytes by key, in base64."""
+class ImageCommand(NamedTuple):
+    """What an image runs when the pod does not say."""
 
-    data: Mapping[str, str] | None = None
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+BUILT_IN: Mapping[str, ImageCommand] = {
+    "alpine": ImageCommand(command=("/bin/sh",)),
+    "bash": ImageCommand(command=("bash",)),
+    "busybox": ImageCommand(command=("sh",)),
+    "debian": ImageCommand(command=("bash",)),
+    "perl": ImageCommand(command=("perl", "-de0")),
+    "python": ImageCommand(command=("python3",)),
+    "ubuntu": ImageCommand(command=("/bin/bash",)),
+}
+_SHELLS = frozenset({"alpine", "bash", "busybox", "debian", "ubuntu"})
+
+
+def argv_of(
+    container: KubeletContainer, variables: Mapping[str, str], images: Mapping[str, ImageCommand] = BUILT_IN
+) -> tuple[str, ...]:
+    """Return what to run: `command`, else the image's entrypoint, and `args`, else the image's command.
+
+    The image's command counts only when the pod gives no command of its own. `$(NAME)` is replaced by the
+    variable's value.
+
+    Args:
+        container: The container.
+        variables: Its environment, for `$(NAME)`.
+        images: What images run; see `find`.
+
+    Returns:
+        Empty when neither pod nor image says anything.
+    """
+    image = find(container.image, images)
+    head = container.command or image.entrypoint
+    tail = container.args or (() if container.command else image.command)
+    return tuple(expand(word, variables) for word in (*head, *tail))
+
+
+def no_command(container: KubeletContainer) -> str:
+    """Return why a container for which `argv_of` is empty cannot be started, and what to do."""
+    return (
+        f'image "{container.image}" has no default command here, for images are not pulled: '
+        f"give container {container.name} a command; images with one are {', '.join(BUILT_IN)}"
+    )
+
+
+def find(image: str, images: Mapping[str, ImageCommand] = BUILT_IN) -> ImageCommand:
+    """Return an image's command: looked up as written, without tag and digest, by the last path element."""
+    plain = without_tag(image)
+    for name in (image, plain, plain.rpartition("/")[2]):
+        if name in images:
+            return images[name]
+    return ImageCommand()
+
+
+def without_tag(image: str) -> str:
+    """Return an image's name without tag and digest; a port of its registry stays."""
+    name = image.partition("@")[0]
+    path, slash, last = name.rpartition("/")
+    return path + slash + last.partition(":")[0]
+
+
+def is_idle_shell(container: KubeletContainer) -> bool:
+    """Return whether the container is a bare shell, which ends at once because nobody types."""
+    image = without_tag(container.image).rpartition("/")[2]
+    return not container.command and not container.args and image in _SHELLS
+
+
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by the variable's value; `$$` is a dollar, an unknown name stays as it is.
+
+    Source: kubernetes/third_party/forked/golang/expansion/expand.go.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        return "$" if found[0] == "$$" else variables.get(found[1], found[0])
+
+    return _REFERENCE.sub(value, text) if "$" in text else text
 
 
 class MissingConfigError(Exception):
     """A variable cannot be given its value yet; the message says why."""
 
 
-async def variables_of(client: Client, pod: RunnablePod, container: Container, node: str, ip: str) -> dict[str, str]:
+async def variables_of(
+    client: Client, pod: KubeletPod, container: KubeletContainer, node: str, ip: str
+) -> dict[str, str]:
     """Return the variables that the pod's spec gives a container, in its order.
 
     Args:
@@ -41,19 +119,19 @@ async def variables_of(client: Client, pod: RunnablePod, container: Container, n
         MissingConfigError: A ConfigMap, a Secret or a key that must be there is not.
     """
     found: dict[str, str] = {}
-    for source in container.env_from or ():
+    for source in container.env_from:
         found |= await _in_bulk(client, pod.metadata.namespace, source)
-    for variable in container.env or ():
+    for variable in container.env:
         value = await _value(client, pod, variable, node, ip)
         if value is not None:
             found[variable.name] = expand(value, found)
     return found
 
 
-async def _value(client: Client, pod: RunnablePod, variable: EnvVar, node: str, ip: str) -> str | None:
+async def _value(client: Client, pod: KubeletPod, variable: EnvVar, node: str, ip: str) -> str | None:
     source = variable.value_from
     if source is None:
-        return variable.value or ""
+        return variable.value
     if source.field_ref is not None:
         return field_of(pod, source.field_ref.field_path, node, ip)
     return await _by_key(client, pod.metadata.namespace, source)
@@ -72,12 +150,12 @@ async def _by_key(client: Client, namespace: str, source: EnvVarSource) -> str |
     raise MissingConfigError(f"couldn't find key {wanted.key} in {kind.resource.kind} {namespace}/{wanted.name}")
 
 
-async def _in_bulk(client: Client, namespace: str, source: EnvFrom) -> dict[str, str]:
+async def _in_bulk(client: Client, namespace: str, source: EnvFromSource) -> dict[str, str]:
     found: dict[str, str] = {}
     for kind, wanted in ((ConfigMap, source.config_map_ref), (Secret, source.secret_ref)):
         if wanted is not None:
             data = await _data(client, kind, namespace, wanted.name, optional=bool(wanted.optional))
-            found |= {(source.prefix or "") + key: value for key, value in data.items()}
+            found |= {source.prefix + key: value for key, value in data.items()}
     return found
 
 
@@ -90,18 +168,12 @@ async def _data(
         if optional:
             return {}
         raise MissingConfigError(f'{kind.resource.kind.lower()} "{name}" not found') from None
-    data = found.data or {}
-    return data if isinstance(found, ConfigMap) else {key: _plain(value) for key, value in data.items()}
+    if isinstance(found, ConfigMap):
+        return found.data
+    return {key: value.decode(errors="replace") for key, value in found.data.items()}
 
 
-def _plain(value: str) -> str:
-    try:
-        return base64.b64decode(value).decode(errors="replace")
-    except binascii.Error:
-        return value
-
-
-def field_of(pod: RunnablePod, path: str, node: str, ip: str) -> str:
+def field_of(pod: KubeletPod, path: str, node: str, ip: str) -> str:
     """Return a field of the pod, as the downward API names it; empty for one that is not known.
 
     Source: kubernetes/pkg/fieldpath/fieldpath.go.
@@ -124,6 +196,6 @@ def field_of(pod: RunnablePod, path: str, node: str, ip: str) -> str:
     return fields.get(path, "")
 
 
-def hostname_of(pod: RunnablePod) -> str:
+def hostname_of(pod: KubeletPod) -> str:
     """Return the name that a pod's processes are told they have."""
     return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")

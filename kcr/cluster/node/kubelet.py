@@ -1,284 +1,300 @@
-"""Runs the pods of one node: carries out what `decide` says, and writes what has become of it.
-
-A pod has a task only while there is something to do for it. Between, it has at most a timer: its runs tell
-when they end, and the feed tells when the object changes.
-"""
+"""The kubelet: a controller that syncs the pods bound to its node, and reports what has become of them."""
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
-from random import Random
 from typing import Literal
 
 import structlog
 
-from kcr.api.meta import whole_seconds
-from kcr.client import Client
-from kcr.clock import Clock
-from kcr.cluster.node.containers import Running, Waiting, backed_off, ended, held, started
-from kcr.cluster.node.decide import Action, BackOff, Kill, Remove, Start, Stop, Terminate, begins, decide, wake_at
-from kcr.cluster.node.events import Events
-from kcr.cluster.node.life import PodLife, Stopping, is_over
+from kcr.api.core import reference_to
+from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodStatus, is_terminal
+from kcr.api.meta import Key, whole_seconds
+from kcr.cluster.node.containers import Running, Waiting, backed_off, restore, start_deferred, started, terminated
 from kcr.cluster.node.logs import Logs
-from kcr.cluster.node.place import Place
-from kcr.cluster.node.pods import RunnablePod, RunnableStatus, has_ended
-from kcr.cluster.node.recall import recalled
-from kcr.cluster.node.report import patch_of, report
-from kcr.cluster.node.runtime import Exit, Held, Runtime
-from kcr.errors import ApiError, ConflictError, InvalidError, NotFoundError, TransportError
+from kcr.cluster.node.pod_state import (
+    Action,
+    BackOff,
+    DeletePod,
+    KillContainers,
+    PodState,
+    StartContainer,
+    StopContainers,
+    TerminatePod,
+    Termination,
+    is_stopped,
+    next_action,
+    next_deadline,
+    starts_next,
+)
+from kcr.cluster.node.runtime import ContainerRuntime, Exit, NodeInfo, StartDeferred
+from kcr.cluster.node.status import pod_status, status_patch
+from kcr.controller import Result, watch
+from kcr.errors import ConflictError, InvalidError, NotFoundError
+from kcr.informer import Selection
+from kcr.manager import Manager
+from kcr.workqueue import ItemExponential
 
-RETRY_SECONDS = 1.0
+# Pod workers: how many pods are synced at a time.
+WORKERS = 32
+MAX_RETRY_SECONDS = 10.0
+# `requeue_after` is relative, so rounding may bring a pod back a hair before its deadline.
+TIMER_SLACK_SECONDS = 0.001
 
-_log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 
 class Kubelet:
-    """Looks after the pods that are bound to the node."""
+    """Pod workers of one node. A sync writes a status that has changed before it takes the next action.
 
-    def __init__(  # noqa: PLR0913  # what a node is made of
-        self,
-        client: Client,
-        runtime: Runtime,
-        events: Events,
-        logs: Logs,
-        group: asyncio.TaskGroup,
-        *,
-        clock: Clock,
-        random: Random,
-        place: Place,
-        fast: bool = False,
+    The state of a pod is kept by uid. A key has several states while a deleted pod still stops and another one of its
+    name has begun.
+    """
+
+    def __init__(
+        self, manager: Manager, runtime: ContainerRuntime, logs: Logs, *, node: NodeInfo, fast: bool = False
     ) -> None:
-        """Make a kubelet.
+        """Add the kubelet to a manager.
 
         Args:
-            client: How to reach the server.
+            manager: Runs it; no other controller of this manager watches the same type of pods.
             runtime: Runs the containers.
-            events: Where to tell people.
             logs: What the containers print; dropped with their pods.
-            group: Owns the work under way.
-            clock: For the times in a status.
-            random: Makes the names of runs.
-            place: Where the node is.
+            node: The node.
             fast: Whether to skip writing what lasts no time before the first start.
         """
-        self._client = client
+        self._client, self._clock, self._random = manager.client, manager.clock, manager.random
         self._runtime = runtime
-        self._events = events
         self._logs = logs
-        self._group = group
-        self._clock = clock
-        self._random = random
-        self._place = place
+        self._node = node
         self._fast = fast
         self._loop = asyncio.get_running_loop()
-        # Every pod of this node whose object exists, by uid, ended ones included: what has been written to
-        # them may still come back as an event, which must not be taken for a new pod.
-        self._lives: dict[str, PodLife] = {}
-        # The pods that a task works on. An event that comes meanwhile is seen by that task.
-        self._busy: set[str] = set()
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        # Every pod of this node whose object exists, terminal ones included: a status that was written may still come
+        # back as a watch event, which must not be taken for a new pod. And those that still stop.
+        self._states: dict[Key, list[PodState]] = {}
+        # Images that count as present on the node.
+        self._images: set[str] = set()
         self._addresses = 0
         self._closed = False
+        manager.select(Selection(KubeletPod, fields=f"spec.nodeName={node.name}"))
+        self._pods = manager.store(KubeletPod)
+        self._recorder = manager.recorder("kubelet", host=node.name)
+        controller = manager.add_controller(
+            "kubelet",
+            self,
+            watches=[watch(KubeletPod, predicate=_needs_sync)],
+            workers=WORKERS,
+            limiter=ItemExponential(max_seconds=MAX_RETRY_SECONDS),
+        )
+        self._schedule_sync = controller.queue.add
 
-    def observe(self, pod: RunnablePod) -> None:
-        """Take note of a pod as it is now."""
-        if pod.spec.node_name != self._place.name:
-            return
-        life = self._lives.get(pod.metadata.uid)
-        if life is None:
-            life = self._lives[pod.metadata.uid] = self._accept(pod)
-            self._poke(life)
-            return
-        before, life.pod = life.pod, pod
-        if _asks_anew(life, before):
-            self._hurry(life)
-            self._poke(life)
-
-    def forget(self, uid: str) -> None:
-        """Take note that a pod's object is gone: what runs of it is stopped, silently."""
-        life = self._lives.pop(uid, None)
-        if life is not None:
-            life.gone = True
-            if life.stopping is not None:
-                life.stopping = life.stopping._replace(kill_at=self._loop.time())
-            self._poke(life)
-        self._logs.drop(uid)
+    async def reconcile(self, key: Key) -> Result:
+        """Sync the pod of a key: start, stop and report its containers until there is nothing left to do for now."""
+        self._accept(key)
+        deadlines = [await self._sync_pod(state) for state in tuple(self._states[key])]
+        # A pod that the store still shows must not be taken for a new one.
+        shown = self._pods.get(key)
+        self._states[key] = [
+            state
+            for state in self._states[key]
+            if not (state.is_gone and is_stopped(state)) or (shown is not None and shown.metadata.uid == state.uid)
+        ]
+        if not self._states[key]:
+            del self._states[key]
+        deadline = min((at for at in deadlines if at is not None), default=None)
+        return Result() if deadline is None else Result(requeue_after=deadline - self._loop.time())
 
     def close(self) -> None:
-        """End all runs, and begin nothing any more; what they come to is not reported."""
+        """End all runs, and start nothing any more; what they come to is not reported."""
         self._closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        for life in self._lives.values():
-            for running in life.running().values():
-                running.run.kill()
+        for states in self._states.values():
+            for state in states:
+                for running in state.running().values():
+                    running.run.kill()
 
-    def _accept(self, pod: RunnablePod) -> PodLife:
+    def _accept(self, key: Key) -> None:
+        """Take on the pod of a key, if it is new."""
+        states, pod = self._states.setdefault(key, []), self._pods.get(key)
+        if pod is None or any(state.uid == pod.metadata.uid for state in states):
+            return
         now, moment = self._loop.time(), self._clock.now()
         begun = pod.status.start_time
         age = 0.0 if begun is None else max((moment - begun).total_seconds(), 0.0)
-        return PodLife(
-            pod=pod,
-            containers=recalled(pod, moment, now),
-            accepted_at=now - age,
-            start_time=begun or whole_seconds(moment),
-            ip=pod.status.pod_ip or self._next_address(),
+        states.append(
+            PodState(
+                pod=pod,
+                containers=restore(pod, moment, now),
+                accepted_at=now - age,
+                start_time=begun or whole_seconds(moment),
+                ip=pod.status.pod_ip or self._next_address(),
+            )
         )
 
     def _next_address(self) -> str:
-        if self._place.shared:
-            return self._place.ip
+        if self._node.host_network:
+            return self._node.ip
         self._addresses += 1
         return f"10.244.{self._addresses >> 8 & 255}.{self._addresses & 255}"
 
-    def _hurry(self, life: PodLife) -> None:
-        """Shorten the time that a pod on its way to its end has left, when a deletion allows it less."""
-        grace = life.pod.metadata.deletion_grace_period_seconds
-        if life.stopping is not None and grace is not None:
-            sooner = min(life.stopping.kill_at, self._loop.time() + grace)
-            life.stopping = life.stopping._replace(kill_at=sooner)
+    def _observe(self, state: PodState) -> None:
+        """Take over what the store shows of the pod."""
+        pod = self._pods.get(state.pod.key)
+        if pod is not None and pod.metadata.uid == state.uid:
+            state.pod = pod
+            self._shorten_grace_period(state, pod.metadata.deletion_grace_period_seconds)
+        else:
+            state.is_gone = True
+            self._shorten_grace_period(state, 0)
 
-    def _poke(self, life: PodLife) -> None:
-        """See to it that somebody looks at the pod."""
-        if life.uid not in self._busy and not self._closed:
-            self._busy.add(life.uid)
-            self._group.create_task(self._look_after(life))
+    def _shorten_grace_period(self, state: PodState, grace: float | None) -> None:
+        """Kill a terminating pod sooner, when a deletion allows it less time."""
+        if state.termination is not None and grace is not None:
+            sooner = min(state.termination.kill_at, self._loop.time() + grace)
+            state.termination = state.termination._replace(kill_at=sooner)
 
-    async def _look_after(self, life: PodLife) -> None:
-        """Do what there is to do for a pod, one thing after the other, and set its timer."""
-        timer = self._timers.pop(life.uid, None)
-        if timer is not None:
-            timer.cancel()
-        try:
-            again = await self._work_off(life)
-        finally:
-            self._busy.discard(life.uid)
-        if again is not None and not self._closed:
-            self._timers[life.uid] = self._loop.call_at(again, self._poke, life)
+    async def _sync_pod(self, state: PodState) -> float | None:
+        """Do what there is to do for a pod, and return when to sync it again, None for not before something changes.
 
-    async def _work_off(self, life: PodLife) -> float | None:
-        """Return when to look again, or None for not before something happens.
-
-        What has changed is written before anything else is done: between the comparison, the decision and
-        the return nothing is awaited, so no change goes unseen.
+        Between the comparison, the decision and the return nothing is awaited, so no change goes unseen.
         """
-        while True:
-            now = self._loop.time()
-            status = self._news(life, now)
-            if status is not None:
-                done = await self._write(life, status)
-            elif (action := decide(life, now)) is not None:
-                done = await self._act(life, action)
+        while not self._closed:
+            self._observe(state)
+            now = self._loop.time() + TIMER_SLACK_SECONDS
+            if (status := self._changed_status(state, now)) is not None:
+                await self._write_status(state, status)
+            elif (action := next_action(state, now)) is not None:
+                await self._act(state, action)
             else:
-                break
-            if not done:
-                return self._loop.time() + RETRY_SECONDS
-        if is_over(life):
-            self._runtime.release(life.uid)
-        if life.gone:
-            self._logs.drop(life.uid)  # again: a start under way has begun one
-        return wake_at(life, now)
+                if is_stopped(state):
+                    self._runtime.release(state.uid)
+                if state.is_gone:
+                    self._logs.drop(state.uid)
+                return next_deadline(state, now)
+        return None
 
-    def _news(self, life: PodLife, now: float) -> RunnableStatus | None:
+    def _changed_status(self, state: PodState, now: float) -> KubeletPodStatus | None:
         """Return the status to write, or None when the server has it."""
-        if life.gone or not life.containers or (self._fast and begins(life, now)):
+        if state.is_gone or not state.containers or (self._fast and starts_next(state, now)):
             return None
-        status = report(life, self._place.ip, self._clock.now(), now)
-        return None if status == life.reported else status
+        status = pod_status(state, self._node.ip, self._clock.now(), now)
+        return None if status == state.written_status else status
 
-    async def _write(self, life: PodLife, status: RunnableStatus) -> bool:
-        """Write a status, and return whether the server has answered."""
-        patch = patch_of(life.reported, status, life.uid)
+    async def _write_status(self, state: PodState, status: KubeletPodStatus) -> None:
+        patch = status_patch(state.written_status, status, state.uid)
         try:
-            await self._client.strategic_patch(RunnablePod, life.pod.key, patch, subresource="status")
+            await self._client.strategic_patch(KubeletPod, state.pod.key, patch, subresource="status")
         except NotFoundError:
-            life.gone = True
+            state.is_gone = True
         except InvalidError as error:
-            _log.warning("status refused", pod=str(life.pod.key), cause=error.message)
-        except (ApiError, TransportError) as error:
-            _log.warning("status not written", pod=str(life.pod.key), cause=str(error))
-            return False
-        life.reported = status
-        return True
+            _log.warning("pod status refused", pod=str(state.pod.key), error=error.message)
+        state.written_status = status
 
-    async def _act(self, life: PodLife, action: Action) -> bool:
-        """Carry out an action, and return whether it is done."""
+    async def _act(self, state: PodState, action: Action) -> None:
         match action:
-            case Start(name):
-                await self._start(life, name)
+            case StartContainer(name):
+                await self._start(state, name)
             case BackOff(name):
-                life.containers[name] = backed_off(life.containers[name])
-                self._events.record_back_off(life.pod, name)
-            case Stop(seconds, reason, message):
-                life.stopping = Stopping(self._loop.time() + seconds, reason, message)
+                state.containers[name] = backed_off(state.containers[name])
+                metadata = state.pod.metadata
+                where = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+                message = f"Back-off restarting failed container {name} in pod {where}"
+                self._record(state, "BackOff", message, warning=True, container=name)
+            case TerminatePod(grace_period, reason, message):
+                state.termination = Termination(self._loop.time() + grace_period, reason, message)
                 if reason:
-                    self._events.record(life.pod, reason, message)
-            case Terminate(names):
-                self._end(life, names, "TERM")
-            case Kill(names):
-                self._end(life, names, "KILL")
-            case Remove():
-                return await self._remove(life)
-        return True
+                    self._record(state, reason, message)
+            case StopContainers(names):
+                self._signal(state, names, "TERM")
+            case KillContainers(names):
+                self._signal(state, names, "KILL")
+            case DeletePod():
+                await self._delete(state)
 
-    async def _start(self, life: PodLife, name: str) -> None:
-        before = life.containers[name]
-        attempt = before.restarts + (0 if isinstance(before.state, Waiting) else 1)
-        exited = partial(self._exited, life, name, attempt)
-        result = await self._runtime.start(life.pod, before.container, attempt, exited)
+    async def _start(self, state: PodState, name: str) -> None:
+        before = state.containers[name]
+        attempt = before.restart_count + (0 if isinstance(before.state, Waiting) else 1)
+        on_exit = partial(self._on_exit, state, name, attempt)
+        result = await self._runtime.start(state.pod, before.spec, attempt, on_exit)
         now, moment = self._loop.time(), self._clock.now()
         match result:
-            case Held():
-                life.containers[name] = held(before, result, now)
+            case StartDeferred():
+                state.containers[name] = start_deferred(before, result, now)
                 if result.message:
-                    self._events.record(life.pod, "Failed", f"Error: {result.message}", type_="Warning", container=name)
+                    self._record(state, "Failed", f"Error: {result.message}", warning=True, container=name)
             case Exit():
-                life.containers[name] = ended(before, result, life.pod.spec.restart_policy, moment, now)
-                self._events.record_start(life.pod, before.container, result)
+                state.containers[name] = terminated(before, result, state.pod.spec.restart_policy, moment, now)
+                self._record_start(state, before.spec, result)
             case run:
-                identity = f"kcr://{self._random.getrandbits(256):064x}"
-                running = Running(run, identity, moment, now, now + run.ready_after_seconds)
-                life.containers[name] = started(before, running)
-                self._events.record_start(life.pod, before.container)
+                container_id = f"kcr://{self._random.getrandbits(256):064x}"
+                running = Running(run, container_id, moment, now, now + run.ready_after_seconds)
+                state.containers[name] = started(before, running)
+                self._record_start(state, before.spec)
+        if self._closed:
+            self.close()
 
-    def _exited(self, life: PodLife, name: str, attempt: int, exit_: Exit) -> None:
-        """Take note that a run has ended."""
-        before = life.containers[name]
-        if before.restarts == attempt and isinstance(before.state, Running):
-            policy = life.pod.spec.restart_policy
-            life.containers[name] = ended(before, exit_, policy, self._clock.now(), self._loop.time())
-            self._poke(life)
+    def _on_exit(self, state: PodState, name: str, attempt: int, exit_: Exit) -> None:
+        before = state.containers[name]
+        if before.restart_count == attempt and isinstance(before.state, Running):
+            policy = state.pod.spec.restart_policy
+            state.containers[name] = terminated(before, exit_, policy, self._clock.now(), self._loop.time())
+            self._schedule_sync(state.pod.key)
 
-    def _end(self, life: PodLife, names: Iterable[str], how: Literal["TERM", "KILL"]) -> None:
+    def _signal(self, state: PodState, names: Iterable[str], signal: Literal["TERM", "KILL"]) -> None:
         for name in names:
-            running = life.running()[name]
-            if not running.asked and not life.gone:
-                self._events.record(life.pod, "Killing", f"Stopping container {name}", container=name)
-            # Noted first: a simulated run may end while it is being asked to.
-            life.containers[name] = life.containers[name]._replace(state=running._replace(asked=how))
-            if how == "TERM":
+            running = state.running()[name]
+            if not running.signal and not state.is_gone:
+                self._record(state, "Killing", f"Stopping container {name}", container=name)
+            # Noted first: a simulated run may end while the signal is sent.
+            state.containers[name] = state.containers[name]._replace(state=running._replace(signal=signal))
+            if signal == "TERM":
                 running.run.terminate()
             else:
                 running.run.kill()
 
-    async def _remove(self, life: PodLife) -> bool:
-        try:
-            await self._client.delete(RunnablePod, life.pod.key, uid=life.uid, grace_period_seconds=0)
-        except (NotFoundError, ConflictError):
-            pass  # it is gone, or another one has its name
-        except (ApiError, TransportError):
-            return False
-        life.removed = True
-        return True
+    async def _delete(self, state: PodState) -> None:
+        with suppress(NotFoundError, ConflictError):  # it is gone, or another one has its name
+            await self._client.delete(KubeletPod, state.pod.key, uid=state.uid, grace_period_seconds=0)
+        state.is_released = True
+
+    def _record(
+        self, state: PodState, reason: str, message: str, *, warning: bool = False, container: str = ""
+    ) -> None:
+        """Record an event about a pod, or one of its containers."""
+        is_init = any(container == init.name for init in state.pod.spec.init_containers)
+        path = f"spec.{'initContainers' if is_init else 'containers'}{{{container}}}" if container else ""
+        self._recorder.event(reference_to(state.pod, path), "Warning" if warning else "Normal", reason, message)
+
+    def _record_start(self, state: PodState, container: KubeletContainer, failure: Exit | None = None) -> None:
+        """Record how a container was started, from the image pull on.
+
+        Args:
+            state: The pod.
+            container: The container.
+            failure: Its end, when it has ended already or could not be started.
+        """
+        name, image, policy = container.name, container.image, container.image_pull_policy
+        if policy == "Always" or (policy != "Never" and image not in self._images):
+            self._record(state, "Pulling", f'Pulling image "{image}"', container=name)
+            pulled = f'Successfully pulled image "{image}" in 0s (0s including waiting). Image size: 0 bytes.'
+        else:
+            pulled = f'Container image "{image}" already present on machine'
+        self._images.add(image)
+        self._record(state, "Pulled", pulled, container=name)
+        self._record(state, "Created", f"Created container: {name}", container=name)
+        if failure is not None and failure.reason == "StartError":
+            self._record(state, "Failed", f"Error: {failure.message}", warning=True, container=name)
+        else:
+            self._record(state, "Started", f"Started container {name}", container=name)
 
 
-def _asks_anew(life: PodLife, before: RunnablePod) -> bool:
-    """Return whether an update changes what is to be done; most are our own writes coming back."""
-    old, new = before.metadata, life.pod.metadata
-    if has_ended(life.pod) and not is_over(life):
+def _needs_sync(old: KubeletPod | None, new: KubeletPod | None) -> bool:
+    """Filter the changes of a pod that ask for a sync; most are the kubelet's own writes coming back."""
+    if old is None or new is None:
         return True
     return (
-        (old.deletion_timestamp is None) != (new.deletion_timestamp is None)
-        or old.deletion_grace_period_seconds != new.deletion_grace_period_seconds
-        or before.spec.active_deadline_seconds != life.pod.spec.active_deadline_seconds
+        is_terminal(old) != is_terminal(new)
+        or (old.metadata.deletion_timestamp is None) != (new.metadata.deletion_timestamp is None)
+        or old.metadata.deletion_grace_period_seconds != new.metadata.deletion_grace_period_seconds
+        or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
     )

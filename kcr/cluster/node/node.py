@@ -1,34 +1,43 @@
-"""The node: a kubelet and a runtime, ordinary clients of the server."""
+"""The node: registers itself, and runs the kubelet and a container runtime for as long as its Node object exists."""
 
 import asyncio
+import platform
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from datetime import datetime
 from random import Random
 from typing import Literal
 
+import structlog
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+
 from kcr.api.core import Node as NodeObject
-from kcr.api.meta import Key
+from kcr.api.kubelet import KubeletContainer, KubeletPod
+from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.cluster.node.events import Events
-from kcr.cluster.node.feed import PodFeed
-from kcr.cluster.node.images import BUILT_IN, ImageCommand
+from kcr.cluster.node.environment import BUILT_IN, ImageCommand
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
-from kcr.cluster.node.outcome import OnRun, Outcome, annotated_outcome, default_outcome
-from kcr.cluster.node.place import Place
-from kcr.cluster.node.pods import Container, RunnablePod
-from kcr.cluster.node.process import process_runtime
-from kcr.cluster.node.registration import follow, register
-from kcr.cluster.node.runtime import Runtime
-from kcr.cluster.node.simulated import SimulatedRuntime
+from kcr.cluster.node.process_runtime import process_runtime
+from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo
+from kcr.cluster.node.simulated import OnRun, Outcome, SimulatedRuntime, annotated_outcome, default_outcome
+from kcr.errors import AlreadyExistsError, ApiError, TransportError
+from kcr.informer import Handler, Selection
+from kcr.manager import Manager
 
 # How long a node is away whose Node object was deleted.
 AWAY_SECONDS = 10.0
+MAX_RETRY_SECONDS = 10.0
 
-
-class _UnregisteredError(Exception):
-    """The Node object is gone; raised to end all that the node is doing."""
+_log = structlog.get_logger()
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_CONDITIONS = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
 
 
 class Node:
@@ -38,7 +47,7 @@ class Node:
         logs: What containers print.
         on_run: Says how a simulated run goes: called with the pod, the container's name and how often it
             has run before (0 the first time). Where it is or returns None, the annotations `sim.kcr.dev/…` say.
-        place: Its name and address; `api_url` and `kubeconfig` in it are handed to processes once they are set.
+        info: Its name and address; `api_url` and `kubeconfig` in it are handed to processes once they are set.
     """
 
     def __init__(  # noqa: PLR0913  # the options of the embedded cluster's node, all by name
@@ -63,13 +72,13 @@ class Node:
             runtime: Whether commands really run.
             on_run: See above.
             name: The node's name.
-            default_runtime: How many seconds a Job's container runs when nobody says otherwise.
+            default_runtime: How many seconds a Job's container runs when nothing else is said.
             fast: Whether simulated pods skip the states that last no time.
             images: What images run beside the usual ones.
         """
         self.logs = Logs(clock)
         self.on_run = on_run
-        self.place = Place(name, shared=runtime == "process")
+        self.info = NodeInfo(name, host_network=runtime == "process")
         self._client = client
         self._clock = clock
         self._random = random
@@ -85,10 +94,8 @@ class Node:
         as a machine does that was replaced by one of the same name.
         """
         while True:
-            try:
-                await self._live()
-            except* _UnregisteredError:
-                self.logs.clear()
+            await self._run_until_lost()
+            self.logs.clear()
             await asyncio.sleep(AWAY_SECONDS)
 
     async def delete(self) -> None:
@@ -97,39 +104,124 @@ class Node:
         Raises:
             NotFoundError: It is lost already, or has not begun yet.
         """
-        await self._client.delete(NodeObject, Key("", self.place.name))
+        await self._client.delete(NodeObject, Key("", self.info.name))
 
-    async def _live(self) -> None:
-        """Run pods until the Node object is gone.
-
-        Raises:
-            ExceptionGroup: Of an `_UnregisteredError`: it is.
-        """
-        name, place = self.place.name, self.place
-        events = Events(self._client, self._clock, name)
+    async def _run_until_lost(self) -> None:
+        """Register the node, and run a kubelet with a manager of its own until the Node object is gone."""
+        await register(self._client, self.info, self._clock)
+        key = Key("", self.info.name)
+        lost = asyncio.Event()
         async with self._open_runtime() as runtime, asyncio.TaskGroup() as group:
-            kubelet = Kubelet(
-                self._client, runtime, events, self.logs, group,
-                clock=self._clock, random=self._random, place=place, fast=self._fast,
-            )  # fmt: skip
-
-            await register(self._client, name, place.ip, self._clock.now())
-            group.create_task(events.run())
-            group.create_task(PodFeed(self._client, self._random, on_pod=kubelet.observe, on_gone=kubelet.forget).run())
+            manager = Manager(self._client, clock=self._clock, random=Random(self._random.getrandbits(64)))
+            kubelet = Kubelet(manager, runtime, self.logs, node=self.info, fast=self._fast)
+            manager.select(Selection(NodeObject, fields=f"metadata.name={self.info.name}"))
+            manager.informer(NodeObject).add_handler(_NodeLost(lost))
+            running = group.create_task(self._run_manager(manager))
             try:
-                await follow(self._client, name, lambda _: None)
-                raise _UnregisteredError(name)
+                await manager.wait_ready()
+                if manager.store(NodeObject).get(key) is not None:
+                    await lost.wait()
             finally:
                 kubelet.close()
+                running.cancel()
 
-    def _open_runtime(self) -> AbstractAsyncContextManager[Runtime]:
+    async def _run_manager(self, manager: Manager) -> None:
+        # A task of its own, so this context is that of all its log lines.
+        structlog.contextvars.bind_contextvars(component="kubelet", node=self.info.name)
+        await manager.run()
+
+    def _open_runtime(self) -> AbstractAsyncContextManager[ContainerRuntime]:
         if self._process:
-            return process_runtime(self._client, self.logs, self.place, self._images)
+            return process_runtime(self._client, self.logs, self.info, self._images)
         return nullcontext(SimulatedRuntime(self.logs, self._outcome_of, fast=self._fast))
 
-    def _outcome_of(self, pod: RunnablePod, container: Container, attempt: int) -> Outcome:
+    def _outcome_of(self, pod: KubeletPod, container: KubeletContainer, attempt: int) -> Outcome:
         usual = default_outcome(pod, container, self._default_runtime)
         outcome = self.on_run(pod, container.name, attempt) if self.on_run is not None else None
         if outcome is not None:
             return outcome
         return annotated_outcome(pod, container.name, attempt, usual)
+
+
+class _NodeLost(Handler[NodeObject]):
+    def __init__(self, lost: asyncio.Event) -> None:
+        self._lost = lost
+
+    def on_delete(self, obj: NodeObject, final_state_unknown: bool) -> None:
+        self._lost.set()
+
+
+async def register(client: Client, node: NodeInfo, clock: Clock) -> None:
+    """Create the Node object, or renew its status; each step is retried with exponential backoff until it succeeds.
+
+    Source: kubernetes/pkg/kubelet/kubelet_node_status.go, registerWithAPIServer.
+    """
+    retry = AsyncRetrying(
+        retry=retry_if_exception_type((ApiError, TransportError)),
+        wait=wait_exponential(multiplier=0.1, max=MAX_RETRY_SECONDS),
+        sleep=asyncio.sleep,
+        before_sleep=_log_failed_registration,
+    )
+    manifest = node_manifest(node.name, node.ip, await retry(client.server_version), clock.now())
+
+    async def create() -> None:
+        with suppress(AlreadyExistsError):
+            await client.create_manifest(NodeObject, manifest)
+
+    await retry(create)
+    status = {"status": manifest["status"]}
+    await retry(client.merge_patch, NodeObject, Key("", node.name), status, subresource="status")
+
+
+def _log_failed_registration(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome is not None else None
+    _log.warning("unable to register node with API server", error=str(error), attempt=state.attempt_number)
+
+
+def node_labels(name: str) -> dict[str, str]:
+    """Return the labels that every node carries."""
+    machine = platform.machine()
+    return {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": platform.system().lower(),
+        "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
+    }
+
+
+def node_manifest(name: str, ip: str, version: str, moment: datetime) -> dict[str, object]:
+    """Return the whole Node object.
+
+    Args:
+        name: The node's name.
+        ip: Its address.
+        version: The version it reports: the server's.
+        moment: When its conditions were found true.
+    """
+    labels, resources = node_labels(name), {"cpu": "64", "memory": "256Gi", "pods": "100000"}
+    times = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), whole_seconds(moment))
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": {"kcr.dev/simulated": "true"}},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": [{"type": "InternalIP", "address": ip}, {"type": "Hostname", "address": name}],
+            "conditions": [
+                {"type": kind, "status": status, "reason": reason, "message": message, **times}
+                for kind, status, reason, message in _CONDITIONS
+            ],
+            "nodeInfo": {
+                "kubeletVersion": version,
+                "kubeProxyVersion": "",
+                "containerRuntimeVersion": f"kcr://{version.removeprefix('v')}",
+                "osImage": platform.system(),
+                "operatingSystem": labels["kubernetes.io/os"],
+                "architecture": labels["kubernetes.io/arch"],
+                "kernelVersion": platform.release(),
+                "bootID": "",
+                "machineID": "",
+                "systemUUID": "",
+            },
+        },
+    }

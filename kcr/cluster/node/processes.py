@@ -1,4 +1,4 @@
-"""Processes in groups: started, listened to, ended together."""
+"""Processes of containers: started in a session of their own, read from, ended together; and those that escaped."""
 
 import asyncio
 import errno
@@ -15,6 +15,7 @@ from kcr.cluster.node.logs import Log
 # What a process that has ended left in its pipe is read at once; but a child that went into a session of
 # its own may hold the pipe open for ever.
 DRAIN_SECONDS = 1.0
+PROCESSES = Path("/proc")
 _SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
@@ -166,3 +167,34 @@ def _has_process_descriptors() -> bool:
     except OSError:  # kernels before 5.3
         return False
     return True
+
+
+def kill_orphaned_processes(marker: bytes) -> None:
+    """Kill this user's processes that left their container's session: their environment still tells where they began.
+
+    One of their variables begins with `marker`, such as `NAME=value`. Where the system shows no environments (only
+    Linux does) nothing happens.
+    """
+    for pid in orphaned_processes(marker):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def orphaned_processes(marker: bytes) -> Iterator[int]:
+    """Yield the processes one of whose variables begins with `marker`."""
+    try:
+        entries = list(PROCESSES.iterdir())
+    except OSError:
+        return
+    own = os.getpid()
+    for entry in entries:
+        if entry.name.isdigit() and int(entry.name) != own and _is_marked(entry / "environ", marker):
+            yield int(entry.name)
+
+
+def _is_marked(environment: Path, marker: bytes) -> bool:
+    try:
+        variables = environment.read_bytes().split(b"\0")
+    except OSError:  # it has ended, or is somebody else's
+        return False
+    return any(variable.startswith(marker) for variable in variables)

@@ -1,9 +1,29 @@
-"""What a node asks of the thing that runs containers. There are two: processes, and a simulation."""
+"""Container runtime interface: what runs containers for a kubelet. There are two: processes, a simulation."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kcr.cluster.node.pods import Container, RunnablePod
+from kcr.api.kubelet import KubeletContainer, KubeletPod
+
+
+@dataclass(slots=True)
+class NodeInfo:
+    """A node's name and surroundings.
+
+    Attributes:
+        name: The node's name.
+        ip: Its address.
+        host_network: Whether pods have the node's address instead of one each.
+        api_url: Where processes reach the server, such as `https://127.0.0.1:6443`; empty when they cannot.
+        kubeconfig: The text of the file that their `$KUBECONFIG` names; empty for no file.
+    """
+
+    name: str
+    ip: str = "127.0.0.1"
+    host_network: bool = False
+    api_url: str = ""
+    kubeconfig: str = ""
 
 
 class Exit(NamedTuple):
@@ -11,8 +31,8 @@ class Exit(NamedTuple):
 
     Attributes:
         code: 0 to 255; 128 plus the signal for a run that a signal ended.
-        reason: Empty for the usual word, `Completed` or `Error`.
-        message: The container's last words, or why it could not be started.
+        reason: Empty for the usual one, `Completed` or `Error`.
+        message: The termination message, or why the container could not be started.
     """
 
     code: int
@@ -20,11 +40,11 @@ class Exit(NamedTuple):
     message: str = ""
 
 
-class Held(NamedTuple):
-    """A container that cannot be started yet.
+class StartDeferred(NamedTuple):
+    """A container cannot be started yet.
 
     Attributes:
-        reason: As in the container's waiting state; empty keeps what stands there.
+        reason: Of the container's waiting state; empty keeps the present one.
         message: For people.
         retry_seconds: When to try again.
     """
@@ -35,11 +55,11 @@ class Held(NamedTuple):
 
 
 class Run(Protocol):
-    """A container that runs. Asking it to end returns at once; the end itself is told to `exited`."""
+    """A container that runs. Asking it to end returns at once; its end is reported to `on_exit`."""
 
     @property
     def ready_after_seconds(self) -> float:
-        """How long after its start the container counts as ready."""
+        """How long after its start the container is ready."""
         ...
 
     def terminate(self) -> None:
@@ -51,26 +71,28 @@ class Run(Protocol):
         ...
 
 
-Exited = Callable[[Exit], None]
+OnExit = Callable[[Exit], None]
 
 
-class Runtime(Protocol):
+class ContainerRuntime(Protocol):
     """Starts containers."""
 
-    async def start(self, pod: RunnablePod, container: Container, attempt: int, exited: Exited) -> Run | Held | Exit:
+    async def start(
+        self, pod: KubeletPod, container: KubeletContainer, attempt: int, on_exit: OnExit
+    ) -> Run | StartDeferred | Exit:
         """Start a container.
 
         Args:
             pod: Its pod.
             container: The container.
             attempt: How often it has run before.
-            exited: Called once when the run ends, never before this method has returned.
+            on_exit: Called once when the run ends, never before this method has returned.
 
         Returns:
-            The run; or when to try again; or the end, for what could not be started or ended at once.
+            The run; or when to try again; or the end, of what could not be started or ended at once.
         """
         ...
 
     def release(self, uid: str) -> None:
-        """Forget a pod none of whose containers will run again."""
+        """Free what is held for a pod none of whose containers will run again."""
         ...

@@ -8,10 +8,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from kcr.api.core import Pod
+from kcr.api.kubelet import KubeletPod
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.controllers import scheduler
-from kcr.cluster.node import FOREVER, Node, Outcome, RunnablePod
+from kcr.cluster.node import FOREVER, Node, Outcome
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import create, delete, get, names, state
@@ -64,7 +65,7 @@ async def test_every_pod_ends_though_requests_fail(clock: VirtualClock, every: i
         for number in range(20):
             await create(cluster.client, f"p{number}")
         await clock.advance(600)
-        pods = await cluster.client.list(RunnablePod, "default")
+        pods = await cluster.client.list(KubeletPod, "default")
         assert {(pod.status.phase, state(pod)) for pod in pods} == {("Succeeded", "Completed 0")}
         for number in range(20):
             await delete(cluster.client, f"p{number}")
@@ -86,9 +87,9 @@ async def test_nothing_stirs_after_the_end_of_the_node(clock: VirtualClock) -> N
         await clock.advance(1)
         running.cancel()
         await clock.settle()
-        before = await cluster.client.list(RunnablePod, "default")
+        before = await cluster.client.list(KubeletPod, "default")
         await clock.advance(1000)
-        assert await cluster.client.list(RunnablePod, "default") == before
+        assert await cluster.client.list(KubeletPod, "default") == before
     assert errors == []
 
 
@@ -146,7 +147,7 @@ async def test_pods_with_gates_wait_until_the_last_is_gone(cluster: EmbeddedClus
     await clock.advance(5)
     assert not (await get(cluster.client, "a")).spec.node_name
     gates: Sequence[object] = ()
-    await cluster.client.merge_patch(RunnablePod, pod.key, {"spec": {"schedulingGates": gates}})
+    await cluster.client.merge_patch(KubeletPod, pod.key, {"spec": {"schedulingGates": gates}})
     await clock.advance(1)
     assert (await get(cluster.client, "a")).spec.node_name == "kcr-node-0"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from kcr.api.core import ConfigMap, Secret
+from kcr.api.kubelet import KubeletPod
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import RunnablePod
-from kcr.cluster.node.environment import ConfigMap, Secret
 from kcr.testing import eventually
 from tests.kit.node_pods import create, delete, events, get, log, names, state
 
@@ -31,8 +31,8 @@ def bash(script: str, **more: object) -> list[dict[str, object]]:
     return [{"name": "main", "image": "bash:5", "command": ["bash", "-c", script], **more}]
 
 
-async def ended(cluster: EmbeddedCluster, name: str) -> RunnablePod:
-    async def has_ended() -> RunnablePod | None:
+async def ended(cluster: EmbeddedCluster, name: str) -> KubeletPod:
+    async def has_ended() -> KubeletPod | None:
         pod = await get(cluster.client, name)
         return pod if pod.status.phase in {"Succeeded", "Failed"} else None
 

@@ -8,9 +8,10 @@ import pytest_asyncio
 
 from kcr.api.conditions import is_true
 from kcr.api.core import Node as NodeObject
+from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, Outcome, RunnablePod
+from kcr.cluster.node import FOREVER, Outcome
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import History, create, delete, events, get, log, manifest, names, state
 
@@ -150,11 +151,11 @@ async def test_pod_with_a_finalizer_turns_terminal_and_stays(cluster: EmbeddedCl
     runs(cluster, Outcome(run_for=FOREVER))
     pod = await create(cluster.client, "a")
     await clock.advance(5)
-    await cluster.client.merge_patch(RunnablePod, pod.key, {"metadata": {"finalizers": ["example.dev/hold"]}})
+    await cluster.client.merge_patch(KubeletPod, pod.key, {"metadata": {"finalizers": ["example.dev/hold"]}})
     await delete(cluster.client, "a")
     await clock.settle()
     assert (await get(cluster.client, "a")).status.phase == "Failed"
-    await cluster.client.merge_patch(RunnablePod, pod.key, {"metadata": {"finalizers": None}})
+    await cluster.client.merge_patch(KubeletPod, pod.key, {"metadata": {"finalizers": None}})
     assert await names(cluster.client) == set()
 
 
@@ -257,7 +258,7 @@ async def test_annotations_make_a_pod_slow_and_late(cluster: EmbeddedCluster, cl
     pod = manifest("a") | {
         "metadata": {"name": "a", "annotations": {f"sim.kcr.dev/{name}": text for name, text in said.items()}}
     }
-    await cluster.client.create_manifest(RunnablePod, pod, "default")
+    await cluster.client.create_manifest(KubeletPod, pod, "default")
     await clock.advance(4)
     assert state(await get(cluster.client, "a")) == "ContainerCreating"
     await clock.advance(2)
@@ -304,7 +305,7 @@ async def test_many_pods_run_side_by_side_with_own_addresses(cluster: EmbeddedCl
     for number in range(200):
         await create(cluster.client, f"p{number}")
     await clock.advance(3)
-    pods = await cluster.client.list(RunnablePod, "default")
+    pods = await cluster.client.list(KubeletPod, "default")
     assert {pod.status.phase for pod in pods} == {"Succeeded"}
     assert len({pod.status.pod_ip for pod in pods}) == 200
 
@@ -322,14 +323,14 @@ async def test_pods_wait_while_the_node_is_cordoned(cluster: EmbeddedCluster, cl
     await create(cluster.client, "stray", nodeSelector={"kubernetes.io/hostname": "elsewhere"})
     await clock.advance(60)
     pod = await get(cluster.client, "a")
-    assert (pod.spec.node_name, pod.status.phase) == (None, "Pending")
+    assert (pod.spec.node_name, pod.status.phase) == ("", "Pending")
     assert [(c.type, c.status, c.reason, c.message) for c in pod.status.conditions] == [
         ("PodScheduled", "False", "Unschedulable", message)
     ]
     assert await events(cluster.client, "a") == [("FailedScheduling", 1, message)]
     await cordon(False)
     assert (await get(cluster.client, "a")).spec.node_name == "kcr-node-0"
-    assert (await get(cluster.client, "stray")).spec.node_name is None
+    assert (await get(cluster.client, "stray")).spec.node_name == ""
 
 
 async def test_cordoned_node_keeps_what_it_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:

@@ -16,10 +16,11 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
+from kcr.api.kubelet import KubeletPod
 from kcr.cli.manifests import Document, apply, read_documents
 from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome, RunnablePod
+from kcr.cluster.node import Outcome
 from kcr.testing import VirtualClock, eventually
 from tests.kit.harness import conditions, ended, finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
@@ -80,7 +81,7 @@ async def test_each_item_gets_one_pod(clock: VirtualClock) -> None:
     # Examples row 21.
     queue, done = deque(ITEMS), dict[str, str]()
 
-    def take(pod: RunnablePod, container: str, attempt: int) -> Outcome:
+    def take(pod: KubeletPod, container: str, attempt: int) -> Outcome:
         done[pod.metadata.name] = queue.popleft()
         return Outcome(run_for=5)
 
@@ -161,7 +162,7 @@ async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
     items: dict[str, Any] = pattern(STATIC)[0].manifest["data"]
     done: list[str] = []
 
-    def work(pod: RunnablePod, container: str, attempt: int) -> Outcome:
+    def work(pod: KubeletPod, container: str, attempt: int) -> Outcome:
         done.append(items[pod.metadata.annotations[INDEX]])
         return Outcome(run_for=5, exit_code=int(done == ["apple"]))
 

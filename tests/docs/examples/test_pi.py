@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
-from kcr.cluster.node.outcome import FOREVER
+from kcr.cluster.node import FOREVER, Outcome
 from kcr.testing import VirtualClock
 from tests.kit.harness import (
     conditions,

@@ -2,23 +2,33 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
+from kcr.api.kubelet import (
+    KubeletContainer,
+    KubeletContainerState,
+    KubeletContainerStatus,
+    KubeletPod,
+    KubeletPodSpec,
+    KubeletPodStatus,
+)
+from kcr.api.meta import ObjectMeta
 from kcr.cluster.node.containers import (
     BackingOff,
-    ContainerLife,
-    Ended,
+    ContainerRecord,
     Role,
     Running,
+    Terminated,
     Waiting,
     backed_off,
-    ended,
-    held,
-    lives_of,
-    restarts_after,
+    new_records,
+    restore,
+    should_restart,
+    start_deferred,
     started,
+    terminated,
 )
-from kcr.cluster.node.pods import Container, RunnablePod, RunnableSpec
-from kcr.cluster.node.runtime import Exit, Held
-from tests.kit.pod_states import Idle
+from kcr.cluster.node.runtime import Exit, StartDeferred
+from tests.kit.pod_states import Idle, at, end
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,9 +37,9 @@ def running(now: float) -> Running:
     return Running(Idle(), f"kcr://{now}", START + timedelta(seconds=now), now, now)
 
 
-def run(life: ContainerLife, begin: float, end: float, code: int = 1) -> ContainerLife:
-    life = started(life, running(begin))
-    return ended(life, Exit(code), "OnFailure", START + timedelta(seconds=end), end)
+def run(record: ContainerRecord, begin: float, end: float, code: int = 1) -> ContainerRecord:
+    record = started(record, running(begin))
+    return terminated(record, Exit(code), "OnFailure", START + timedelta(seconds=end), end)
 
 
 @pytest.mark.parametrize(
@@ -39,68 +49,107 @@ def run(life: ContainerLife, begin: float, end: float, code: int = 1) -> Contain
         pytest.param("main", "OnFailure", 1, True, id="on-failure-failed"),
         pytest.param("main", "OnFailure", 0, False, id="on-failure-succeeded"),
         pytest.param("main", "Always", 0, True, id="always"),
-        pytest.param("main", None, 0, True, id="unset-means-always"),
+        pytest.param("main", "", 0, True, id="unset-means-always"),
         pytest.param("init", "Always", 0, False, id="init-succeeds-once"),
         pytest.param("init", "Always", 1, True, id="init-failed"),
         pytest.param("init", "Never", 1, False, id="init-failed-under-never"),
         pytest.param("sidecar", "Never", 0, True, id="sidecar-always"),
     ],
 )
-def test_policy_and_role_say_who_restarts(role: Role, policy: str | None, code: int, again: bool) -> None:
-    assert restarts_after(role, policy, code) is again
+def test_policy_and_role_say_who_restarts(role: Role, policy: str, code: int, again: bool) -> None:
+    assert should_restart(role, policy, code) is again
 
 
 def test_waits_double_from_ten_seconds_to_five_minutes() -> None:
-    life, now, waits = ContainerLife(Container(name="c"), "main"), 0.0, []
+    record, now, waits = ContainerRecord(KubeletContainer(name="c"), "main"), 0.0, []
     for _ in range(9):
-        life = run(life, now, now + 1)
-        assert isinstance(life.state, Ended) and life.state.restart_at is not None
-        waits.append(life.state.restart_at - (now + 1))
-        now = life.state.restart_at
+        record = run(record, now, now + 1)
+        assert isinstance(record.state, Terminated) and record.state.restart_at is not None
+        waits.append(record.state.restart_at - (now + 1))
+        now = record.state.restart_at
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300, 300]
 
 
 def test_run_of_over_ten_minutes_starts_the_series_over() -> None:
-    life = ContainerLife(Container(name="c"), "main", delay=80)
-    assert run(life, 0, 600).delay == 160
-    assert run(life, 0, 601).delay == 0
+    record = ContainerRecord(KubeletContainer(name="c"), "main", backoff_seconds=80)
+    assert run(record, 0, 600).backoff_seconds == 160
+    assert run(record, 0, 601).backoff_seconds == 0
 
 
 def test_restart_counts_and_remembers_the_end_before() -> None:
-    life = run(ContainerLife(Container(name="c"), "main"), 0, 5)
-    assert (life.restarts, life.last) == (0, None)
-    life = started(life, running(5))
-    assert life.restarts == 1
-    assert life.last is not None and life.last.finished_at == START + timedelta(seconds=5)
+    record = run(ContainerRecord(KubeletContainer(name="c"), "main"), 0, 5)
+    assert (record.restart_count, record.last_end) == (0, None)
+    record = started(record, running(5))
+    assert record.restart_count == 1
+    assert record.last_end is not None and record.last_end.finished_at == START + timedelta(seconds=5)
 
 
 def test_end_is_told_in_whole_seconds_with_the_usual_words() -> None:
-    life = run(ContainerLife(Container(name="c"), "main"), 0.7, 5.9, code=0)
-    assert isinstance(life.state, Ended)
-    end = life.state.end
+    record = run(ContainerRecord(KubeletContainer(name="c"), "main"), 0.7, 5.9, code=0)
+    assert isinstance(record.state, Terminated)
+    end = record.state.end
     assert (end.reason, end.started_at, end.finished_at) == ("Completed", START, START + timedelta(seconds=5))
 
 
 def test_backing_off_keeps_the_moment_of_the_restart() -> None:
-    life = backed_off(run(ContainerLife(Container(name="c"), "main", delay=10), 0, 5))
-    assert isinstance(life.state, BackingOff) and life.state.restart_at == 25
+    record = backed_off(run(ContainerRecord(KubeletContainer(name="c"), "main", backoff_seconds=10), 0, 5))
+    assert isinstance(record.state, BackingOff) and record.state.restart_at == 25
 
 
 def test_restart_that_cannot_begin_counts_as_a_run() -> None:
-    life = run(ContainerLife(Container(name="c"), "main"), 0, 5)
-    life = ended(life, Exit(128, "StartError", "gone"), "OnFailure", START, 5)
-    assert (life.restarts, life.delay) == (1, 10)
+    record = run(ContainerRecord(KubeletContainer(name="c"), "main"), 0, 5)
+    record = terminated(record, Exit(128, "StartError", "gone"), "OnFailure", START, 5)
+    assert (record.restart_count, record.backoff_seconds) == (1, 10)
 
 
-def test_held_container_waits_and_is_tried_again() -> None:
-    life = held(ContainerLife(Container(name="c"), "main"), Held("ErrImagePull", "no", 10), 3)
-    assert life.state == Waiting("ErrImagePull", "no", 13)
+def test_container_whose_start_is_deferred_waits_and_is_retried() -> None:
+    record = start_deferred(
+        ContainerRecord(KubeletContainer(name="c"), "main"), StartDeferred("ErrImagePull", "no", 10), 3
+    )
+    assert record.state == Waiting("ErrImagePull", "no", 13)
 
 
 def test_init_container_that_always_restarts_is_a_sidecar() -> None:
-    spec = RunnableSpec(
-        init_containers=(Container(name="a"), Container(name="b", restart_policy="Always")),
-        containers=(Container(name="c"),),
+    spec = KubeletPodSpec(
+        init_containers=(KubeletContainer(name="a"), KubeletContainer(name="b", restart_policy="Always")),
+        containers=(KubeletContainer(name="c"),),
     )
-    roles = {name: life.role for name, life in lives_of(RunnablePod(spec=spec)).items()}
+    roles = {name: record.role for name, record in new_records(KubeletPod(spec=spec)).items()}
     assert roles == {"a": "init", "b": "sidecar", "c": "main"}
+
+
+def pod(state: KubeletContainerState, last: KubeletContainerState | None = None, phase: str = "Running") -> KubeletPod:
+    status = KubeletContainerStatus(name="c", restart_count=2, state=state, last_state=last or KubeletContainerState())
+    return KubeletPod(
+        metadata=ObjectMeta(name="p", namespace="ns", uid="u"),
+        spec=KubeletPodSpec(restart_policy="OnFailure", containers=(KubeletContainer(name="c"),)),
+        status=KubeletPodStatus(phase=phase, container_statuses=(status,)),
+    )
+
+
+def test_pod_nobody_has_run_waits_for_its_first_start() -> None:
+    fresh = KubeletPod(spec=KubeletPodSpec(containers=(KubeletContainer(name="c"),)))
+    assert restore(fresh, at(0), 0.0)["c"].state == Waiting()
+
+
+def test_container_that_ran_is_lost() -> None:
+    life = restore(pod(KubeletContainerState(running=ContainerStateRunning(started_at=at(0)))), at(9), 9.0)["c"]
+    assert life.restart_count == 2
+    assert isinstance(life.state, Terminated)
+    assert (life.state.end.exit_code, life.state.end.reason) == (137, "ContainerStatusUnknown")
+    assert life.state.restart_at == 9.0
+
+
+def test_ended_container_keeps_its_end() -> None:
+    life = restore(pod(KubeletContainerState(terminated=end(0))), at(9), 9.0)["c"]
+    assert life.state == Terminated(end(0), None)
+
+
+def test_container_in_back_off_starts_again() -> None:
+    waiting = KubeletContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+    life = restore(pod(waiting, KubeletContainerState(terminated=end(1))), at(9), 9.0)["c"]
+    assert life.state == BackingOff(end(1), 9.0)
+
+
+def test_nothing_is_recalled_of_an_ended_pod() -> None:
+    assert restore(pod(KubeletContainerState(terminated=end(0)), phase="Succeeded"), at(9), 9.0) == {}

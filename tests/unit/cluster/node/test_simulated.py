@@ -1,36 +1,38 @@
 import pytest
 
+from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import ObjectMeta, OwnerReference
-from kcr.cluster.node.outcome import FOREVER, Outcome, annotated_outcome, default_outcome
-from kcr.cluster.node.pods import Container, RunnablePod
+from kcr.cluster.node.simulated import FOREVER, Outcome, annotated_outcome, default_outcome
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def annotated(**annotations: str) -> RunnablePod:
+def annotated(**annotations: str) -> KubeletPod:
     said = {f"sim.kcr.dev/{name.replace('_', '-')}": text for name, text in annotations.items()} | {INDEX: "0"}
-    return RunnablePod(metadata=ObjectMeta(annotations=said))
+    return KubeletPod(metadata=ObjectMeta(annotations=said))
 
 
-def owned_by(kind: str) -> RunnablePod:
-    return RunnablePod(metadata=ObjectMeta(owner_references=(OwnerReference(kind=kind, controller=True),)))
+def owned_by(kind: str) -> KubeletPod:
+    return KubeletPod(metadata=ObjectMeta(owner_references=(OwnerReference(kind=kind, controller=True),)))
 
 
 def test_container_of_a_job_ends_well_after_the_default_time() -> None:
-    assert default_outcome(owned_by("Job"), Container(image="app"), 5) == Outcome(run_for=5)
+    assert default_outcome(owned_by("Job"), KubeletContainer(image="app"), 5) == Outcome(run_for=5)
 
 
-@pytest.mark.parametrize("pod", [RunnablePod(), owned_by("ReplicaSet")], ids=["bare", "replica-set"])
-def test_other_containers_run_until_they_are_stopped(pod: RunnablePod) -> None:
-    assert default_outcome(pod, Container(image="app"), 5).run_for == FOREVER
+@pytest.mark.parametrize("pod", [KubeletPod(), owned_by("ReplicaSet")], ids=["bare", "replica-set"])
+def test_other_containers_run_until_they_are_stopped(pod: KubeletPod) -> None:
+    assert default_outcome(pod, KubeletContainer(image="app"), 5).run_for == FOREVER
 
 
 def test_shell_without_a_command_ends_at_once() -> None:
-    assert default_outcome(RunnablePod(), Container(image="busybox"), 5).run_for == 0
+    assert default_outcome(KubeletPod(), KubeletContainer(image="busybox"), 5).run_for == 0
 
 
 def test_sidecar_of_a_job_runs_on() -> None:
-    assert default_outcome(owned_by("Job"), Container(image="app", restart_policy="Always"), 5).run_for == FOREVER
+    assert (
+        default_outcome(owned_by("Job"), KubeletContainer(image="app", restart_policy="Always"), 5).run_for == FOREVER
+    )
 
 
 def test_annotations_say_how_a_run_goes() -> None:
@@ -55,7 +57,7 @@ def test_run_time_that_is_no_duration_is_refused(text: str) -> None:
 
 def test_pod_without_annotations_keeps_the_default() -> None:
     otherwise = Outcome(run_for=7)
-    assert annotated_outcome(RunnablePod(), "main", 0, otherwise) is otherwise
+    assert annotated_outcome(KubeletPod(), "main", 0, otherwise) is otherwise
 
 
 @pytest.mark.parametrize(("attempt", "code"), [(0, 1), (1, 2), (2, 0), (9, 0)])
@@ -65,7 +67,7 @@ def test_listed_exit_codes_are_used_up_one_per_run(attempt: int, code: int) -> N
 
 def test_annotation_of_one_container_comes_before_the_general_one() -> None:
     said = {"sim.kcr.dev/exit-code": "1", "sim.kcr.dev/exit-code.side": "2"}
-    pod = RunnablePod(metadata=ObjectMeta(annotations=said))
+    pod = KubeletPod(metadata=ObjectMeta(annotations=said))
     assert annotated_outcome(pod, "side", 0, Outcome()).exit_code == 2
     assert annotated_outcome(pod, "main", 0, Outcome()).exit_code == 1
 
@@ -73,7 +75,7 @@ def test_annotation_of_one_container_comes_before_the_general_one() -> None:
 @pytest.mark.parametrize(("index", "code"), [("0", 1), ("1", 0), ("3", 42)])
 def test_exit_codes_by_completion_index(index: str, code: int) -> None:
     said = {"sim.kcr.dev/by-index": "0=1,3=42", INDEX: index}
-    pod = RunnablePod(metadata=ObjectMeta(annotations=said))
+    pod = KubeletPod(metadata=ObjectMeta(annotations=said))
     assert annotated_outcome(pod, "main", 0, Outcome()).exit_code == code
 
 

@@ -1,0 +1,145 @@
+"""Pods as a kubelet reads and writes them: a view of `kcr.api.core.Pod` with what runs a container.
+
+Each type adds fields to core's and repeats none. Controllers keep many thousand pods and read none of these fields, so
+their Pod has not got them.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import field
+
+from kcr.api.core import Container, ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
+from kcr.api.meta import Object
+
+DEFAULT_GRACE_PERIOD_SECONDS = 30
+
+
+class KeySelector(Object):
+    """One key of a ConfigMap or Secret."""
+
+    name: str = ""
+    key: str = ""
+    optional: bool | None = None
+
+
+class ObjectFieldSelector(Object):
+    """A field of the pod itself (downward API)."""
+
+    field_path: str = ""
+
+
+class EnvVarSource(Object):
+    """Where the value of a variable comes from; one of them is set."""
+
+    field_ref: ObjectFieldSelector | None = None
+    config_map_key_ref: KeySelector | None = None
+    secret_key_ref: KeySelector | None = None
+
+
+class EnvVar(Object):
+    """One variable of a container."""
+
+    name: str = ""
+    value: str = ""
+    value_from: EnvVarSource | None = None
+
+
+class EnvSource(Object):
+    """Names a ConfigMap or Secret whose every key becomes a variable."""
+
+    name: str = ""
+    optional: bool | None = None
+
+
+class EnvFromSource(Object):
+    """Variables taken over in bulk."""
+
+    prefix: str = ""
+    config_map_ref: EnvSource | None = None
+    secret_ref: EnvSource | None = None
+
+
+class KubeletContainer(Container):
+    """A container to run."""
+
+    image_pull_policy: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: tuple[EnvVar, ...] = ()
+    env_from: tuple[EnvFromSource, ...] = ()
+    termination_message_policy: str = ""
+
+
+class KubeletPodSpec(PodSpec):
+    """What the scheduler reads to place a pod, and the kubelet to run it."""
+
+    init_containers: tuple[KubeletContainer, ...] = ()
+    containers: tuple[KubeletContainer, ...] = ()
+    scheduler_name: str = ""
+    scheduling_gates: tuple[Mapping[str, str], ...] = ()
+    node_selector: Mapping[str, str] = {}
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    hostname: str = ""
+    service_account_name: str = ""
+
+
+class KubeletTerminated(ContainerStateTerminated):
+    """How one run of a container ended."""
+
+    container_id: str = field(default="", name="containerID")
+
+
+class KubeletContainerState(ContainerState):
+    """One of the three holds; none means waiting."""
+
+    terminated: KubeletTerminated | None = None
+
+
+class KubeletContainerStatus(ContainerStatus):
+    """What the kubelet reports of a container. Clients insist on the images, empty or not."""
+
+    image: str = field(default_factory=str)
+    image_id: str = field(default_factory=str, name="imageID")
+    started: bool | None = None
+    container_id: str = field(default="", name="containerID")
+    state: KubeletContainerState = KubeletContainerState()
+    last_state: KubeletContainerState = KubeletContainerState()
+
+
+class Address(Object):
+    """One address of a pod or of its node."""
+
+    ip: str = ""
+
+
+class KubeletPodStatus(PodStatus):
+    """What the kubelet writes of a pod, and finds again after a restart of its own."""
+
+    host_ip: str = field(default="", name="hostIP")
+    host_ips: tuple[Address, ...] = field(default=(), name="hostIPs")
+    pod_ip: str = field(default="", name="podIP")
+    pod_ips: tuple[Address, ...] = field(default=(), name="podIPs")
+    start_time: datetime | None = None
+    init_container_statuses: tuple[KubeletContainerStatus, ...] = ()
+    container_statuses: tuple[KubeletContainerStatus, ...] = ()
+
+
+class KubeletPod(Pod):
+    """A pod bound to a node, as its kubelet reads it."""
+
+    spec: KubeletPodSpec = KubeletPodSpec()
+    status: KubeletPodStatus = KubeletPodStatus()
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Return whether the pod's phase is final."""
+    return pod.status.phase in {"Succeeded", "Failed"}
+
+
+def termination_grace_period(pod: KubeletPod) -> int:
+    """Return how many seconds the pod's processes may take to end when asked to, by its spec."""
+    grace = pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE_PERIOD_SECONDS if grace is None else grace

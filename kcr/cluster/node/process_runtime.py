@@ -1,0 +1,239 @@
+"""The runtime that really runs commands, as processes of this machine.
+
+There is no isolation: they run as the current user and see the machine's files and network.
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kcr.api.kubelet import KubeletContainer, KubeletPod
+from kcr.client import Client
+from kcr.cluster.node.environment import (
+    ImageCommand,
+    MissingConfigError,
+    argv_of,
+    expand,
+    hostname_of,
+    no_command,
+    variables_of,
+)
+from kcr.cluster.node.logs import Log, Logs
+from kcr.cluster.node.processes import (
+    BusyError,
+    ProcessRun,
+    StartError,
+    kill_orphaned_processes,
+    process_descriptors,
+    spawn,
+)
+from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, Run, StartDeferred
+from kcr.errors import ApiError, TransportError
+
+MAX_MESSAGE_BYTES = 4096
+LOG_MESSAGE_LINES = 80
+LOG_MESSAGE_BYTES = 2048
+
+PREFIX = "kcr-node-"
+_LOCK = ".lock"
+# Where a container may leave its last words. The path is its own, so it also tells whose a process is.
+MARK = "KCR_TERMINATION_LOG"
+
+
+@asynccontextmanager
+async def process_runtime(
+    client: Client, logs: Logs, node: NodeInfo, images: Mapping[str, ImageCommand]
+) -> AsyncIterator["ProcessRuntime"]:
+    """Give a runtime whose processes and files last no longer than the context.
+
+    Args:
+        client: Reads the ConfigMaps and Secrets that variables come from.
+        logs: Where output goes.
+        node: What processes are told of node and server.
+        images: What images run.
+    """
+    with node_root() as root, process_descriptors():
+        async with asyncio.TaskGroup() as group:
+            runtime = ProcessRuntime(client, logs, node, images, root=root, group=group)
+            try:
+                yield runtime
+            finally:
+                runtime.kill_all()
+
+
+class ProcessRuntime:
+    """Starts containers as processes; see `process_runtime`."""
+
+    def __init__(  # made in one node, all by name but the four everybody has
+        self,
+        client: Client,
+        logs: Logs,
+        node: NodeInfo,
+        images: Mapping[str, ImageCommand],
+        *,
+        root: Path,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._client = client
+        self._logs = logs
+        self._node = node
+        self._images = images
+        self._root = root
+        self._group = group
+        self._runs: set[ProcessRun] = set()
+
+    async def start(
+        self, pod: KubeletPod, container: KubeletContainer, attempt: int, on_exit: OnExit
+    ) -> Run | StartDeferred | Exit:
+        """Start a container; see `ContainerRuntime`."""
+        home = self._root / pod.metadata.uid
+        home.mkdir(mode=0o700, exist_ok=True)
+        message_file = home / f".{container.name}.termination"
+        message_file.unlink(missing_ok=True)
+        try:
+            variables = await variables_of(self._client, pod, container, self._node.name, self._node.ip)
+        except MissingConfigError as error:
+            return StartDeferred("CreateContainerConfigError", str(error))
+        except (ApiError, TransportError) as error:
+            return StartDeferred("CreateContainerConfigError", str(error), 1.0)
+        environment = self._base(pod, home) | {MARK: str(message_file)} | variables
+        argv = argv_of(container, variables, self._images)
+        if not argv:
+            return Exit(128, "StartError", no_command(container))
+        directory = home / expand(container.working_dir, variables)
+        log = self._logs.begin(pod.metadata.uid, container.name)
+        try:
+            run = await spawn(argv, environment, directory, log)
+        except BusyError as error:
+            log.close()
+            return StartDeferred("CreateContainerError", str(error), 1.0)
+        except StartError as error:
+            log.close()
+            return Exit(128, "StartError", str(error))
+        self._runs.add(run)
+        fall_back = container.termination_message_policy == "FallbackToLogsOnError"
+        self._group.create_task(self._watch(run, log, message_file, on_exit, fall_back=fall_back))
+        return run
+
+    def _base(self, pod: KubeletPod, home: Path) -> dict[str, str]:
+        """Return the variables that every container has."""
+        base = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(home), "TMPDIR": str(home), "HOSTNAME": hostname_of(pod),
+        }  # fmt: skip
+        if self._node.api_url:
+            server = urlsplit(self._node.api_url)
+            base |= {
+                "KUBERNETES_SERVICE_HOST": server.hostname or "",
+                "KUBERNETES_SERVICE_PORT": str(server.port or 443),
+            }
+        if self._node.kubeconfig:
+            base["KUBECONFIG"] = str(self._kubeconfig())
+        return base
+
+    def _kubeconfig(self) -> Path:
+        file = self._root / "kubeconfig"
+        if not file.exists():
+            file.touch(mode=0o600)
+            file.write_text(self._node.kubeconfig)
+        return file
+
+    async def _watch(self, run: ProcessRun, log: Log, message_file: Path, on_exit: OnExit, *, fall_back: bool) -> None:
+        try:
+            code = await run.wait()
+            if run.left_behind:
+                kill_orphaned_processes(marker(message_file))
+        finally:
+            self._runs.discard(run)
+            log.close()
+        message = _last_words(message_file)
+        if not message and code != 0 and fall_back:
+            lines = log.read()[-LOG_MESSAGE_BYTES:].splitlines(keepends=True)[-LOG_MESSAGE_LINES:]
+            message = b"".join(lines).decode(errors="replace")
+        on_exit(Exit(code, message=message))
+
+    def kill_all(self) -> None:
+        """End every process of every pod."""
+        for run in self._runs:
+            run.kill()
+
+    def release(self, uid: str) -> None:
+        """Remove the files of a pod none of whose containers will run again."""
+        shutil.rmtree(self._root / uid, ignore_errors=True)
+
+
+def _last_words(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MAX_MESSAGE_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def marker(path: Path) -> bytes:
+    """Return how the variable begins that marks the processes of a container, or of all below a directory."""
+    return f"{MARK}={path}".encode()
+
+
+@contextmanager
+def node_root(parent: Path | None = None) -> Iterator[Path]:
+    """Give a new directory; in the end it is removed, and no process that belongs to it is left.
+
+    The directory is locked for as long as its node lives. One that is not locked belonged to a node that was
+    killed: it is removed first, with its processes.
+
+    Args:
+        parent: Where to make it; None for the system's place for temporary files.
+    """
+    parent = parent or Path(tempfile.gettempdir())
+    _sweep(parent)
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    lock = _locked(root)
+    try:
+        yield root
+    finally:
+        _remove(root)
+        os.close(lock)
+
+
+def _locked(root: Path) -> int:
+    """Return the descriptor of a lock that ends with this process; children do not inherit it."""
+    # Locked before it gets its name: nobody finds it open.
+    lock = os.open(root / f"{_LOCK}.new", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (root / f"{_LOCK}.new").rename(root / _LOCK)
+    return lock
+
+
+def _sweep(parent: Path) -> None:
+    for root in parent.glob(f"{PREFIX}*"):
+        if _is_abandoned(root):
+            _remove(root)
+
+
+def _is_abandoned(root: Path) -> bool:
+    try:
+        if root.is_symlink() or root.stat().st_uid != os.getuid():
+            return False
+        lock = os.open(root / _LOCK, os.O_RDWR)
+    except OSError:  # just begun, or just removed
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(lock)
+
+
+def _remove(root: Path) -> None:
+    kill_orphaned_processes(marker(root))
+    shutil.rmtree(root, ignore_errors=True)
