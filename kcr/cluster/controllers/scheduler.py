@@ -14,6 +14,7 @@ from kcr.api.kubelet import KubeletPod, is_terminal
 from kcr.api.meta import Condition, Key, whole_seconds
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, NotFoundError
+from kcr.informer import Selection
 from kcr.manager import Manager
 
 SCHEDULER = "default-scheduler"
@@ -86,8 +87,13 @@ class SchedulerReconciler:
         self._events.event(pod, "Warning", "FailedScheduling", message)
 
 
+def _may_be_scheduled(_: KubeletPod | None, new: KubeletPod | None) -> bool:
+    return new is not None and wants_a_node(new)
+
+
 def setup(manager: Manager) -> None:
     """Add the scheduler to a manager."""
+    manager.select(Selection(KubeletPod, fields="spec.nodeName="))
     reconciler = SchedulerReconciler(manager)
-    watches = [watch(KubeletPod), watch(Node, map_to=reconciler.waiting)]
+    watches = [watch(KubeletPod, predicate=_may_be_scheduled), watch(Node, map_to=reconciler.waiting)]
     manager.add_controller("scheduler", reconciler, watches=watches, workers=WORKERS)

@@ -83,7 +83,7 @@ class Kubelet:
         controller = manager.add_controller(
             "kubelet",
             self,
-            watches=[watch(KubeletPod, predicate=_needs_sync)],
+            watches=[watch(KubeletPod, predicate=self._needs_sync)],
             workers=WORKERS,
             limiter=ItemExponential(max_seconds=MAX_RETRY_SECONDS),
         )
@@ -112,6 +112,18 @@ class Kubelet:
             for state in states:
                 for running in state.running().values():
                     running.run.kill()
+
+    def _needs_sync(self, old: KubeletPod | None, new: KubeletPod | None) -> bool:
+        """Filter the changes of a pod that ask for a sync; most are the kubelet's own writes coming back."""
+        if old is None or new is None:
+            return True
+        before, after = old.metadata, new.metadata
+        return (
+            (before.deletion_timestamp is None) != (after.deletion_timestamp is None)
+            or before.deletion_grace_period_seconds != after.deletion_grace_period_seconds
+            or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
+            or (is_terminal(new) and not all(map(is_stopped, self._states.get(new.key, ()))))
+        )
 
     def _accept(self, key: Key) -> None:
         """Take on the pod of a key, if it is new."""
@@ -286,15 +298,3 @@ class Kubelet:
             self._record(state, "Failed", f"Error: {failure.message}", warning=True, container=name)
         else:
             self._record(state, "Started", f"Started container {name}", container=name)
-
-
-def _needs_sync(old: KubeletPod | None, new: KubeletPod | None) -> bool:
-    """Filter the changes of a pod that ask for a sync; most are the kubelet's own writes coming back."""
-    if old is None or new is None:
-        return True
-    return (
-        is_terminal(old) != is_terminal(new)
-        or (old.metadata.deletion_timestamp is None) != (new.metadata.deletion_timestamp is None)
-        or old.metadata.deletion_grace_period_seconds != new.metadata.deletion_grace_period_seconds
-        or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
-    )
