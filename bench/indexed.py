@@ -35,8 +35,7 @@ from kcr.controller import Controller, Reconciler, Result
 from kcr.controllers.job.controller import Options, setup
 from kcr.informer import Handler
 from kcr.manager import Manager
-from kcr.testing.clock import VirtualClock
-from kcr.testing.loop import VirtualLoop
+from kcr.testing.loop import VirtualClock, VirtualLoop
 
 NAME = "large"
 BANDS = 10

@@ -19,7 +19,7 @@ _IDLE_SECONDS = 90.0
 _LINGER_SECONDS = 0.5
 
 
-class Address(NamedTuple):
+class BindAddress(NamedTuple):
     """An address to listen on; an empty host means all interfaces, port 0 any free one."""
 
     host: str
@@ -30,7 +30,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def parse_address(text: str) -> Address | None:
+def parse_address(text: str) -> BindAddress | None:
     """Read an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None for `0` and nothing: do not listen.
 
     Raises:
@@ -42,7 +42,7 @@ def parse_address(text: str) -> Address | None:
     bare = host.removeprefix("[").removesuffix("]")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in bare and bare == host):
         raise ConfigError(f"{text!r} is no address to listen on: write host:port, :port, or 0 for none")
-    return Address(bare, int(port))
+    return BindAddress(bare, int(port))
 
 
 class ProbeResponse(NamedTuple):
@@ -74,7 +74,7 @@ class HTTPServer:
         port: The port it listens on.
     """
 
-    def __init__(self, what: str, address: Address, page: Callable[[ProbeRequest], ProbeResponse | None]) -> None:
+    def __init__(self, what: str, address: BindAddress, page: Callable[[ProbeRequest], ProbeResponse | None]) -> None:
         """Make a server; it does not listen yet.
 
         Args:

@@ -20,18 +20,16 @@ well: the fixture `apiserver` is a kube-apiserver where `KUBEBUILDER_ASSETS` nam
 import importlib
 from typing import TYPE_CHECKING
 
-from kcr.testing.clock import VirtualClock
-from kcr.testing.loop import StallError
+from kcr.testing.loop import StallError, VirtualClock
 from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
     from kcr.testing import build
     from kcr.testing.crash import CrashingTransport
-    from kcr.testing.fakes import FakeInformer, FakeManager
+    from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.faults import FaultyTransport
-    from kcr.testing.mutation import MutatedError, unchanged_stores
+    from kcr.testing.fixtures import MutatedError, unchanged_stores
     from kcr.testing.pods import PodScript
-    from kcr.testing.recorder import FakeRecorder
     from kcr.testing.source import FakeSource
 
 __all__ = [
@@ -56,12 +54,12 @@ _HOMES = {
     "CrashingTransport": "crash",
     "FakeInformer": "fakes",
     "FakeManager": "fakes",
-    "FakeRecorder": "recorder",
+    "FakeRecorder": "fakes",
     "FakeSource": "source",
     "FaultyTransport": "faults",
-    "MutatedError": "mutation",
+    "MutatedError": "fixtures",
     "PodScript": "pods",
-    "unchanged_stores": "mutation",
+    "unchanged_stores": "fixtures",
 }
 
 

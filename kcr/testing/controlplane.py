@@ -7,24 +7,29 @@ never ends.
 Source: controller-runtime/pkg/internal/testing/controlplane, apiserver.go and etcd.go.
 """
 
-import contextlib
+import os
 import secrets
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from kcr.api.core import Namespace
+from kcr.api.meta import ObjectMeta
+from kcr.client import Client, HttpTransport
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
+from kcr.cluster import EmbeddedCluster
 from kcr.cluster.certificates import make_certificates
 
 VARIABLE = "KUBEBUILDER_ASSETS"
@@ -55,7 +60,7 @@ class Started(NamedTuple):
     log: Path
 
 
-class Health(NamedTuple):
+class HealthEndpoint(NamedTuple):
     """A health endpoint, which answers 200 when the program is healthy.
 
     Attributes:
@@ -170,10 +175,12 @@ def control_plane(assets: Assets, folder: Path) -> Iterator[Started]:
     url = f"https://{_LOOPBACK}:{port}"
     with ExitStack() as stack:
         etcd = etcd_command(assets.etcd, folder / "etcd", etcd_port)
-        stack.enter_context(running(etcd, folder / "etcd.log", Health(f"http://{_LOOPBACK}:{etcd_port}/health")))
+        stack.enter_context(
+            running(etcd, folder / "etcd.log", HealthEndpoint(f"http://{_LOOPBACK}:{etcd_port}/health"))
+        )
         apiserver = apiserver_command(assets.apiserver, folder, port, etcd_port)
         log = folder / "kube-apiserver.log"
-        stack.enter_context(running(apiserver, log, Health(f"{url}/readyz", authority, token)))
+        stack.enter_context(running(apiserver, log, HealthEndpoint(f"{url}/readyz", authority, token)))
         credentials = FixedCredentials(Credential.bearer(token))
         config = ClusterConfig(
             server=url, origin=VARIABLE, credentials=credentials, ca=PemSource(text=authority, field="ca")
@@ -185,7 +192,7 @@ def control_plane(assets: Assets, folder: Path) -> Iterator[Started]:
 def running(
     command: Sequence[str],
     log: Path,
-    health: Health,
+    health: HealthEndpoint,
     *,
     start_seconds: float = START_SECONDS,
     stop_seconds: float = STOP_SECONDS,
@@ -231,17 +238,70 @@ def free_port() -> int:
         return port
 
 
-def _is_well(health: Health) -> bool:
+def _is_well(health: HealthEndpoint) -> bool:
     headers = {"Authorization": f"Bearer {health.token}"} if health.token else {}
     request = urllib.request.Request(health.url, headers=headers)
     # No proxy of the environment stands between us and this machine.
     handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
     if health.authority:
         handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cadata=health.authority)))
-    with contextlib.suppress(OSError), urllib.request.build_opener(*handlers).open(request, timeout=5) as answer:
+    with suppress(OSError), urllib.request.build_opener(*handlers).open(request, timeout=5) as answer:
         return bool(answer.status == 200)
     return False
 
 
 def _last_words(log: Path) -> str:
     return log.read_text(errors="replace")[-2000:].strip() or "it said nothing"
+
+
+class ApiServer(NamedTuple):
+    """An API server, over TLS, and a namespace on it that is the test's own.
+
+    Attributes:
+        client: The admin's client.
+        transport: The admin's transport, to wrap with faults or to make other clients of.
+        namespace: Empty at first. Others may be there, from other tests.
+        is_real: Whether it is kube-apiserver. No controllers run beside it then, no garbage collector either.
+    """
+
+    client: Client
+    transport: HttpTransport
+    namespace: str
+    is_real: bool
+
+
+@contextmanager
+def real_server() -> Iterator[ClusterConfig | None]:
+    """Run the programs in the folder that `KUBEBUILDER_ASSETS` names; None when it names none."""
+    assets = find_assets(os.environ)
+    if assets is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="kcr-") as folder, control_plane(assets, Path(folder)) as started:
+        yield started.config
+
+
+@asynccontextmanager
+async def api_server(real: ClusterConfig | None) -> AsyncIterator[ApiServer]:
+    """Give a test a namespace on the real server, or an embedded server of its own."""
+    if real is not None:
+        async with _connected(real, is_real=True) as server:
+            yield server
+        return
+    async with EmbeddedCluster(runtime=None) as cluster:
+        address = await cluster.serve()
+        credentials = FixedCredentials(Credential.bearer(address.token))
+        config = ClusterConfig(
+            server=address.url, credentials=credentials, ca=PemSource(text=address.ca_pem, field="ca")
+        )
+        async with _connected(config, is_real=False) as server:
+            yield server
+
+
+@asynccontextmanager
+async def _connected(config: ClusterConfig, *, is_real: bool) -> AsyncIterator[ApiServer]:
+    async with HttpTransport(config) as transport:
+        client = Client(transport)
+        name = f"test-{secrets.token_hex(4)}"
+        await client.create(Namespace(metadata=ObjectMeta(name=name)))
+        yield ApiServer(client, transport, name, is_real)

@@ -1,4 +1,4 @@
-"""Fake informers and a fake manager: the test adds, modifies and deletes the objects.
+"""Fake informers, recorders and a fake manager: the test adds, modifies and deletes the objects.
 
 ```python
 async def test_copy_follows_its_source():
@@ -15,19 +15,21 @@ What a controller writes goes to an API server in the same process, and does not
 
 import asyncio
 import random
-from typing import Generic, TypeVar, cast
+from collections import Counter
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
+from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.cluster import EmbeddedCluster
+from kcr.events import EventRecorder
 from kcr.informer import Informer
 from kcr.informer.store import version_of
 from kcr.manager import Manager
-from kcr.testing.recorder import FakeRecorder
 from kcr.testing.source import FakeSource
 
 R = TypeVar("R", bound=Resource)
@@ -110,6 +112,49 @@ class FakeInformer(Informer[R], Generic[R]):
         present = self._present.get(obj.key)
         known = present.metadata.uid if present is not None else f"uid-{metadata.name}-{self._newest}"
         return replace(obj, metadata=replace(metadata, uid=metadata.uid or known, resource_version=version))
+
+
+class Recorded(NamedTuple):
+    """One event as a controller recorded it."""
+
+    about: Key
+    type: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return type, reason and message, as `kubectl describe` has them."""
+        return f"{self.type} {self.reason} {self.message}"
+
+
+class FakeRecorder(EventRecorder):
+    """Keeps the recorded events: none is aggregated, dropped or written.
+
+    Attributes:
+        events: All events, in their order.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Recorded] = []
+        self.dropped = Counter()
+
+    def event(
+        self,
+        about: Resource | ObjectReference,
+        type: str,  # noqa: A002  # the field's name
+        reason: str,
+        message: str,
+    ) -> None:
+        """Keep an event."""
+        self.events.append(Recorded(about.key, type, reason, message))
+
+    def find(self, reason: str, *, about: Key | None = None) -> list[Recorded]:
+        """Return the events of one reason, about one object or all."""
+        return [event for event in self.events if event.reason == reason and about in (None, event.about)]
+
+    async def run(self) -> None:
+        """Do nothing until cancelled."""
+        await asyncio.get_running_loop().create_future()
 
 
 class FakeManager(Manager):

@@ -3,25 +3,59 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pytest
 import pytest_asyncio
 
-from kcr.testing.clock import VirtualClock
-from kcr.testing.loop import VirtualLoop
+from kcr.testing.loop import VirtualClock, VirtualLoop
 
 if TYPE_CHECKING:
+    from kcr.api.meta import Key, Resource
     from kcr.client import ClusterConfig
     from kcr.cluster import EmbeddedCluster
-    from kcr.testing.apiserver import ApiServer
+    from kcr.testing.controlplane import ApiServer
+
+
+class MutatedError(AssertionError):
+    """An object in a store was mutated, instead of a copy of it."""
+
+
+@contextmanager
+def unchanged_stores() -> Iterator[None]:
+    """Raise MutatedError at the end if an object in any store is not what was put into it.
+
+    Maps inside frozen values are protected by the type checker only. A controller that mutates one anyway changes what
+    all others read, without a watch event. Only objects that are put while the context lives are compared.
+    """
+    # Not at the top: pytest imports this module in every project, and the store brings the HTTP client.
+    from kcr.api import codec  # noqa: PLC0415  # see above
+    from kcr.informer import Store  # noqa: PLC0415  # see above
+
+    given: WeakKeyDictionary[Store[Any], dict[Key, tuple[Resource, bytes]]] = WeakKeyDictionary()
+    put = Store.put
+
+    def noting_put(store: Store[Any], obj: "Resource") -> Any:
+        given.setdefault(store, {})[obj.key] = (obj, codec.encode(obj))
+        return put(store, obj)
+
+    Store.put = noting_put  # type: ignore[method-assign,assignment]  # for the length of a test
+    try:
+        yield
+    finally:
+        Store.put = put  # type: ignore[method-assign]  # put back at the end
+    for store, objects in given.items():
+        present = {obj.key: obj for obj in store.snapshot()}
+        for key, (obj, encoded) in objects.items():
+            if present.get(key) is obj and codec.encode(obj) != encoded:
+                raise MutatedError(f"{obj.resource.display} {key}: changed inside the store; change a copy")
 
 
 @pytest_asyncio.fixture
 async def clock() -> AsyncIterator[VirtualClock]:
     """Give the virtual clock of the test; at the end no task may be left, and no stored object changed."""
-    from kcr.testing.mutation import unchanged_stores  # noqa: PLC0415  # brings the HTTP client
-
     clock = VirtualClock()
     with unchanged_stores():
         yield clock
@@ -45,7 +79,7 @@ async def cluster(clock: VirtualClock) -> AsyncIterator["EmbeddedCluster"]:
 @pytest.fixture(scope="session")
 def _real_server() -> Iterator["ClusterConfig | None"]:
     """Run one kube-apiserver for all tests of the process, where there is one to run."""
-    from kcr.testing.apiserver import real_server  # noqa: PLC0415  # most tests need no server
+    from kcr.testing.controlplane import real_server  # noqa: PLC0415  # most tests need no server
 
     with real_server() as config:
         yield config
@@ -57,8 +91,7 @@ async def apiserver(_real_server: "ClusterConfig | None") -> AsyncIterator["ApiS
 
     At the end no stored object may have been changed.
     """
-    from kcr.testing.apiserver import api_server  # noqa: PLC0415  # see above
-    from kcr.testing.mutation import unchanged_stores  # noqa: PLC0415  # see above
+    from kcr.testing.controlplane import api_server  # noqa: PLC0415  # see above
 
     with unchanged_stores():
         async with api_server(_real_server) as server:

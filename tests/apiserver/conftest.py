@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from kcr.cluster import EmbeddedCluster
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api
 
 

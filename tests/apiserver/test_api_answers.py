@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, job, pod
 
 pytestmark = pytest.mark.virtual

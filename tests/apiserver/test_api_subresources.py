@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.server import HTTPRequest
-from kcr.testing.clock import START
+from kcr.testing.loop import START
 from tests.kit.api import Api, pod
 
 pytestmark = pytest.mark.virtual

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcr.apiserver import APIServer, Storage
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, pod
 
 pytestmark = pytest.mark.virtual

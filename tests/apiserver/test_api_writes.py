@@ -13,7 +13,7 @@ from kcr.apiserver import APIServer, Storage
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.storage.storage import Record
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api, config_map, job, owner, pod
 
 pytestmark = pytest.mark.virtual

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from kcr.apiserver.server import HTTPRequest
 from kcr.cluster import EmbeddedCluster
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, job
 
 pytestmark = pytest.mark.virtual

@@ -10,7 +10,7 @@ import pytest
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kcr.testing.clock import VirtualClock
+from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 

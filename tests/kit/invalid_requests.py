@@ -19,8 +19,7 @@ import yaml
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.server import HTTPRequest
 from kcr.cluster import EmbeddedCluster
-from kcr.testing.clock import VirtualClock
-from kcr.testing.loop import VirtualLoop
+from kcr.testing.loop import VirtualClock, VirtualLoop
 from tests.kit.api import config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 

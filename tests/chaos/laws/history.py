@@ -15,7 +15,7 @@ from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.storage.storage import Change
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.pods import completion_index, has_ended, is_active, is_terminating, is_tracked
-from kcr.testing.clock import START
+from kcr.testing.loop import START
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 
 _NOTHING = UncountedTerminatedPods()

@@ -22,7 +22,7 @@ from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
 from kcr.testing.answers import LOSSES, Loss
-from kcr.testing.clock import START
+from kcr.testing.loop import START
 from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller
 from tests.kit.observers import DeletionObserver, observing

@@ -5,7 +5,7 @@ import pytest
 from kcr.api.core import Namespace
 from kcr.client import ClusterConfig, Credential, FixedCredentials, PemSource
 from kcr.cluster import EmbeddedCluster
-from kcr.testing.apiserver import ApiServer, api_server, real_server
+from kcr.testing.controlplane import ApiServer, api_server, real_server
 
 
 @pytest.mark.asyncio

@@ -8,7 +8,7 @@ import pytest
 
 from kcr.client import Client, HttpTransport
 from kcr.errors import UnauthorizedError
-from kcr.testing.controlplane import Assets, Health, control_plane, free_port, running
+from kcr.testing.controlplane import Assets, HealthEndpoint, control_plane, free_port, running
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -80,7 +80,7 @@ def test_first_program_is_stopped_when_the_second_does_not_come_up(tmp_path: Pat
 
 def test_program_that_never_is_well_is_given_up(tmp_path: Path) -> None:  # TK-11
     mute = script(tmp_path / "mute", "import time; time.sleep(60)")
-    health = Health(f"http://127.0.0.1:{free_port()}/health")
+    health = HealthEndpoint(f"http://127.0.0.1:{free_port()}/health")
     with (
         pytest.raises(RuntimeError, match=r"mute is not up after 0\.5 s: it said nothing"),
         running([str(mute)], tmp_path / "log", health, start_seconds=0.5),
@@ -92,7 +92,7 @@ def test_program_that_will_not_end_is_killed(tmp_path: Path) -> None:  # TK-11
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + STAND_IN
     port = free_port()
     command = [str(script(tmp_path / "etcd", code)), f"--listen-client-urls=http://127.0.0.1:{port}"]
-    with running(command, tmp_path / "log", Health(f"http://127.0.0.1:{port}/health"), stop_seconds=0.2):
+    with running(command, tmp_path / "log", HealthEndpoint(f"http://127.0.0.1:{port}/health"), stop_seconds=0.2):
         _knock(f"http://127.0.0.1:{port}")
     with pytest.raises(OSError, match="refused"):
         _knock(f"http://127.0.0.1:{port}")
