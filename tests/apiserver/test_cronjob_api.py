@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.api import TABLE, Api, exists, job, owner
-from tests.kit.cronjob_manifests import cronjob
+from tests.kit.manifests import cronjob
 
 pytestmark = pytest.mark.virtual
 CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"

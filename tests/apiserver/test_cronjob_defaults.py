@@ -3,11 +3,15 @@
 Source: kubernetes/pkg/apis/batch/v1/defaults_test.go, pkg/registry/batch/cronjob/strategy_test.go.
 """
 
+from functools import partial
+
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared
-from tests.kit.manifests import UID
+from tests.kit import manifests
+from tests.kit.manifests import CRON_JOBS, UID, cronjob
+
+prepared = partial(manifests.prepared, strategy=CRON_JOBS)
 
 TEMPLATE = "spec.jobTemplate.spec"
 

@@ -4,12 +4,22 @@ Source: kubernetes/pkg/apis/batch/validation/validation_test.go, TestValidateCro
 """
 
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
-from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared, refused, refused_change
+from tests.kit import manifests
+from tests.kit.manifests import CRON_JOBS, cronjob
+
+prepared = partial(manifests.prepared, strategy=CRON_JOBS)
+refused = partial(manifests.refused, strategy=CRON_JOBS)
+
+
+def refused_change(old: Manifest, **spec: Any) -> list[str]:
+    return manifests.refused_update(old, manifests.changed(old, **spec), CRON_JOBS)
+
 
 NEGATIVE = "must be greater than or equal to 0"
 TEMPLATE = "spec.jobTemplate.spec"

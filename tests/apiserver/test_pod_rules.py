@@ -4,33 +4,23 @@ Source: kubernetes/pkg/apis/core/validation/validation_test.go; pkg/apis/core/he
 """
 
 from copy import deepcopy
-from typing import Any
+from functools import partial
 
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
+from tests.kit import manifests
 from tests.kit.api import Api
 from tests.kit.api import pod as plain_pod
-from tests.kit.manifests import PODS, changed, pod, stored_pod, texts
+from tests.kit.manifests import PODS, changed, pod, refused_pod_status, stored_pod
+
+refused_update = partial(manifests.refused_update, strategy=PODS)
+
 
 PATH = "/api/v1/namespaces/default/pods"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NEAR = {"topologyKey": "zone"}
-
-
-def refused_update(old: Manifest, new: Manifest) -> list[str]:
-    new = deepcopy(new)
-    PODS.default(new)
-    PODS.prepare_update(new, old)
-    return texts(PODS.validate_update(new, old))
-
-
-def refused_status(old: Manifest, **status: Any) -> list[str]:
-    new = {**deepcopy(old), "status": deepcopy(status)}
-    PODS.default(new)
-    PODS.prepare_status(new, old)
-    return texts(PODS.validate_status(new, old))
 
 
 def zone(*names: str) -> Manifest:
@@ -186,7 +176,7 @@ def test_ended_container_follows_its_own_policy_first(containers: str, policy: s
     old = stored_pod(pod(**spec))
     statuses = {"containers": "containerStatuses", "initContainers": "initContainerStatuses"}[containers]
     old["status"][statuses] = [{"name": "x", "state": {"terminated": {"exitCode": 1}}}]
-    found = refused_status(old, **{statuses: [{"name": "x", "state": {"running": {}}}]})
+    found = refused_pod_status(old, **{statuses: [{"name": "x", "state": {"running": {}}}]})
     assert found == (
         [] if allowed else [f"status.{statuses}[0].state: Forbidden: may not be transitioned to non-terminated state"]
     )
@@ -214,7 +204,7 @@ def test_container_that_never_restarts_may_go_on(before: list[Manifest], after: 
     # batch-api §12.3
     old = stored_pod(pod(restartPolicy="Never"))
     old["status"]["containerStatuses"] = before
-    assert refused_status(old, containerStatuses=after) == []
+    assert refused_pod_status(old, containerStatuses=after) == []
 
 
 def test_pod_status_write_keeps_the_observed_generation() -> None:

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
+from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 UID = "1f1e-u"
 T0 = "2026-01-01T00:00:00Z"
-JOBS, PODS = JobStrategy(), PodStrategy()
+JOBS, CRON_JOBS, PODS = JobStrategy(), CronJobStrategy(), PodStrategy()
 
 
 def job(name: str = "pi", *, labels: Any = None, pod: Manifest | None = None, **spec: Any) -> Manifest:
@@ -51,11 +52,20 @@ def status(*conditions: str, start: str | None = T0, end: str | None = None, **m
     return {"conditions": true(*conditions), "startTime": start, "completionTime": end, **more}
 
 
-def prepared(manifest: Manifest) -> Manifest:
-    """The Job that a create makes of a manifest, before validation."""
+def cronjob(name: str = "hello", *, pod: Manifest | None = None, job_spec: Any = None, **spec: Any) -> Manifest:
+    """A CronJob as a user writes it: every minute, one container, unless the arguments say otherwise."""
+    template = {"spec": job(pod=pod, **(job_spec or {}))["spec"]}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": UID},
+        "spec": {"schedule": "* * * * *", "jobTemplate": template, **spec},
+    }
+
+
+def prepared(manifest: Manifest, strategy: Strategy = JOBS) -> Manifest:
+    """The object that a create makes of a manifest, before validation."""
     made = deepcopy(manifest)
-    JOBS.default(made)
-    JOBS.prepare_create(made)
+    strategy.default(made)
+    strategy.prepare_create(made)
     return made
 
 
@@ -71,9 +81,7 @@ def stored(manifest: Manifest, status: Manifest | None = None) -> Manifest:
 
 def stored_pod(manifest: Manifest) -> Manifest:
     """A pod that was created."""
-    made = deepcopy(manifest)
-    PODS.default(made)
-    PODS.prepare_create(made)
+    made = prepared(manifest, PODS)
     assert PODS.validate(made) == []
     return made
 
@@ -90,22 +98,27 @@ def texts(faults: Iterable[FieldError]) -> list[str]:
     return [f"{fault.field}: {fault.message}" for fault in faults]
 
 
-def refused(manifest: Manifest) -> list[str]:
-    """What a create of a Job is refused for."""
-    return texts(JOBS.validate(prepared(manifest)))
+def refused(manifest: Manifest, strategy: Strategy = JOBS) -> list[str]:
+    """What a create is refused for."""
+    return texts(strategy.validate(prepared(manifest, strategy)))
 
 
-def refused_update(old: Manifest, new: Manifest) -> list[str]:
-    """What a change of a Job is refused for, every text once, as the message has it."""
+def refused_update(old: Manifest, new: Manifest, strategy: Strategy = JOBS) -> list[str]:
+    """What a change is refused for, every text once, as the message has it."""
     new = deepcopy(new)
-    JOBS.default(new)
-    JOBS.prepare_update(new, old)
-    return list(dict.fromkeys(texts(JOBS.validate_update(new, old))))
+    strategy.default(new)
+    strategy.prepare_update(new, old)
+    return list(dict.fromkeys(texts(strategy.validate_update(new, old))))
 
 
-def refused_status(old: Manifest, status: Manifest) -> list[str]:
-    """What a write of a status to a stored Job is refused for."""
+def refused_status(old: Manifest, status: Manifest, strategy: Strategy = JOBS) -> list[str]:
+    """What a write of a status to a stored object is refused for."""
     new = deepcopy({**old, "status": status})
-    JOBS.default(new)
-    JOBS.prepare_status(new, old)
-    return texts(JOBS.validate_status(new, old))
+    strategy.default(new)
+    strategy.prepare_status(new, old)
+    return texts(strategy.validate_status(new, old))
+
+
+def refused_pod_status(old: Manifest, **status: Any) -> list[str]:
+    """What a write of a status to a stored pod is refused for."""
+    return refused_status(old, status, PODS)

@@ -16,7 +16,7 @@ from kcr.client import Client
 from kcr.cluster.transport import InProcessTransport
 from kcr.informer import Handler, Informer, Selection
 from kcr.testing import VirtualClock
-from tests.kit.random_faults import RandomFaults
+from tests.chaos.random_faults import RandomFaults
 
 pytestmark = pytest.mark.virtual
 

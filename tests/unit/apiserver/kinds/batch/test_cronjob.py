@@ -1,9 +1,14 @@
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
-from tests.kit.cronjob_manifests import CRON_JOBS, cronjob, prepared
+from tests.kit import manifests
 from tests.kit.invalid_manifests import mutated
+from tests.kit.manifests import CRON_JOBS, cronjob
+
+prepared = partial(manifests.prepared, strategy=CRON_JOBS)
 
 FULL: Manifest = {
     **cronjob(

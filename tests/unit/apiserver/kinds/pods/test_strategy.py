@@ -1,29 +1,14 @@
 from copy import deepcopy
-from typing import Any
+from functools import partial
 
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
-from tests.kit.manifests import PODS, changed, pod, stored_pod, texts
+from tests.kit import manifests
+from tests.kit.manifests import PODS, changed, pod, refused_pod_status, stored_pod
 
-
-def refused(manifest: Manifest) -> list[str]:
-    PODS.default(manifest)
-    PODS.prepare_create(manifest)
-    return texts(PODS.validate(manifest))
-
-
-def refused_update(old: Manifest, new: Manifest) -> list[str]:
-    PODS.default(new)
-    PODS.prepare_update(new, old)
-    return texts(PODS.validate_update(new, old))
-
-
-def refused_status(old: Manifest, **status: Any) -> list[str]:
-    new = {**deepcopy(old), "status": status}
-    PODS.default(new)
-    PODS.prepare_status(new, old)
-    return texts(PODS.validate_status(new, old))
+refused = partial(manifests.refused, strategy=PODS)
+refused_update = partial(manifests.refused_update, strategy=PODS)
 
 
 def test_pod_gets_defaults_status_and_marks_of_admission() -> None:
@@ -195,14 +180,14 @@ def test_any_phase_may_follow_any_other() -> None:
     # BA 12.3
     old = stored_pod(pod())
     old["status"]["phase"] = "Succeeded"
-    assert refused_status(old, phase="Running") == refused_status(old, phase="Foo") == []
+    assert refused_pod_status(old, phase="Running") == refused_pod_status(old, phase="Foo") == []
 
 
 def test_quality_of_service_stays_when_left_out() -> None:
     # BA 15.80
     old = stored_pod(pod())
-    assert refused_status(old, phase="Running") == []
-    (fault,) = refused_status(old, qosClass="Guaranteed")
+    assert refused_pod_status(old, phase="Running") == []
+    (fault,) = refused_pod_status(old, qosClass="Guaranteed")
     assert fault == 'status.qosClass: Invalid value: "Guaranteed": field is immutable'
 
 
@@ -227,7 +212,7 @@ def test_ended_container_comes_back_only_by_its_policy(policy: str, code: int, a
     old = stored_pod(pod(restartPolicy=policy))
     old["status"] |= ended(code)
     fault = "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state"
-    assert refused_status(old, containerStatuses=deepcopy(RUNNING)) == ([] if allowed else [fault])
+    assert refused_pod_status(old, containerStatuses=deepcopy(RUNNING)) == ([] if allowed else [fault])
 
 
 def test_status_shows_what_clients_insist_on() -> None:
@@ -251,7 +236,7 @@ def test_status_shows_what_clients_insist_on() -> None:
     ],
 )
 def test_malformed_part_of_status_is_refused(status: Manifest, field: str) -> None:
-    (fault,) = refused_status(stored_pod(pod()), **status)
+    (fault,) = refused_pod_status(stored_pod(pod()), **status)
     assert fault.startswith(f"{field}: Invalid value: ")
 
 
