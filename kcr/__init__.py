@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from kcr.api.unstructured import Unstructured, unstructured
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.clock import Clock, SystemClock
-    from kcr.controller import Controller, Parking, Reconciler, Result, Source, channel, owned, watch
+    from kcr.controller import Controller, OwnWrites, Reconciler, Result, Source, channel, owned, watch
     from kcr.dependents import DependentControl, claim, create_or_patch, finalized, set_controller, slow_start
     from kcr.errors import (
         AlreadyExistsError,
@@ -141,8 +141,8 @@ __all__ = [
     "NotSyncedError",
     "Object",
     "ObjectMeta",
+    "OwnWrites",
     "OwnerReference",
-    "Parking",
     "PartialObjectMetadata",
     "RateLimiter",
     "Reconciler",
@@ -195,7 +195,7 @@ _HOMES = {
     "kcr.api.unstructured": {"Unstructured", "unstructured"},
     "kcr.client": {"Client", "HttpTransport", "load_config", "retry_on_conflict"},
     "kcr.clock": {"Clock", "SystemClock"},
-    "kcr.controller": {"Controller", "Parking", "Reconciler", "Result", "Source", "channel", "owned", "watch"},
+    "kcr.controller": {"Controller", "OwnWrites", "Reconciler", "Result", "Source", "channel", "owned", "watch"},
     "kcr.dependents": {"DependentControl", "claim", "create_or_patch", "finalized", "set_controller", "slow_start"},
     "kcr.events": {"EventRecorder"},
     "kcr.expectations": {"Expectations"},

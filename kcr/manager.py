@@ -12,7 +12,7 @@ import structlog
 from kcr.api.meta import Key, PartialObjectMetadata, Resource
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.controller import Channel, Controller, Parking, Reconciler, Source
+from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
 from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, parse_address
@@ -144,7 +144,7 @@ class Manager:
         watches: Iterable[Source | Channel] = (),
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
-        parking: Parking | None = None,
+        own_writes: OwnWrites | None = None,
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
     ) -> Controller:
@@ -157,7 +157,7 @@ class Manager:
             workers: How many keys are reconciled concurrently.
             limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s, and for all keys together
                 a token bucket of 100 with ten a second.
-            parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
+            own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
 
@@ -172,7 +172,7 @@ class Manager:
             random=self.random,
             workers=workers,
             limiter=limiter,
-            parking=parking,
+            own_writes=own_writes,
             reconcile_timeout=reconcile_timeout,
             graceful_shutdown_timeout=graceful_shutdown_timeout,
             metrics=self.metrics,

@@ -12,7 +12,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
-from kcr.controller import Parking
+from kcr.controller import OwnWrites
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.clock_watch import ClockWatch
 from kcr.controllers.cronjob.jobs import BY_CONTROLLER, controller_names
@@ -65,13 +65,13 @@ def setup(manager: Manager, options: Options) -> None:
         "Seconds from the moment a run was scheduled for to the creation of its Job.",
         buckets=SKEW_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
-    parking = Parking()
+    own_writes = OwnWrites()
     services = Services(
         client=manager.client,
         crons=crons,
         jobs=jobs,
         memory=Memory(),
-        parking=parking,
+        own_writes=own_writes,
         actions=Actions(manager.client, recorder, skew.observe),
         recorder=recorder,
         clock=manager.clock,
@@ -79,7 +79,7 @@ def setup(manager: Manager, options: Options) -> None:
         wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
     )
     controller = manager.add_controller(
-        "cronjob", CronJobReconciler(services), workers=options.workers, parking=parking
+        "cronjob", CronJobReconciler(services), workers=options.workers, own_writes=own_writes
     )
     manager.informer(CronJob).add_handler(CronJobEvents(controller.queue, recorder, manager.clock, local))
     manager.informer(Job).add_handler(JobEvents(controller.queue, crons))

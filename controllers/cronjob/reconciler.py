@@ -11,7 +11,7 @@ from kcr.api.core import ObjectReference
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.controller import Parking, Result
+from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.active import with_successes, without
 from kcr.controllers.cronjob.decide import decide, look_again
@@ -33,7 +33,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         crons: The store of CronJobs.
         jobs: The store of Jobs, with the index `BY_CONTROLLER`.
         memory: What is remembered of each CronJob.
-        parking: Holds CronJobs back until the stores show what was written for them.
+        own_writes: Holds CronJobs back until the stores show what was written for them.
         actions: The writes to Jobs.
         recorder: Events about CronJobs.
         clock: Wall time.
@@ -45,7 +45,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     crons: Store[CronJob]
     jobs: Store[Job]
     memory: Memory
-    parking: Parking
+    own_writes: OwnWrites
     actions: Actions
     recorder: EventRecorder
     clock: Clock
@@ -67,7 +67,7 @@ class CronJobReconciler:
         cron = self._use.crons.get(key)
         if cron is None:
             self._use.memory.forget(key)
-            self._use.parking.forget(key)
+            self._use.own_writes.forget(key)
             return Result()
         try:
             return await self._sync(cron, self._use.memory.of(cron))
@@ -108,7 +108,7 @@ class CronJobReconciler:
             state.is_news = False
         cron = await self._record(cron, without(recalled(cron.status, runs), state.deleted))
         if started is not None:
-            self._use.parking.wrote(cron.key, self._use.jobs, started.job.metadata.resource_version)
+            self._use.own_writes.wrote(cron.key, self._use.jobs, started.job)
             state.started = None
         return cron, jobs
 
@@ -173,7 +173,7 @@ class CronJobReconciler:
             return cron
         written = await self._use.client.patch(cron, replace(cron, status=status), subresource="status")
         if written is not cron:
-            self._use.parking.wrote(cron.key, self._use.crons, written.metadata.resource_version)
+            self._use.own_writes.wrote(cron.key, self._use.crons, written)
         return written
 
 

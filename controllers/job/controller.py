@@ -10,7 +10,7 @@ from msgspec import Meta
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
-from kcr.controller import Parking
+from kcr.controller import OwnWrites
 from kcr.controllers.job import indexes
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.gangs import Gangs
@@ -18,10 +18,10 @@ from kcr.controllers.job.handlers import JobEvents, Keys, PodEvents
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
 from kcr.controllers.job.orphans import OrphanReconciler
-from kcr.controllers.job.plan import Identity, Limits
+from kcr.controllers.job.plan import Limits
 from kcr.controllers.job.reconciler import JobReconciler, Services
+from kcr.dependents import DependentControl
 from kcr.events import EventRecorder
-from kcr.expectations import Expectations
 from kcr.gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Store
 from kcr.manager import Manager
@@ -75,25 +75,20 @@ def setup(manager: Manager, options: Options) -> None:
     jobs, pods = manager.store(Job), manager.store(Pod)
     pods.add_index(indexes.UNSETTLED, indexes.unsettled)
     pods.add_index(indexes.ORPHANS, indexes.orphans)
-    expectations: Expectations[Identity] = Expectations(manager.clock)
     metrics = JobMetrics(manager.metrics.registry)
-    parking = Parking(lambda late: metrics.stale((Job if late is jobs else Pod).resource))
-
-    def forgotten(gone: Identity) -> None:
-        expectations.forget(gone)
-        parking.forget(gone.key)
-
-    memory = Memory(options.sync_job_batch_period, forgotten)
+    own_writes = OwnWrites(lambda late: metrics.stale((Job if late is jobs else Pod).resource))
+    memory = Memory(options.sync_job_batch_period, own_writes)
     recorder = manager.recorder(COMPONENT)
+    control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
     services = Services(
         client=manager.client,
         jobs=jobs,
         pods=pods,
         memory=memory,
-        parking=parking,
-        expectations=expectations,
-        actions=Actions(manager.client, recorder, manager.random, expectations),
-        gangs=_gangs(manager, parking, recorder) if WORKLOAD_WITH_JOB in read_gates(options.feature_gates) else None,
+        own_writes=own_writes,
+        control=control,
+        actions=Actions(manager.client, pods, control, own_writes),
+        gangs=_gangs(manager, own_writes, recorder) if WORKLOAD_WITH_JOB in read_gates(options.feature_gates) else None,
         recorder=recorder,
         clock=manager.clock,
         limits=Limits(
@@ -109,7 +104,7 @@ def setup(manager: Manager, options: Options) -> None:
     controller = manager.add_controller(
         "job",
         JobReconciler(services),
-        parking=parking,
+        own_writes=own_writes,
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
@@ -121,7 +116,7 @@ def setup(manager: Manager, options: Options) -> None:
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
-    keys = Keys(controller.queue, orphans.queue, memory, expectations, services.is_ours)
+    keys = Keys(controller.queue, orphans.queue, memory, own_writes, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
@@ -129,8 +124,8 @@ def setup(manager: Manager, options: Options) -> None:
     manager.add(Census(jobs, services.is_ours))
 
 
-def _gangs(manager: Manager, parking: Parking, recorder: EventRecorder) -> Gangs:
-    return Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), parking, recorder)
+def _gangs(manager: Manager, own_writes: OwnWrites, recorder: EventRecorder) -> Gangs:
+    return Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
 
 
 def is_ours(job: Job, *, take_over: bool) -> bool:

@@ -6,7 +6,7 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key, Resource, is_controlled_by
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.client import Client
-from kcr.controller import Parking
+from kcr.controller import OwnWrites
 from kcr.controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
 from kcr.controllers.job.plan import Snapshot
 from kcr.errors import AlreadyExistsError
@@ -24,13 +24,13 @@ class Gangs:
         client: Client,
         workloads: Store[Workload],
         groups: Store[PodGroup],
-        parking: Parking,
+        own_writes: OwnWrites,
         recorder: EventRecorder,
     ) -> None:
         self._client = client
         self._workloads = workloads
         self._groups = groups
-        self._parking = parking
+        self._own_writes = own_writes
         self._recorder = recorder
 
     async def group_of(self, seen: Snapshot) -> str:
@@ -80,5 +80,5 @@ class Gangs:
             key = Key(job.metadata.namespace, wanted.metadata.name)
             there, is_fresh = await self._client.get(type(wanted), key), False
         # The next pass over the Job has to see it.
-        self._parking.wrote(job.key, store, there.metadata.resource_version)
+        self._own_writes.wrote(job.key, store, there)
         return there, is_fresh

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
+from kcr.controller import OwnWrites
 from kcr.controllers.job import indexes
 from kcr.controllers.job.adoption import selects
 from kcr.controllers.job.conditions import is_finished
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.orphans import owning_job
-from kcr.controllers.job.plan import Identity, identity
 from kcr.controllers.job.pods import is_tracked
 from kcr.errors import KcrError
-from kcr.expectations import Expectations
 from kcr.informer import Handler, Store
 from kcr.workqueue import WorkQueue
 
@@ -28,14 +27,14 @@ class Keys:
         queue: WorkQueue[Key],
         orphans: WorkQueue[Key],
         memory: Memory,
-        expectations: Expectations[Identity],
+        own_writes: OwnWrites,
         is_ours: Callable[[Job], bool],
     ) -> None:
         self._queue = queue
         self._orphans = orphans
         self._memory = memory
         self._is_ours = is_ours
-        self.expectations = expectations
+        self._own_writes = own_writes
 
     def enqueue(self, key: Key) -> None:
         """Enqueue a Job at once."""
@@ -55,10 +54,8 @@ class Keys:
         """
         if not self._is_ours(job):
             return
-        state = self._memory.of(job)
-        freed = state.held_back and self.expectations.expectations_met(identity(job))
-        if freed or not state.is_own_version(version):
-            self._queue.add_after(job.key, state.bucket.delay(asyncio.get_running_loop().time()))
+        if not self._own_writes.is_echo(job.key, version):
+            self._queue.add_after(job.key, self._memory.of(job).bucket.delay(asyncio.get_running_loop().time()))
 
     def enqueue_orphan(self, pod: Pod) -> None:
         """Enqueue a pod that no Job counts, if it has the tracking finalizer."""
@@ -77,9 +74,9 @@ class Keys:
         Pods without a controller were enqueued when they lost it.
         """
         if self._is_ours(job):
-            asked = self._memory.of(job).untracked
+            released = self._own_writes.of(job).released
             for pod in pods.by_index(indexes.UNSETTLED, job.metadata.uid):
-                if pod.metadata.uid not in asked:
+                if pod.metadata.uid not in released:
                     self.enqueue_orphan(pod)
         self._memory.forget(job.key)
 
@@ -133,10 +130,8 @@ class PodEvents(Handler[Pod]):
         self._jobs = jobs
 
     def on_add(self, obj: Pod, initial: bool) -> None:
-        """Observe a creation, and enqueue the pod's Job."""
+        """Enqueue the pod's Job."""
         job = self._job_of(obj)
-        if job is not None:
-            self._keys.expectations.creation_observed(identity(job))
         self._changed(obj, job, is_news=obj.status.phase not in ("", "Pending"))
         # All Jobs are looked at when the controller starts.
         if not initial:
@@ -155,10 +150,9 @@ class PodEvents(Handler[Pod]):
             self._offer(new)
 
     def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
-        """Observe a deletion, and enqueue the pod's Job."""
+        """Enqueue the pod's Job."""
         job = self._job_of(obj)
         if job is not None and not is_finished(job):
-            self._keys.expectations.deletion_observed(identity(job))
             self._keys.enqueue_batched(job, "")
 
     def _changed(self, pod: Pod, job: Job | None, *, is_news: bool) -> None:
@@ -172,8 +166,6 @@ class PodEvents(Handler[Pod]):
         """
         going = pod.metadata.deletion_timestamp is not None
         if job is not None and not is_finished(job):
-            if going:
-                self._keys.expectations.deletion_observed(identity(job))
             self._keys.enqueue_batched(job, "" if is_news or going else pod.metadata.resource_version)
         elif going or job is not None or controller_of(pod.metadata) is None:
             # A pod with an owner that is not in the store may have come before its Job: it waits.

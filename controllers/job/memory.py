@@ -4,14 +4,13 @@ Everything here may be lost at any moment: it saves waiting and requests, and ne
 All of it is filed under namespace, name and UID, so that a Job created anew under an old name starts clean.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Key
+from kcr.controller import OwnWrites
 from kcr.controllers.job.backoff import Backoff
-from kcr.controllers.job.plan import Identity, Outcome
-from kcr.controllers.job.pod_template import PodToCreate
 from kcr.informer.store import version_of
 
 BURST = 5.0
@@ -52,16 +51,6 @@ class JobState:
         self.uid = uid
         self.bucket = Bucket(period_seconds)
         self.backoff = Backoff()
-        # UIDs of pods whose finalizer was removed, though the store still shows it.
-        self.untracked: set[str] = set()
-        # Creates without an answer: the pod may exist. Each still counts as expected.
-        self.unconfirmed_creates: list[PodToCreate] = []
-        # resourceVersions that this process wrote and has not observed; their events are echoes.
-        self.own_versions: set[str] = set()
-        # Whether a reconcile was held back by open expectations.
-        self.held_back = False
-        # Whether a write of the status had no answer: the store may show less than the server has.
-        self.unconfirmed_status = False
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
         # The status as it was last written here, or seen.
@@ -93,39 +82,26 @@ class JobState:
     def wrote(self, job: Job) -> None:
         """Note a Job as the server returned it after a write of its status."""
         self._status, self._knows_status = job.status, True
-        self.own_versions.add(job.metadata.resource_version)
         if self._ahead:
             self._counted_at = version_of(job.metadata.resource_version)
 
     def had_no_answer(self) -> None:
         """Note that a write of the status had no answer."""
-        self.unconfirmed_status, self._knows_status = True, False
-
-    def absorb(self, outcome: Outcome) -> None:
-        """Note what was written to the Job's pods."""
-        self.own_versions.update(outcome.versions)
-        self.unconfirmed_creates.extend(outcome.unconfirmed_creates)
-
-    def is_own_version(self, version: str) -> bool:
-        """Return whether an event shows nothing but our own write; true once per write."""
-        if version not in self.own_versions:
-            return False
-        self.own_versions.discard(version)
-        return True
+        self._knows_status = False
 
 
 class Memory:
     """The memories of all Jobs, at most one per name."""
 
-    def __init__(self, period_seconds: float, forgotten: Callable[[Identity], None]) -> None:
+    def __init__(self, period_seconds: float, own_writes: OwnWrites) -> None:
         """Start empty.
 
         Args:
             period_seconds: The refill time of each Job's bucket.
-            forgotten: Called with every Job whose memory is dropped, for what others remember of it.
+            own_writes: What was written for the Jobs; it is forgotten with them.
         """
         self._period = period_seconds
-        self._forgotten = forgotten
+        self._own_writes = own_writes
         self._jobs: dict[Key, JobState] = {}
 
     def of(self, job: Job) -> JobState:
@@ -143,10 +119,9 @@ class Memory:
             yield
         finally:
             if self._jobs.get(key) is not state:
-                self._forgotten(Identity(key, state.uid))
+                self._own_writes.forget(key)
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the Job of this name, whichever it was."""
-        state = self._jobs.pop(key, None)
-        if state is not None:
-            self._forgotten(Identity(key, state.uid))
+        self._jobs.pop(key, None)
+        self._own_writes.forget(key)

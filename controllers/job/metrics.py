@@ -126,7 +126,7 @@ class JobMetrics:
 
         One without an answer is neither, until it is known what became of it.
         """
-        there = outcome.created - len(outcome.unconfirmed_creates)
+        there = outcome.created - outcome.unconfirmed
         for status, count in (("succeeded", there), ("failed", outcome.refused)):
             if count:
                 self._creations(reason, status).inc(count)

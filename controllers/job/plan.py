@@ -7,22 +7,9 @@ import msgspec
 
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
-from kcr.api.meta import Key
 from kcr.controllers.job.backoff import Backoff
 from kcr.controllers.job.indexed import Indexes
-from kcr.controllers.job.pod_template import IndexedPod, PodToCreate
-
-
-class Identity(NamedTuple):
-    """Names one Job for ever: another of the same name has another UID."""
-
-    key: Key
-    uid: str
-
-
-def identity(job: Job) -> Identity:
-    """Return the name and UID of a Job."""
-    return Identity(job.key, job.metadata.uid)
+from kcr.controllers.job.pod_template import IndexedPod
 
 
 class Limits(NamedTuple):
@@ -41,7 +28,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         job: The Job from the store.
         pods: Its unsettled pods: those of the store that it keeps, and those just adopted.
         untracked: UIDs of pods whose finalizer was removed, though the store may still show it.
-        expectations_met: Whether all pods created and deleted before have been seen.
+        expectations_met: Whether every create was answered, and all deletions were observed.
         backoff: The failures so far.
         limits: The tunables.
         now: The moment to judge at.
@@ -137,8 +124,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         refused: How many the server would not create, though their namespace is to stay.
         deleted: The pods that are gone or going.
         untracked: UIDs of the pods that have lost their finalizer.
-        unconfirmed_creates: Creations sent without an answer; each pod may exist.
-        versions: The resourceVersions of pods that were written, or found to have ended unseen.
+        unconfirmed: How many of the created had no answer; each pod may exist.
         error: The first error, to be raised when the status has been written.
     """
 
@@ -146,8 +132,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
     deleted: tuple[Pod, ...] = ()
     untracked: frozenset[str] = frozenset()
-    unconfirmed_creates: tuple[PodToCreate, ...] = ()
-    versions: tuple[str, ...] = ()
+    unconfirmed: int = 0
     error: Exception | None = None
 
 

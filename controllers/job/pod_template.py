@@ -126,15 +126,6 @@ def for_index(job: Job, pod: PodToCreate, member: IndexedPod) -> PodToCreate:
     return PodToCreate(metadata=metadata, spec=msgspec.Raw(codec.encode(spec)))
 
 
-def with_name(pod: PodToCreate, suffix: str) -> PodToCreate:
-    """Return the pod under a name of its own: the prefix, cut to leave room, and a suffix.
-
-    The name is given here and not by the server: a create whose reply was lost can then be sent again, and no
-    second pod comes of it.
-    """
-    return replace(pod, metadata=replace(pod.metadata, name=pod.metadata.generate_name[:MAX_PREFIX] + suffix))
-
-
 def _in_group(spec: msgspec.Raw, group: str) -> msgspec.Raw:
     return msgspec.Raw(codec.encode({**_FIELDS.decode(spec), "schedulingGroup": {"podGroupName": group}}))
 

@@ -13,11 +13,11 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.controller import Parking, Result
+from kcr.controller import OwnWrites, PendingObjects, Result
 from kcr.controllers.job import concurrent_controllers, deadline
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.adoption import selects
-from kcr.controllers.job.conditions import FAILED, is_being_deleted, is_finished
+from kcr.controllers.job.conditions import FAILED, is_being_deleted, is_ending, is_finished
 from kcr.controllers.job.decide import decide
 from kcr.controllers.job.gangs import Gangs
 from kcr.controllers.job.indexes import ORPHANS, UNSETTLED
@@ -25,7 +25,6 @@ from kcr.controllers.job.memory import JobState, Memory
 from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from kcr.controllers.job.plan import (
     Hold,
-    Identity,
     Limits,
     Outcome,
     Plan,
@@ -35,14 +34,12 @@ from kcr.controllers.job.plan import (
     StatusUpdate,
     Terminate,
     Work,
-    identity,
 )
-from kcr.controllers.job.pods import TRACKING_FINALIZER, is_tracked
+from kcr.controllers.job.pods import TRACKING_FINALIZER
 from kcr.controllers.job.status_update import compute_status, finalize_status
-from kcr.dependents import claim
+from kcr.dependents import DependentControl, claim
 from kcr.errors import KcrError, ServerError, TransportError
 from kcr.events import EventRecorder
-from kcr.expectations import Expectations
 from kcr.informer import Store
 
 
@@ -54,8 +51,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         jobs: The store of Jobs.
         pods: The store of pods, with the index `UNSETTLED`.
         memory: What is remembered of each Job.
-        parking: Holds Jobs back until the stores show what was written for them.
-        expectations: Creations and deletions not yet seen.
+        own_writes: What was written and is not observed.
+        control: Creates and deletes pods.
         actions: The writes to pods.
         gangs: The groups in which pods are scheduled all or none; None unless that is wanted.
         recorder: Events about Jobs.
@@ -70,8 +67,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Store[Job]
     pods: Store[Pod]
     memory: Memory
-    parking: Parking
-    expectations: Expectations[Identity]
+    own_writes: OwnWrites
+    control: DependentControl[Pod]
     actions: Actions
     gangs: Gangs | None
     recorder: EventRecorder
@@ -105,49 +102,42 @@ class JobReconciler:
             message = "Skipped Job sync because completion mode is unknown"
             self._deps.recorder.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
-        if state.unconfirmed_status:
-            return await self._resync_job(job, state)
-        # The stores show all that this process wrote, or the key would have been deferred.
-        state.own_versions.clear()
-        if state.unconfirmed_creates and self._deps.expectations.expectations_met(identity(job)):
-            self._expire_unconfirmed(job, state)
+        own = self._deps.own_writes.of(job)
+        if own.unconfirmed_status:
+            return await self._resync_job(job, own)
+        self._confirm(job)
         with self._deps.metrics.sync(job) as sync, self._deps.memory.in_use(state, key):
-            if not state.unconfirmed_creates:
+            if not own.creates:
                 return await self._sync(job, state, sync)
             try:
-                return await self._resolve(job, state)
+                return await self._resolve(job)
             except KcrError:
                 # Finished pods are counted all the same.
                 await self._sync(job, state, sync)
                 raise
 
-    async def _resync_job(self, job: Job, state: JobState) -> Result:
+    async def _resync_job(self, job: Job, own: PendingObjects) -> Result:
         """Wait until the store shows the Job as it is: a write of its status had no answer, and may have happened.
 
         A pod that was counted by it, and was deleted by another client since, would be created once more.
         """
         live = await self._deps.client.get(Job, job.key)
-        self._deps.parking.wrote(job.key, self._deps.jobs, live.metadata.resource_version)
-        state.unconfirmed_status = False
+        self._deps.own_writes.require_version(job.key, self._deps.jobs, live.metadata.resource_version)
+        own.unconfirmed_status = False
         return Result(requeue_after=timedelta())
 
-    async def _resolve(self, job: Job, state: JobState) -> Result:
-        """Find out whether a create without an answer happened."""
-        outcome = await self._deps.actions.resolve(job, state.unconfirmed_creates[0], wanted=self._wants_pods(job))
-        self._absorb(job, state, outcome)
-        state.unconfirmed_creates.pop(0)
-        self._count(job, outcome)
+    async def _resolve(self, job: Job) -> Result:
+        """Find out whether creates without an answer happened."""
+        self._count(job, await self._deps.actions.resolve(job, wanted=self._wants_pods(job)))
         # That took time: what was read before it is no longer the present.
         return Result(requeue_after=timedelta())
 
-    def _expire_unconfirmed(self, job: Job, state: JobState) -> None:
-        """Give up creates without an answer whose expectations are met or have expired.
+    def _confirm(self, job: Job) -> None:
+        """Confirm creates without an answer whose pod the store shows, before anything is counted by the store.
 
-        Sent again, the create of a pod that was created and deleted meanwhile would make a surplus pod.
+        Sent again, the create of a pod that was created, counted and deleted meanwhile would make a surplus pod.
         """
-        there = [pod.metadata.name for pod in state.unconfirmed_creates if self._deps.pods.get(pod.key) is not None]
-        state.unconfirmed_creates.clear()
-        self._count(job, self._deps.actions.seen(job, there))
+        self._count(job, Outcome(created=len(self._deps.control.confirm(job))))
 
     def _count(self, job: Job, outcome: Outcome) -> None:
         reason = creation_reason(job, job.status.failed, job.status.terminating or 0)
@@ -170,15 +160,12 @@ class JobReconciler:
             outcome, update, recorded = await self._end(seen, plan, state)
         else:
             outcome = await self._act(job, plan.work, group)
-            self._absorb(job, state, outcome)
             self._deps.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
-            # What is expected may come and go unseen; then only time can tell.
-            self._enqueue_after(job, self._deps.expectations.time_left(identity(job)))
             update = compute_status(seen, plan, outcome)
             recorded = await self._write_status(job, update.status, state)
         self._deps.metrics.handled(update.handled)
         self._record_events(recorded, update)
-        released = await self._untrack(job, update, state)
+        released = await self._deps.actions.untrack(job, update.untrack, require_version=update.require_version)
         final = finalize_status(update, recorded, released.untracked, self._deps.clock.now())
         closed = await self._write_status(recorded, final, state)
         if closed is not job or update.untrack or not isinstance(plan.work, Hold):
@@ -202,7 +189,6 @@ class JobReconciler:
         update = compute_status(seen, plan, Outcome(deleted=plan.counts.active))
         recorded = await self._write_status(seen.job, update.status, state)
         outcome = await self._act(seen.job, plan.work, "")
-        self._absorb(seen.job, state, outcome)
         stay = {pod.metadata.uid for pod in plan.counts.active} - {pod.metadata.uid for pod in outcome.deleted}
         untrack = tuple(pod for pod in update.untrack if pod.metadata.uid not in stay)
         return outcome, replace(update, untrack=untrack), recorded
@@ -213,16 +199,14 @@ class JobReconciler:
 
     def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
-        pods = self._deps.pods.by_index(UNSETTLED, job.metadata.uid)
-        # What the store shows without the finalizer need not be remembered.
-        state.untracked &= {pod.metadata.uid for pod in pods if is_tracked(pod)}
-        met = self._deps.expectations.expectations_met(identity(job))
-        state.held_back = not met
+        self._confirm(job)
+        own = self._deps.own_writes.of(job)
         return Snapshot(
             job=job,
-            pods=pods,
-            untracked=frozenset(state.untracked),
-            expectations_met=met,
+            pods=self._deps.pods.by_index(UNSETTLED, job.metadata.uid),
+            untracked=own.released,
+            # Of a Job that ends all pods are deleted: there is no next one to choose.
+            expectations_met=not own.creates and (is_ending(job) or not own.deleted),
             backoff=state.backoff,
             limits=self._deps.limits,
             now=self._deps.clock.now(),
@@ -253,7 +237,8 @@ class JobReconciler:
             return seen
         candidates = (*seen.pods, *use.pods.by_index(ORPHANS, job.metadata.namespace))
         claimed = await claim(use.client, job, candidates, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
-        self._absorb(job, state, Outcome(versions=tuple(pod.metadata.resource_version for pod in claimed.adopted)))
+        for pod in claimed.adopted:
+            use.own_writes.wrote(job.key, use.pods, pod)
         if claimed.errors:
             raise claimed.errors[0]
         return replace(seen, pods=claimed.mine)
@@ -269,33 +254,19 @@ class JobReconciler:
             case Hold():
                 return Outcome()
 
-    async def _untrack(self, job: Job, update: StatusUpdate, state: JobState) -> Outcome:
-        """Remove the finalizer of pods that the status lists. From now on it does not count, whatever the store has."""
-        asked = {pod.metadata.uid for pod in update.untrack}
-        state.untracked |= asked
-        outcome = await self._deps.actions.untrack(update.untrack, require_version=update.require_version)
-        state.untracked -= asked - outcome.untracked
-        self._absorb(job, state, outcome)
-        return outcome
-
     async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
         try:
             written = await self._deps.client.patch(job, replace(job, status=status), subresource="status")
         except (TransportError, ServerError):
+            self._deps.own_writes.of(job).unconfirmed_status = True
             state.had_no_answer()
             raise
         if written is not job:
             state.wrote(written)
-            self._deps.parking.wrote(job.key, self._deps.jobs, written.metadata.resource_version)
+            self._deps.own_writes.wrote(job.key, self._deps.jobs, written)
             self._deps.metrics.recorded(job.status, written)
         return written
-
-    def _absorb(self, job: Job, state: JobState, outcome: Outcome) -> None:
-        """Note what was written to the Job's pods."""
-        state.absorb(outcome)
-        for version in outcome.versions:
-            self._deps.parking.wrote(job.key, self._deps.pods, version)
 
     def _record_events(self, job: Job, update: StatusUpdate) -> None:
         for reason, message in update.announcements:
@@ -304,7 +275,7 @@ class JobReconciler:
     def _finish(self, job: Job, state: JobState) -> None:
         """Record events and metrics of the end, once the terminal condition is written."""
         state.finished = True
-        self._deps.parking.forget(job.key)
+        self._deps.own_writes.forget_versions(job.key)
         self._deps.metrics.finished(job)
         failed = find(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":

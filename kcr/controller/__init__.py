@@ -1,7 +1,7 @@
 """Controllers: sources of keys, the queue, the workers, and what follows a reconcile."""
 
 from kcr.controller.controller import Controller
-from kcr.controller.parking import Parking, StaleStoreError
+from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
     Predicate,
     all_of,
@@ -21,7 +21,8 @@ __all__ = [
     "Channel",
     "Controller",
     "DeadlineError",
-    "Parking",
+    "OwnWrites",
+    "PendingObjects",
     "Predicate",
     "Reconciler",
     "Result",

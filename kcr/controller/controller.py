@@ -6,7 +6,7 @@ import random
 import structlog
 
 from kcr.api.meta import Key
-from kcr.controller.parking import Parking
+from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
 from kcr.controller.workers import Worker
 from kcr.metrics import Metrics
@@ -35,7 +35,7 @@ class Controller:
         random: random.Random,
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
-        parking: Parking | None = None,
+        own_writes: OwnWrites | None = None,
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
         metrics: Metrics | None = None,
@@ -48,7 +48,7 @@ class Controller:
             random: Makes the ids under which runs are logged.
             workers: How many keys it reconciles at a time.
             limiter: How long a failed key waits; None for `kcr.workqueue.default_limiter`.
-            parking: Holds keys back until the stores show what the reconciler wrote; None for no such care.
+            own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that nobody sees.
@@ -69,7 +69,7 @@ class Controller:
             reconciler,
             random=random,
             metrics=metrics.controller(name, workers),
-            parking=parking,
+            own_writes=own_writes,
             seconds=reconcile_timeout,
         )
 

@@ -10,7 +10,7 @@ from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
-from kcr.controller.parking import Parking, StaleStoreError
+from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
 from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError, leaves
 from kcr.metrics import ControllerMetrics, Outcome
@@ -41,7 +41,7 @@ class Worker:
         *,
         random: random.Random,
         metrics: ControllerMetrics,
-        parking: Parking | None = None,
+        own_writes: OwnWrites | None = None,
         seconds: float | None = None,
     ) -> None:
         """Make a worker.
@@ -52,7 +52,7 @@ class Worker:
             reconciler: What to do with one.
             random: Makes the ids of the runs.
             metrics: Where runs are counted.
-            parking: Which keys have to rest; None for none.
+            own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
         """
         self._controller = controller
@@ -60,7 +60,7 @@ class Worker:
         self._reconciler = reconciler
         self._random = random
         self._metrics = metrics
-        self._parking = parking
+        self._own_writes = own_writes
         self._seconds = seconds
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
@@ -110,10 +110,10 @@ class Worker:
 
     def _defer_if_stale(self, key: Key) -> bool:
         """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""
-        if self._parking is None:
+        if self._own_writes is None:
             return False
         try:
-            return self._parking.rests(key, partial(self._queue.add, key))
+            return self._own_writes.defer_if_stale(key, partial(self._queue.add, key))
         except StaleStoreError as error:
             self._failed(key, error)
             return True

@@ -1,11 +1,11 @@
 """Objects that a controller makes for another object.
 
-How many are made at once (`slow_start`), with which events (`DependentControl`), which of those that are there
+Idempotent creates and deletions with slow start and events (`DependentControl`), which of the objects that are there
 belong to it (`claim`), the references and finalizers that say so, and one object by itself (`create_or_patch`).
 """
 
 from kcr.dependents.claim import Claimed, claim, claim_decision
-from kcr.dependents.control import DependentControl
+from kcr.dependents.control import DependentControl, UnconfirmedCreateError
 from kcr.dependents.emitter import EventEmitter, is_namespace_ending
 from kcr.dependents.ensure import Ensured, create_or_patch
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
@@ -20,6 +20,7 @@ __all__ = [
     "Ensured",
     "EventEmitter",
     "Failure",
+    "UnconfirmedCreateError",
     "add_finalizer",
     "claim",
     "claim_decision",

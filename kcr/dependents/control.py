@@ -1,32 +1,79 @@
-"""Making, deleting and patching the objects of an owner, with the events that belong to it."""
+"""Creating and deleting the objects of an owner: idempotent creates, slow start, summarised events.
 
-from collections.abc import Callable, Mapping, Sequence
+A create whose reply is lost may have happened. So the client draws the name: the same create can be sent again, and
+either makes the object or finds it (AlreadyExists, with our owner's uid). While there is no answer the create is
+unconfirmed in `OwnWrites`, and the next `create` for the same owner sends it first, under its name.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from kcr.api.meta import Key, Resource
+from kcr.api import codec
+from kcr.api.meta import Key, Resource, controller_of, is_controlled_by
 from kcr.client import Client
+from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
+from kcr.controller.own_writes import OwnWrites
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
-from kcr.dependents.slow_start import Attempts, slow_start
-from kcr.errors import NotFoundError
+from kcr.dependents.slow_start import Attempts, Failure, slow_start
+from kcr.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    KcrError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    TransportError,
+)
 from kcr.events import EventRecorder
+from kcr.informer import Store
 
 R = TypeVar("R", bound=Resource)
 
+# Pauses in seconds before a create whose reply was lost is sent again, under the same name.
+PAUSES = (0.0, 0.1, 0.5)
+# How many names are drawn before a taken one is an error: two of thousands may be the same.
+NAME_DRAWS = 3
+# What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
+MAX_PREFIX = 58
+# As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+SUFFIX_LENGTH = 5
 
-def _ignore(_: Resource) -> None:
-    """Do nothing with an object."""
+_BUSY = (ConflictError, TooManyRequestsError)
+
+
+class UnconfirmedCreateError(TransportError):
+    """A create had no answer: the object may exist."""
+
+    def __init__(self, obj: Resource, cause: str) -> None:
+        super().__init__(f"{obj.resource.kind.lower()} {obj.key}: no answer to its creation: {cause}")
 
 
 class DependentControl(Generic[R]):
-    """Writes the objects of one kind that belong to owners.
+    """Creates and deletes the objects of one kind that belong to owners.
 
-    Failures are values, not exceptions: of ten creations seven may have gone well, and whoever keeps
-    expectations lowers them by `Attempts.undone`.
+    Failures are values, not exceptions: of ten creates seven may have gone well. Every write is noted in `own_writes`:
+    a controller that is given the same `own_writes` reconciles an owner only when the store shows what was answered,
+    and does not count the objects in `own_writes.of(owner).deleted`.
 
-    Source: kubernetes/pkg/controller/controller_utils.go, RealPodControl.
+    ```python
+    own_writes = kcr.OwnWrites()
+    control = kcr.DependentControl(
+        manager.client, manager.recorder("website"), Pod,
+        store=manager.store(Pod), own_writes=own_writes, random=manager.random,
+    )
+    ...
+    attempts = await control.create(website, template, missing)
+    ```
+
+    Source: kubernetes/pkg/controller/controller_utils.go, RealPodControl; there a create whose reply was lost may
+    make a second pod.
     """
 
     def __init__(
@@ -35,7 +82,9 @@ class DependentControl(Generic[R]):
         recorder: EventRecorder,
         kind: type[R],
         *,
-        on_write: Callable[[R], object] = _ignore,
+        store: Store[R],
+        own_writes: OwnWrites,
+        random: Random,
     ) -> None:
         """Make a control.
 
@@ -43,53 +92,126 @@ class DependentControl(Generic[R]):
             client: Talks to the server.
             recorder: Writes the events.
             kind: The type of the objects.
-            on_write: Called with each object that was written, as the server returned it: its version says how
-                far the store must have come to show it.
+            store: Where the objects show up.
+            own_writes: The controller's, in which every write is noted.
+            random: Draws the names.
         """
         self._client = client
         self._kind = kind
-        self._on_write = on_write
-        self._announcer = EventEmitter(recorder, kind.resource.kind.lower())
+        self._store = store
+        self._own_writes = own_writes
+        self._random = random
+        self._emitter = EventEmitter(recorder, kind.resource.kind.lower())
 
-    async def create(self, owner: Resource, template: R, count: int = 1) -> Attempts[R]:
+    async def create(
+        self, owner: Resource, template: Resource | Callable[[int], Resource], count: int = 1
+    ) -> Attempts[R]:
         """Create so many objects after a template, in batches of 1, 2, 4, …; a batch with a failure is the last.
+
+        Creates of the same owner that are unconfirmed count among them: they are sent first, under their names.
 
         Args:
             owner: Becomes their controller.
             template: Its labels, annotations and finalizers are kept, with everything outside the metadata. The
-                names begin with its `generateName`, by default the owner's name and a dash.
+                names begin with its `generateName`, by default the owner's name and a dash. Or a function that
+                returns the template of the n-th object, from 0.
             count: How many.
+
+        Returns:
+            The objects that exist. A failure with an `UnconfirmedCreateError` may exist.
 
         Raises:
             ValueError: The template has no labels, so that its objects could not be found again.
         """
-        prototype = self._prototype(owner, template)
-        attempts = await slow_start(count, lambda _: self._create_one(prototype))
-        self._announcer.created(owner, [made.metadata.name for made in attempts.done])
-        self._announcer.not_created(owner, [failure.error for failure in attempts.failures])
+        self.confirm(owner)
+        unconfirmed = list(self._own_writes.of(owner).creates.values())
+        prepared = self._prepare(owner, template) if isinstance(template, Resource) else None
+
+        async def create(number: int) -> R:
+            obj = prepared if isinstance(template, Resource) else self._prepare(owner, template(number))
+            assert obj is not None
+            prefix = obj.metadata.generate_name
+            again = next((sent for sent in unconfirmed if sent.metadata.generate_name == prefix), None)
+            if again is None:
+                return await self._create_one(owner, self._with_new_name(obj))
+            unconfirmed.remove(again)
+            return await self._create_one(owner, _with_name(obj, again.metadata.name), unconfirmed=True)
+
+        attempts = await slow_start(count, create)
+        self._emitter.created(owner, [made.metadata.name for made in attempts.done])
+        errors = [failure.error for failure in attempts.failures]
+        self._emitter.not_created(owner, [error for error in errors if not isinstance(error, UnconfirmedCreateError)])
         return attempts
 
-    async def delete(self, owner: Resource, objects: Sequence[R]) -> Attempts[R]:
-        """Delete objects, all at the same time.
+    def confirm(self, owner: Resource) -> tuple[R, ...]:
+        """Confirm the creates without an answer whose object the store shows, and return these objects."""
+        creates = self._own_writes.of(owner).creates
+        if not creates:
+            return ()
+        shown = tuple(obj for key in creates if (obj := self._store.get(key)) and is_controlled_by(obj, owner))
+        for obj in shown:
+            del creates[obj.key]
+        self._emitter.created(owner, [obj.metadata.name for obj in shown])
+        return shown
+
+    async def resolve(self, owner: Resource, *, wanted: bool) -> Attempts[R]:
+        """Learn what became of all creates of an owner that have had no answer; `create` does so by itself.
+
+        Args:
+            owner: The owner.
+            wanted: Whether to send them again; else the objects are only looked for.
 
         Returns:
-            The deleted objects; one that was gone already is a failure with a NotFoundError, told to nobody.
+            The objects that exist, and the creates that were refused.
+
+        Raises:
+            UnconfirmedCreateError: There is still no answer; the reconcile is to be retried.
         """
-        attempts = await slow_start(
-            len(objects), lambda number: self._delete_one(objects[number]), initial=len(objects)
-        )
-        self._announcer.deleted(owner, [gone.metadata.name for gone in attempts.done])
+        shown, done, failures = self.confirm(owner), list[R](), list[Failure]()
+        creates = self._own_writes.of(owner).creates
+        for number, (key, sent) in enumerate(tuple(creates.items())):
+            try:
+                if wanted:
+                    done.append(await self._create_one(owner, sent, unconfirmed=True))
+                elif (found := await self._find(sent)) is not None:
+                    done.append(self._answered(owner, key, found))
+                else:
+                    del creates[key]
+            except UnconfirmedCreateError:
+                raise
+            except ApiError as error:
+                failures.append(Failure(number, error))
+        self._emitter.created(owner, [made.metadata.name for made in done])
+        return Attempts((*shown, *done), tuple(failures), 0)
+
+    async def delete(
+        self, owner: Resource, objects: Sequence[R], *, before: Callable[[R], Awaitable[bool]] | None = None
+    ) -> Attempts[R]:
+        """Delete objects, all at the same time.
+
+        Args:
+            owner: Gets the events.
+            objects: The objects.
+            before: Awaited before each deletion; an object for which it returns False is left alone. None for none.
+
+        Returns:
+            The deleted objects; one that was gone already is a failure with a NotFoundError, without an event. Those
+            left alone are skipped.
+        """
+
+        async def delete(number: int) -> R | None:
+            obj = objects[number]
+            return await self._delete_one(owner, obj) if before is None or await before(obj) else None
+
+        attempts = await slow_start(len(objects), delete, initial=len(objects))
+        deleted = tuple(obj for obj in attempts.done if obj is not None)
+        self._emitter.deleted(owner, [obj.metadata.name for obj in deleted])
         errors = [failure.error for failure in attempts.failures]
-        self._announcer.not_deleted(owner, [error for error in errors if not isinstance(error, NotFoundError)])
-        return attempts
+        self._emitter.not_deleted(owner, [error for error in errors if not isinstance(error, NotFoundError)])
+        return Attempts(deleted, attempts.failures, len(attempts.done) - len(deleted))
 
-    async def patch(self, key: Key, patch: Mapping[str, object]) -> R:
-        """Apply a strategic merge patch to one object."""
-        written = await self._client.strategic_patch(self._kind, key, patch)
-        self._on_write(written)
-        return written
-
-    def _prototype(self, owner: Resource, template: R) -> R:
+    def _prepare(self, owner: Resource, template: Resource) -> Resource:
+        """Return the object to create, but for its name."""
         asked = template.metadata
         if not asked.labels:
             raise ValueError(
@@ -104,11 +226,109 @@ class DependentControl(Generic[R]):
         )
         return set_controller(replace(template, metadata=metadata), owner)
 
-    async def _create_one(self, obj: R) -> R:
-        made = await self._client.create(obj)
-        self._on_write(made)
+    async def _create_one(self, owner: Resource, obj: Resource, *, unconfirmed: bool = False) -> R:
+        """Create one object. It is noted before it is sent, and stays unconfirmed when this is cancelled.
+
+        Args:
+            owner: Its owner.
+            obj: The object, with its name.
+            unconfirmed: Whether it was sent before, and may exist.
+
+        Raises:
+            ApiError: The server refuses it, or fails every time and does not have it.
+            UnconfirmedCreateError: There was no answer.
+        """
+        creates = self._own_writes.of(owner).creates
+        for left in reversed(range(NAME_DRAWS)):
+            creates[obj.key] = obj
+            try:
+                return self._answered(owner, obj.key, await self._create_until_answered(obj, unconfirmed))
+            except UnconfirmedCreateError:
+                raise
+            except ApiError as error:
+                creates.pop(obj.key, None)
+                if not isinstance(error, AlreadyExistsError) or not left:
+                    raise
+            # Another object has the name, perhaps of this very owner; the next draw will be free.
+            obj, unconfirmed = self._with_new_name(obj), False
+        raise AssertionError("the last draw returns or raises")
+
+    def _answered(self, owner: Resource, key: Key, made: R) -> R:
+        self._own_writes.of(owner).creates.pop(key, None)
+        self._own_writes.wrote(owner.key, self._store, made)
         return made
 
-    async def _delete_one(self, obj: R) -> R:
-        await self._client.delete(self._kind, obj.key, uid=obj.metadata.uid)
+    async def _create_until_answered(self, obj: Resource, unconfirmed: bool) -> R:
+        error: KcrError = KcrError("not sent")
+        unanswered = unconfirmed
+        for pause in PAUSES:
+            await asyncio.sleep(pause)
+            try:
+                return await self._create_or_find(obj, unconfirmed=unconfirmed)
+            except TransportError as silence:
+                error, unconfirmed, unanswered = silence, True, True
+            except ServerError as failure:
+                # Behind a proxy that answers by itself, the server may still be at work.
+                error, unconfirmed = failure, True
+                unanswered |= failure.has_cause(UNEXPECTED_RESPONSE)
+            except AlreadyExistsError:
+                raise
+            except _BUSY as busy:
+                # This try was not executed; one before it may still be under way.
+                if not unconfirmed:
+                    raise
+                error = busy
+        if unanswered:
+            raise UnconfirmedCreateError(obj, str(error))
+        # The server may have made it, though it said that it had failed.
+        if unconfirmed and (found := await self._find(obj)) is not None:
+            return found
+        raise error
+
+    async def _create_or_find(self, obj: Resource, *, unconfirmed: bool) -> R:
+        """Create the object, or find it if it was created before and the reply was lost."""
+        try:
+            return await self._client.create_manifest(self._kind, codec.encode(obj), obj.metadata.namespace)
+        except ServerError:
+            raise
+        except ApiError:
+            # An object that is there may be refused for other reasons: it has used up the quota itself, for one. But
+            # one that was never sent before cannot be there: among thousands, two draw the same name.
+            if not unconfirmed:
+                raise
+            if (found := await self._find(obj)) is not None:
+                return found
+            raise
+
+    async def _find(self, obj: Resource) -> R | None:
+        """Return the object if the server has it, and it is ours.
+
+        Raises:
+            UnconfirmedCreateError: The server does not say.
+        """
+        try:
+            found = await self._client.get(self._kind, obj.key)
+        except NotFoundError:
+            return None
+        except KcrError as unknown:
+            raise UnconfirmedCreateError(obj, str(unknown)) from unknown
+        controller, ours = controller_of(found.metadata), controller_of(obj.metadata)
+        return found if controller is not None and ours is not None and controller.uid == ours.uid else None
+
+    async def _delete_one(self, owner: Resource, obj: R) -> R:
+        own = self._own_writes.of(owner)
+        try:
+            await self._client.delete(self._kind, obj.key, uid=obj.metadata.uid)
+        except NotFoundError:
+            own.expect_deletion(self._store, obj)
+            raise
+        own.expect_deletion(self._store, obj)
         return obj
+
+    def _with_new_name(self, obj: Resource) -> Resource:
+        prefix = obj.metadata.generate_name[:MAX_PREFIX]
+        return _with_name(obj, prefix + "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH)))
+
+
+def _with_name(obj: Resource, name: str) -> Resource:
+    return replace(obj, metadata=replace(obj.metadata, name=name))

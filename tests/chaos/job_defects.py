@@ -5,11 +5,11 @@ from tests.chaos.planting import Edit, defect
 DEFECTS = (
     defect("restarts-may-exceed-the-limit", Edit("restarts_exceeded", "A > 0 if B == 0 else A >= B", "A > B")),
     defect("failures-may-not-reach-the-limit", Edit("limit_exceeded", "A > B", "A >= B")),
-    defect("failed-creation-stays-expected", Edit("create", "A.creation_observed(...)")),
-    defect("failed-deletion-stays-expected", Edit("remove", "A.deletion_observed(...)")),
-    defect("unconfirmed-creation-is-forgotten", Edit("absorb", "A.unconfirmed_creates.extend(...)")),
-    defect("creation-seen-is-not-noted", Edit("on_add", "A.creation_observed(...)")),
-    defect("no-parking", Edit("setup", argument="add_controller.parking", by="None")),
+    defect("refused-create-stays-unconfirmed", Edit("_create_one", "A.pop(...)")),
+    defect("failed-deletion-stays-pending", Edit("_delete_one", "NotFoundError", "KcrError")),
+    defect("unconfirmed-create-is-forgotten", Edit("_create_one", "creates[A.key] = B")),
+    defect("create-that-the-store-shows-stays-unconfirmed", Edit("confirm", "del A[B.key]")),
+    defect("no-read-your-writes", Edit("setup", argument="add_controller.own_writes", by="None")),
     defect(
         "memory-by-name-only",
         Edit("of", "A is None or A.uid != B", "A is None"),
@@ -53,15 +53,13 @@ DEFECTS = (
         Edit(
             "_sync",
             "recorded = await A._write_status(B, C.status, D)",
-            also="await A._untrack(B, C, D)",
+            also="await A._deps.actions.untrack(B, C.untrack, require_version=C.require_version)",
         ),
     ),
     defect("end-while-pods-are-terminating", Edit("finalize_status", "not A.terminating", "True")),
     defect("end-before-every-finalizer-has-gone", Edit("finalize_status", "A.issuperset(...)", "True")),
     # Finalizers.
-    defect(
-        "pods-that-ended-unseen-are-spared", Edit("_remove_one", argument="_untrack_one.require_version", by="False")
-    ),
+    defect("pods-that-ended-unseen-are-spared", Edit("is_free", argument="_untrack_one.require_version", by="False")),
     defect("suspended-pods-keep-their-finalizer", Edit("_act", "A.remove(B, C)", "A.delete(B, C)")),
     defect("held-pods-are-let-be", Edit("enqueue_orphan", "A.add(...)")),
 )

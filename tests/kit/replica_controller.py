@@ -56,7 +56,10 @@ class Replicas:
         self._store = manager.store(ConfigMap)
         self._store.add_index("of", lambda obj: [obj.metadata.labels.get(OF, "")])
         self.expectations: kcr.Expectations[str] = kcr.Expectations(manager.clock)
-        self._control = DependentControl(manager.client, manager.recorder("replicas"), ConfigMap)
+        self._control = DependentControl(
+            manager.client, manager.recorder("replicas"), ConfigMap,
+            store=self._store, own_writes=kcr.OwnWrites(), random=manager.random,
+        )  # fmt: skip
 
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
         owner = self._store.get(key)

@@ -346,7 +346,7 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
         """Counts in an annotation, twice in a row without waiting for an event."""
 
         def __init__(self, manager: kcr.Manager) -> None:
-            self.parking = kcr.Parking()
+            self.own_writes = kcr.OwnWrites()
             self._client = manager.client
             self._store = manager.store(Namespace)
             self.conflicts = 0
@@ -363,12 +363,12 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
             except kcr.ConflictError:
                 self.conflicts += 1
                 raise
-            self.parking.wrote(key, self._store, written.metadata.resource_version)
+            self.own_writes.wrote(key, self._store, written)
             return kcr.Result(requeue_after=timedelta(0))
 
     manager = manager_on(Client(LateWatches(cluster.transport, random.Random(0), {"namespaces": 0.3})), clock)
     marker = Marker(manager)
-    controller = manager.add_controller("marker", marker, parking=marker.parking)
+    controller = manager.add_controller("marker", marker, own_writes=marker.own_writes)
     async with running(manager):
         controller.queue.add(kcr.Key("", "default"))
         await clock.advance(10)

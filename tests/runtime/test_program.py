@@ -50,7 +50,7 @@ from prometheus_client import Counter
 
 class Greeter:
     def __init__(self, manager: kcr.Manager) -> None:
-        self.parking = kcr.Parking()
+        self.own_writes = kcr.OwnWrites()
         self._client = manager.client
         self._store = manager.store(Namespace)
         self._greeted = Counter("namespaces_greeted_total", "Greetings.", registry=manager.metrics.registry)
@@ -59,7 +59,7 @@ class Greeter:
         found = self._store.get(key)
         if found is not None and "greeted" not in found.metadata.labels:
             written = await self._client.merge_patch(Namespace, key, {"metadata": {"labels": {"greeted": "yes"}}})
-            self.parking.wrote(key, self._store, written.metadata.resource_version)
+            self.own_writes.wrote(key, self._store, written)
             self._greeted.inc()
         return kcr.Result()
 
@@ -76,7 +76,7 @@ def setup(manager: kcr.Manager) -> None:
     manager.add_controller(
         "greeter", greeter,
         watches=[kcr.watch(Namespace, predicate=any_of(generation_changed, labels_changed)), kcr.channel(every_hour())],
-        parking=greeter.parking, reconcile_timeout=60,
+        own_writes=greeter.own_writes, reconcile_timeout=60,
     )
 
 

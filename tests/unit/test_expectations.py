@@ -3,14 +3,13 @@ from datetime import timedelta
 
 import pytest
 
-from kcr.expectations import Expectations, UidExpectations
+from kcr.expectations import Expectations
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.virtual
 
 A, NAMESAKE = ("default", "pi", "1"), ("default", "pi", "2")
 Expected = Expectations[tuple[str, str, str]]
-Vanishing = UidExpectations[tuple[str, str, str]]
 
 
 # EX-1, EX-4
@@ -109,52 +108,3 @@ async def test_more_may_be_expected_beside_what_is(clock: VirtualClock) -> None:
     assert expected.expectations_met(A)
     expected.expect_more(A, deletions=1)
     assert expected.time_left(A) == timedelta(minutes=5)
-
-
-# EX-8
-async def test_each_object_is_seen_going_once(clock: VirtualClock) -> None:
-    expected = Vanishing(clock)
-    expected.expect(A, ["p", "q"])
-    assert expected.observed(A, "p")
-    assert not expected.observed(A, "p")
-    assert not expected.observed(A, "stranger")
-    assert expected.waiting(A) == {"q"}
-    assert not expected.expectations_met(A)
-    assert expected.observed(A, "q")
-    assert expected.expectations_met(A)
-
-
-# EX-9
-async def test_deletion_that_shows_twice_counts_once(clock: VirtualClock) -> None:
-    expected = Vanishing(clock)
-    expected.expect(A, ["p", "q"])
-    for event in ("update with a deletionTimestamp", "delete"):
-        expected.observed(A, "p")
-        assert expected.waiting(A) == {"q"}, event
-
-
-# EX-10
-async def test_objects_expected_to_go_add_up(clock: VirtualClock) -> None:
-    expected = Vanishing(clock)
-    expected.expect(A, ["p"])
-    await clock.advance(200)
-    expected.expect(A, ["p", "q"])
-    assert expected.waiting(A) == {"p", "q"}
-    assert expected.time_left(A) == timedelta(minutes=5)
-    await clock.advance(100)
-    assert expected.waiting(A) == {"q"}
-    assert expected.expired == 1
-    await clock.advance(200)
-    assert expected.time_left(A) == timedelta(0)
-    assert expected.expectations_met(A)
-
-
-# EX-7, EX-11
-async def test_forgotten_or_unknown_key_waits_for_no_object(clock: VirtualClock) -> None:
-    expected = Vanishing(clock)
-    expected.expect(A, ["p"])
-    assert expected.expectations_met(NAMESAKE)
-    expected.forget(A)
-    assert expected.expectations_met(A)
-    expected.expect(A, [])
-    assert expected.time_left(A) is None

@@ -1,3 +1,6 @@
+import asyncio
+from random import Random
+
 import pytest
 from msgspec.structs import replace
 
@@ -5,9 +8,10 @@ from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.dependents import DependentControl
-from kcr.errors import ForbiddenError, NotFoundError, TransportError
-from kcr.testing import FakeRecorder, FaultyTransport, build
+from kcr.controller import OwnWrites
+from kcr.dependents import DependentControl, UnconfirmedCreateError
+from kcr.errors import ForbiddenError, NotFoundError
+from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
 
 pytestmark = pytest.mark.virtual
 
@@ -23,12 +27,18 @@ class Shop:
         self.cluster = cluster
         self.faults = FaultyTransport(cluster.transport)
         self.recorder = FakeRecorder()
-        self.written: list[ConfigMap] = []
-        client = Client(self.faults)
-        self.control = DependentControl(client, self.recorder, ConfigMap, on_write=self.written.append)
+        self.own_writes = OwnWrites()
+        self.informer = FakeInformer(ConfigMap)
+        self.control = DependentControl(
+            Client(self.faults), self.recorder, ConfigMap,
+            store=self.informer.store, own_writes=self.own_writes, random=Random(0),
+        )  # fmt: skip
 
     async def owner(self) -> ConfigMap:
         return await self.cluster.client.create(build.config_map("shop", uid="", resource_version=""))
+
+    async def objects(self) -> tuple[ConfigMap, ...]:
+        return await self.cluster.client.list(ConfigMap, labels="app=shop")
 
     def told(self) -> list[str]:
         return [str(event) for event in self.recorder.events]
@@ -46,6 +56,20 @@ async def test_objects_are_made_after_the_template_and_owned(cluster: EmbeddedCl
     assert is_controlled_by(made, owner)
     assert made.metadata.owner_references[0].block_owner_deletion
     assert shop.told() == [f"Normal SuccessfulCreate Created configmap: {made.metadata.name}"]
+
+
+async def test_long_names_are_cut_to_fit_a_label(cluster: EmbeddedCluster) -> None:
+    shop = Shop(cluster)
+    template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, generate_name="x" * 70))
+    (made,) = (await shop.control.create(await shop.owner(), template)).done
+    assert made.metadata.name.startswith("x" * 58)
+    assert len(made.metadata.name) == 63
+
+
+async def test_each_object_may_have_a_template_of_its_own(cluster: EmbeddedCluster) -> None:
+    shop = Shop(cluster)
+    attempts = await shop.control.create(await shop.owner(), lambda n: replace(TEMPLATE, data={"n": str(n)}), 3)
+    assert [made.data["n"] for made in attempts.done] == ["0", "1", "2"]
 
 
 async def test_generated_names_may_begin_otherwise(cluster: EmbeddedCluster) -> None:  # EX-30
@@ -72,13 +96,98 @@ async def test_many_creations_are_three_events_and_a_summary(cluster: EmbeddedCl
 async def test_skipped_and_failed_creations_are_counted(cluster: EmbeddedCluster) -> None:  # EX-18, EX-19
     shop = Shop(cluster)
     shop.faults.on("create", ConfigMap, nth=2).fail(ForbiddenError)
-    shop.faults.on("create", ConfigMap, nth=3).lose_reply()
     attempts = await shop.control.create(await shop.owner(), TEMPLATE, 10)
-    assert (len(attempts.done), attempts.skipped) == (1, 7)
-    assert {type(failure.error) for failure in attempts.failures} == {ForbiddenError, TransportError}
-    # One more is there than was reported: its reply was lost.
-    assert len(await cluster.client.list(ConfigMap, labels="app=shop")) == 2
-    assert sum("FailedCreate" in event for event in shop.told()) == 2
+    assert (len(attempts.done), attempts.skipped) == (2, 7)
+    assert {type(failure.error) for failure in attempts.failures} == {ForbiddenError}
+    assert len(await shop.objects()) == 2
+    assert sum("FailedCreate" in event for event in shop.told()) == 1
+
+
+async def test_create_whose_reply_is_lost_makes_one_object(cluster: EmbeddedCluster) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    shop.faults.on("create", ConfigMap, nth=1).lose_reply()
+    attempts = await shop.control.create(owner, TEMPLATE)
+    assert attempts.done == await shop.objects()
+    assert shop.told() == [f"Normal SuccessfulCreate Created configmap: {attempts.done[0].metadata.name}"]
+    assert not shop.own_writes.of(owner).creates
+
+
+async def test_unconfirmed_create_is_sent_again_under_its_name(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    shop.faults.on("create", ConfigMap).lose_reply()
+    shop.faults.on("get", ConfigMap).lose_request()
+    attempts = await shop.control.create(owner, TEMPLATE)
+    assert [type(failure.error) for failure in attempts.failures] == [UnconfirmedCreateError]
+    assert (len(shop.own_writes.of(owner).creates), attempts.undone, shop.told()) == (1, 0, [])
+    shop.faults.heal()
+    # Of the three that are missing in the store, one is there.
+    attempts = await shop.control.create(owner, replace(TEMPLATE, data={"x": "2"}), 3)
+    assert len(attempts.done) == len(await shop.objects()) == 3
+    assert not shop.own_writes.of(owner).creates
+
+
+@pytest.mark.parametrize(
+    ("wanted", "exists", "there"),
+    [
+        pytest.param(True, False, 1, id="sent-again"),
+        pytest.param(False, False, 0, id="not-sent-again"),
+        pytest.param(False, True, 1, id="found"),
+    ],
+)
+async def test_unconfirmed_creates_are_resolved(
+    cluster: EmbeddedCluster, clock: VirtualClock, *, wanted: bool, exists: bool, there: int
+) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    fault = shop.faults.on("create", ConfigMap)
+    fault.lose_reply() if exists else fault.lose_request()
+    shop.faults.on("get", ConfigMap).lose_request()
+    await shop.control.create(owner, TEMPLATE)
+    with pytest.raises(UnconfirmedCreateError):
+        await shop.control.resolve(owner, wanted=wanted)
+    shop.faults.heal()
+    attempts = await shop.control.resolve(owner, wanted=wanted)
+    assert attempts.done == await shop.objects()
+    assert len(attempts.done) == there
+    assert not shop.own_writes.of(owner).creates
+
+
+async def test_unconfirmed_create_is_confirmed_by_the_store(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    shop.faults.on("create", ConfigMap).lose_reply()
+    shop.faults.on("get", ConfigMap).lose_request()
+    await shop.control.create(owner, TEMPLATE)
+    (made,) = await shop.objects()
+    assert shop.control.confirm(owner) == ()
+    shop.informer.add(made)
+    assert shop.control.confirm(owner) == (made,)
+    assert shop.told() == [f"Normal SuccessfulCreate Created configmap: {made.metadata.name}"]
+
+
+async def test_create_that_is_cancelled_stays_unconfirmed(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    shop.faults.on("create", ConfigMap).delay(10)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await shop.control.create(owner, TEMPLATE)
+    assert len(shop.own_writes.of(owner).creates) == 1
+
+
+async def test_name_that_is_taken_is_drawn_again(cluster: EmbeddedCluster) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    (first,) = (await shop.control.create(owner, TEMPLATE)).done
+    again = DependentControl(
+        cluster.client, shop.recorder, ConfigMap,
+        store=shop.informer.store, own_writes=shop.own_writes, random=Random(0),
+    )  # fmt: skip
+    (second,) = (await again.create(owner, TEMPLATE)).done
+    assert second.metadata.name != first.metadata.name
+    assert not shop.own_writes.of(owner).creates
 
 
 async def test_namespace_that_ends_stops_creation_without_an_event(cluster: EmbeddedCluster) -> None:  # EX-20
@@ -117,9 +226,23 @@ async def test_object_of_the_same_name_survives_a_late_deletion(cluster: Embedde
     assert await cluster.client.get(ConfigMap, Key("default", "shop")) == owner
 
 
-async def test_every_written_object_is_reported(cluster: EmbeddedCluster) -> None:  # EX-32
+async def test_owner_is_deferred_until_the_store_shows_what_was_created(cluster: EmbeddedCluster) -> None:  # EX-32
     shop = Shop(cluster)
-    made = (await shop.control.create(await shop.owner(), TEMPLATE, 2)).done
-    patched = await shop.control.patch(made[0].key, {"data": {"x": "2"}})
-    assert shop.written == [*made, patched]
-    assert patched.data == {"x": "2"}
+    owner = await shop.owner()
+    made = (await shop.control.create(owner, TEMPLATE, 2)).done
+    assert shop.own_writes.defer_if_stale(owner.key, lambda: None)
+    shop.informer.store.advance(max(obj.metadata.resource_version for obj in made))
+    assert not shop.own_writes.defer_if_stale(owner.key, lambda: None)
+
+
+async def test_deleted_objects_are_pending_until_the_store_shows_it(cluster: EmbeddedCluster) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    made = (await shop.control.create(owner, TEMPLATE, 2)).done
+    for obj in made:
+        shop.informer.add(obj)
+    await shop.control.delete(owner, made)
+    assert shop.own_writes.of(owner).deleted == {obj.metadata.uid for obj in made}
+    for obj in made:
+        shop.informer.delete(obj)
+    assert shop.own_writes.of(owner).deleted == frozenset()

@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.batch import CronJob, Job
 from kcr.client import Client
-from kcr.controller import Parking, Result
+from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.virtual
 
 async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) -> None:
     gone, jobs = cron(), FakeInformer(Job).store
-    client, recorder, memory, parking = Client(FakeSource(CronJob)), FakeRecorder(), Memory(), Parking()
+    client, recorder, memory, own_writes = Client(FakeSource(CronJob)), FakeRecorder(), Memory(), OwnWrites()
     services = Services(
         client=client,
         crons=FakeInformer(CronJob).store,
         jobs=jobs,
         memory=memory,
-        parking=parking,
+        own_writes=own_writes,
         actions=Actions(client, recorder, lambda seconds: None),
         recorder=recorder,
         clock=clock,
@@ -30,7 +30,7 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) ->
         wake=lambda key, seconds: None,
     )
     state = memory.of(gone)
-    parking.wrote(gone.key, jobs, "1000000")
+    own_writes.require_version(gone.key, jobs, "1000000")
     assert await CronJobReconciler(services).reconcile(gone.key) == Result()
     assert memory.of(gone) is not state
-    assert not parking.rests(gone.key, lambda: None)
+    assert not own_writes.defer_if_stale(gone.key, lambda: None)

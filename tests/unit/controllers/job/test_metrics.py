@@ -114,8 +114,7 @@ def test_creation_has_a_reason(policy: str | None, failed: int, terminating: int
 
 def test_failed_creation_is_no_success() -> None:  # §13.3, upstream's defect
     counted = Counted()
-    unconfirmed_creates = Outcome(created=3, refused=2, unconfirmed_creates=(None,))  # type: ignore[arg-type]  # what is in doubt is not looked at
-    counted.metrics.created("new", unconfirmed_creates)
+    counted.metrics.created("new", Outcome(created=3, refused=2, unconfirmed=1))
     assert counted.of("job_pods_creation_total", reason="new", status="succeeded") == 2
     assert counted.of("job_pods_creation_total", reason="new", status="failed") == 2
     counted.metrics.created("recreate_failed", Outcome())

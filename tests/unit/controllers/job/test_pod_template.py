@@ -6,7 +6,7 @@ import pytest
 
 from kcr.api import codec
 from kcr.api.batch import Job
-from kcr.controllers.job.pod_template import IndexedPod, build_pod_template, for_index, restart_policy, with_name
+from kcr.controllers.job.pod_template import IndexedPod, build_pod_template, for_index, restart_policy
 from tests.kit.builders import indexed, job, template
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -47,13 +47,6 @@ def test_pod_carries_the_template_and_what_the_controller_adds() -> None:
 def test_template_without_labels_makes_no_pods() -> None:
     with pytest.raises(ValueError, match="job default/pi: unable to create pods, no labels"):
         build_pod_template(job(template=msgspec.Raw(b'{"spec":{}}')))
-
-
-def test_long_names_are_cut_to_fit_a_label() -> None:
-    one = job()
-    long = msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name="x" * 70))
-    assert with_name(build_pod_template(long), "abcde").metadata.name == "x" * 58 + "abcde"
-    assert with_name(build_pod_template(one), "abcde").metadata.name == "pi-abcde"
 
 
 def test_index_is_told_in_five_places() -> None:

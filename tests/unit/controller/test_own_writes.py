@@ -11,21 +11,26 @@ from structlog.testing import capture_logs
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.controller import Controller, Parking, Result
+from kcr.controller import Controller, OwnWrites, Result
 from kcr.informer import Store
-from kcr.testing import VirtualClock
+from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential
 
 pytestmark = pytest.mark.virtual
 
 KEY = Key("default", "a")
+OWNER = build.config_map("a", uid="1")
+
+
+def pod_at(version: str) -> Pod:
+    return build.pod("p", resource_version=version)
 
 
 class Writer:
     """Writes version 10 in its first run, and notes when it runs."""
 
     def __init__(self, pods: Store[Pod], again: Result | None = None) -> None:
-        self.parking = Parking()
+        self.own_writes = OwnWrites()
         self._pods = pods
         self._result = again or Result()
         self.runs: list[float] = []
@@ -33,7 +38,7 @@ class Writer:
     async def reconcile(self, key: Key) -> Result:
         self.runs.append(asyncio.get_running_loop().time())
         if len(self.runs) == 1:
-            self.parking.wrote(key, self._pods, "10")
+            self.own_writes.wrote(key, self._pods, pod_at("10"))
             return self._result
         return Result()
 
@@ -41,7 +46,7 @@ class Writer:
 @asynccontextmanager
 async def running(writer: Writer) -> AsyncIterator[Controller]:
     controller = Controller(
-        "test", writer, limiter=ItemExponential(1, 60), random=random.Random(0), parking=writer.parking
+        "test", writer, limiter=ItemExponential(1, 60), random=random.Random(0), own_writes=writer.own_writes
     )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(controller.run())
@@ -101,7 +106,7 @@ async def test_key_whose_object_went_rests_no_more(clock: VirtualClock) -> None:
     async with running(writer) as controller:
         controller.queue.add(KEY)
         await clock.settle()
-        writer.parking.forget(KEY)
+        writer.own_writes.forget(KEY)
         controller.queue.add(KEY)
         await clock.settle()
     assert len(writer.runs) == 2
@@ -129,30 +134,82 @@ async def test_turn_asked_for_stays_what_it_is(clock: VirtualClock, seconds: flo
 
 
 async def test_highest_of_several_versions_counts() -> None:
-    pods, parking = Store[Pod](), Parking()
+    pods, own_writes = Store[Pod](), OwnWrites()
     for version in ("10", "30", "20", "abc"):
-        parking.wrote(KEY, pods, version)
+        own_writes.wrote(KEY, pods, pod_at(version))
     pods.advance("29")
-    assert parking.rests(KEY, lambda: None)
+    assert own_writes.defer_if_stale(KEY, lambda: None)
     pods.advance("30")
-    assert not parking.rests(KEY, lambda: None)
+    assert not own_writes.defer_if_stale(KEY, lambda: None)
 
 
 async def test_version_that_is_no_number_is_not_waited_for() -> None:  # EX-15
-    parking = Parking()
-    parking.wrote(KEY, Store[Pod](), "abc")
-    assert not parking.rests(KEY, lambda: None)
+    own_writes = OwnWrites()
+    own_writes.wrote(KEY, Store[Pod](), pod_at("abc"))
+    assert not own_writes.defer_if_stale(KEY, lambda: None)
 
 
 async def test_late_stores_are_told_of_every_time(clock: VirtualClock) -> None:
     pods, jobs, late = Store[Pod](), Store[Job](), list[Store[Any]]()
-    parking = Parking(late.append)
-    parking.wrote(KEY, pods, "10")
-    parking.wrote(KEY, jobs, "11")
+    own_writes = OwnWrites(late.append)
+    own_writes.wrote(KEY, pods, pod_at("10"))
+    own_writes.wrote(KEY, jobs, pod_at("11"))
     pods.resource_version = 10
-    assert parking.rests(KEY, lambda: None)
-    assert parking.rests(KEY, lambda: None)
+    assert own_writes.defer_if_stale(KEY, lambda: None)
+    assert own_writes.defer_if_stale(KEY, lambda: None)
     assert late == [jobs, jobs]
     jobs.resource_version = 11
-    assert not parking.rests(KEY, lambda: None)
+    assert not own_writes.defer_if_stale(KEY, lambda: None)
     assert late == [jobs, jobs]
+
+
+# Row 17
+async def test_own_write_is_an_echo_exactly_once() -> None:
+    own_writes, pods = OwnWrites(), Store[Pod]()
+    own_writes.wrote(KEY, pods, pod_at("17"))
+    own_writes.require_version(KEY, pods, "9")
+    assert own_writes.is_echo(KEY, "17")
+    assert not own_writes.is_echo(KEY, "17")
+    assert not own_writes.is_echo(KEY, "9")
+    assert not own_writes.is_echo(Key("default", "b"), "17")
+
+
+# EX-8, EX-9
+async def test_deleted_object_is_pending_until_it_is_shown_terminating_or_gone() -> None:
+    informer = FakeInformer(Pod)
+    own = OwnWrites().of(OWNER)
+    for name in ("p", "q", "r"):
+        informer.add(build.pod(name))
+        own.expect_deletion(informer.store, build.pod(name))
+    assert own.deleted == {"uid-p", "uid-q", "uid-r"}
+    informer.modify(build.pod("p", resource_version="2", deletion_timestamp=build.CREATED))
+    informer.delete(build.pod("q"))
+    assert own.deleted == {"uid-r"}
+    # Another object of the same name, which was missed by a relist.
+    informer.delete(build.pod("r"))
+    informer.add(build.pod("r", uid="another"))
+    assert own.deleted == frozenset()
+
+
+async def test_finalizer_that_was_removed_is_pending_until_it_is_not_shown() -> None:
+    informer = FakeInformer(Pod)
+    own = OwnWrites().of(OWNER)
+    for name in ("p", "q"):
+        informer.add(build.pod(name, finalizers=("x/y",)))
+        own.expect_release(informer.store, build.pod(name), "x/y")
+    informer.modify(build.pod("p", finalizers=("x/z",), resource_version="2"))
+    assert own.released == {"uid-q"}
+    informer.delete(build.pod("q"))
+    assert own.released == frozenset()
+
+
+# EX-7, EX-11
+async def test_namesake_with_another_uid_inherits_nothing() -> None:
+    own_writes = OwnWrites()
+    own_writes.of(OWNER).unconfirmed_status = True
+    assert own_writes.of(OWNER).unconfirmed_status
+    assert not own_writes.of(build.config_map("a", uid="2")).unconfirmed_status
+    assert not own_writes.of(OWNER).unconfirmed_status
+    own_writes.of(OWNER).creates[KEY] = OWNER
+    own_writes.forget(KEY)
+    assert not own_writes.of(OWNER).creates

@@ -1,0 +1,213 @@
+"""What this process wrote and has not observed: read-your-writes for reconcilers.
+
+A store lags behind the server. A reconcile that decides on a store without its own writes creates the same objects
+again. So a controller has one `OwnWrites`, in which its reconciler notes each write; of every owner it knows:
+
+- **Versions to reach.** An answer to a write carries a resourceVersion. Until the store has passed it, the owner's key
+  is not reconciled: `defer_if_stale` defers it, no worker waits, and the key is enqueued again when the store is there.
+  After 0.5 s that is an error, and the key is retried with backoff. So a reconcile sees every write that was answered.
+- **Echoes.** The watch event of such a version shows nothing new; `is_echo` lets a handler ignore it, once.
+- **Names to appear.** A create is noted before it is sent, and confirmed by its answer. Without an answer it is
+  unconfirmed: the object may exist. It is created under the same name again, never under another one.
+- **Uids to vanish.** A deletion returns no version. Until the store shows the object terminating or gone, its uid is in
+  `deleted`: whoever counts objects leaves it out. `released` has the uids whose finalizer was removed.
+- **An unconfirmed status.** A status write without an answer may have happened: the object is read live before the next
+  reconcile counts anything.
+
+What is pending is compared with the store when it is asked for, and not counted from events: so a relist, a missed or
+a repeated event changes nothing, and nothing has to expire. All of it is memory: it saves waiting and requests, and may
+be lost at any moment, because a new process begins with a list that shows all writes of the old one. Versions need no
+uid, since they only grow; all else belongs to one uid, so that an object made anew under an old name starts clean.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from typing import Any
+
+from kcr.api.meta import Key, Resource
+from kcr.errors import KcrError
+from kcr.informer import Store
+from kcr.informer.store import version_of
+
+# How long a key is deferred for a store, before that becomes an error.
+STALE_SECONDS = 0.5
+
+
+class StaleStoreError(KcrError):
+    """A store still lags behind our own writes; the key is retried with backoff."""
+
+
+class OwnWrites:
+    """The writes of one controller that its stores do not show yet; the module's docstring has the contract.
+
+    ```python
+    own_writes = kcr.OwnWrites()
+    ...
+    written = await client.patch(website, changed)
+    own_writes.wrote(website.key, websites, written)
+    ...
+    manager.add_controller("website", reconciler, own_writes=own_writes)
+    ```
+
+    A reconciler calls `forget` when the object of its key is gone.
+    """
+
+    def __init__(self, on_stale: Callable[[Store[Any]], None] | None = None) -> None:
+        """Start with nothing to wait for.
+
+        Args:
+            on_stale: Called with each store that defers a key, every time; for metrics.
+        """
+        self._versions: dict[Key, PendingVersions] = {}
+        self._objects: dict[Key, PendingObjects] = {}
+        self._on_stale = on_stale
+
+    def wrote(self, key: Key, store: Store[Any], written: Resource) -> None:
+        """Note a write that was answered.
+
+        Args:
+            key: The key that is reconciled.
+            store: Where the object that was written will show up.
+            written: The object as the server returned it.
+        """
+        version = written.metadata.resource_version
+        self.require_version(key, store, version)
+        self._versions[key].own_versions.add(version)
+
+    def require_version(self, key: Key, store: Store[Any], version: str) -> None:
+        """Defer a key until a store has reached a version, whoever wrote it.
+
+        A version that is no number cannot be compared: it counts as reached.
+        """
+        versions = self._versions.setdefault(key, PendingVersions()).versions
+        versions[store] = max(versions.get(store, 0), version_of(version))
+
+    def is_echo(self, key: Key, version: str) -> bool:
+        """Return whether a watch event shows nothing but a write that was noted for the key; true once per write."""
+        pending = self._versions.get(key)
+        if pending is None or version not in pending.own_versions:
+            return False
+        pending.own_versions.discard(version)
+        return True
+
+    def of(self, owner: Resource) -> "PendingObjects":
+        """Return what is pending for an owner; what was pending for another uid of its name is dropped."""
+        pending = self._objects.get(owner.key)
+        if pending is None or pending.uid != owner.metadata.uid:
+            pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid)
+        return pending
+
+    def forget(self, key: Key) -> None:
+        """Drop everything that is pending for a key, because its object is gone or finished."""
+        self._objects.pop(key, None)
+        self.forget_versions(key)
+
+    def forget_versions(self, key: Key) -> None:
+        """Defer a key no longer: there is nothing left to decide about its object."""
+        pending = self._versions.pop(key, None)
+        if pending is not None and pending.timer is not None:
+            pending.timer.cancel()
+
+    def defer_if_stale(self, key: Key, enqueue: Callable[[], None]) -> bool:
+        """Return whether a key that a worker is about to reconcile is deferred, because a store lags behind.
+
+        Args:
+            key: The key.
+            enqueue: Enqueues the key; called when a store catches up or after 0.5 s, perhaps more than once.
+
+        Raises:
+            StaleStoreError: It was deferred for 0.5 s, and a store still lags.
+        """
+        pending = self._versions.get(key)
+        if pending is None:
+            return False
+        stale = [(store, version) for store, version in pending.versions.items() if store.resource_version < version]
+        if not stale:
+            self.forget_versions(key)
+            return False
+        if self._on_stale is not None:
+            for store, _ in stale:
+                self._on_stale(store)
+        if pending.expired:
+            raise StaleStoreError(f"{key}: the store does not show our own write yet; its watch is late")
+        if pending.timer is None:
+            # An empty context: the timer outlives the reconcile that sets it, and must not log in its name.
+            pending.timer = asyncio.get_running_loop().call_later(
+                STALE_SECONDS, _force_after_timeout, pending, enqueue, context=contextvars.Context()
+            )
+            for store, version in stale:
+                store.notify_at_version(version, enqueue)
+        return True
+
+
+class PendingVersions:
+    """The versions that stores have to reach for one key."""
+
+    __slots__ = ("expired", "own_versions", "timer", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[Store[Any], int] = {}
+        # Those that were written here and whose event has not come.
+        self.own_versions: set[str] = set()
+        # Runs while the key is deferred. It is not the queue's: a delay that the key has there stays its own.
+        self.timer: asyncio.TimerHandle | None = None
+        self.expired = False
+
+
+class PendingObjects:
+    """The objects of one owner that were written, and that the store does not show so yet.
+
+    Attributes:
+        uid: The owner's.
+        creates: Names to appear: the creates that were sent and not answered, by key, as they were sent.
+        unconfirmed_status: Whether a write of the owner's status had no answer: the store may show less than the
+            server has.
+    """
+
+    __slots__ = ("_deletions", "_releases", "creates", "uid", "unconfirmed_status")
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+        self.creates: dict[Key, Resource] = {}
+        self.unconfirmed_status = False
+        # By the object's uid, where it is shown.
+        self._deletions: dict[str, tuple[Store[Any], Key]] = {}
+        self._releases: dict[str, tuple[Store[Any], Key, str]] = {}
+
+    def expect_deletion(self, store: Store[Any], obj: Resource) -> None:
+        """Note that the server has deleted an object, or has set its deletionTimestamp."""
+        self._deletions[obj.metadata.uid] = (store, obj.key)
+
+    def expect_release(self, store: Store[Any], obj: Resource, finalizer: str) -> None:
+        """Note that an object has lost a finalizer here, or is gone."""
+        self._releases[obj.metadata.uid] = (store, obj.key, finalizer)
+
+    @property
+    def deleted(self) -> frozenset[str]:
+        """The uids of the deleted objects that the store shows neither terminating nor gone."""
+        for uid, (store, key) in tuple(self._deletions.items()):
+            shown = _shown(store, key, uid)
+            if shown is None or shown.metadata.deletion_timestamp is not None:
+                del self._deletions[uid]
+        return frozenset(self._deletions)
+
+    @property
+    def released(self) -> frozenset[str]:
+        """The uids of the objects that have lost their finalizer, though the store still shows it."""
+        for uid, (store, key, finalizer) in tuple(self._releases.items()):
+            shown = _shown(store, key, uid)
+            if shown is None or finalizer not in shown.metadata.finalizers:
+                del self._releases[uid]
+        return frozenset(self._releases)
+
+
+def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
+    """Return an object as the store shows it, or None when it does not."""
+    obj: Resource | None = store.get(key)
+    return obj if obj is not None and obj.metadata.uid == uid else None
+
+
+def _force_after_timeout(pending: PendingVersions, enqueue: Callable[[], None]) -> None:
+    pending.expired = True
+    enqueue()
