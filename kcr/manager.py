@@ -23,7 +23,7 @@ from kcr.informer import Informer, Selection, Store
 from kcr.informer.selection import disjoint
 from kcr.metrics import Metrics
 from kcr.runnables import Runnable, RunnableGroup
-from kcr.workqueue import RateLimiter
+from kcr.workqueue import RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
 
@@ -136,6 +136,15 @@ class Manager:
             self._writing.add(recorder, component)
         return recorder
 
+    def queue(self, controller: str, limiter: RateLimiter[Key] | None = None) -> WorkQueue[Key]:
+        """Make the queue of a controller before the controller, for a reconciler that enqueues keys itself.
+
+        Args:
+            controller: The name that the controller will have.
+            limiter: How long a failed key waits; None for the default of `add_controller`.
+        """
+        return WorkQueue(limiter, metrics=self.metrics.queue(controller))
+
     def add_controller(  # noqa: PLR0913  # the options of a controller, all by name
         self,
         name: str,
@@ -144,6 +153,7 @@ class Manager:
         watches: Iterable[Source | Channel] = (),
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
+        queue: WorkQueue[Key] | None = None,
         own_writes: OwnWrites | None = None,
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
@@ -157,6 +167,7 @@ class Manager:
             workers: How many keys are reconciled concurrently.
             limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s, and for all keys together
                 a token bucket of 100 with ten a second.
+            queue: From `queue`, for a reconciler that enqueues keys itself; it brings its limiter. None for a new one.
             own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
@@ -172,6 +183,7 @@ class Manager:
             random=self.random,
             workers=workers,
             limiter=limiter,
+            queue=queue,
             own_writes=own_writes,
             reconcile_timeout=reconcile_timeout,
             graceful_shutdown_timeout=graceful_shutdown_timeout,

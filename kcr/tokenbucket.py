@@ -1,4 +1,4 @@
-"""The token bucket behind rate limits: of requests, of retries."""
+"""The token bucket behind rate limits: of requests, retries, batched reconciles and events."""
 
 
 class TokenBucket:
@@ -31,6 +31,13 @@ class TokenBucket:
         wait = self.delay(now)
         self._full_at = max(self._full_at, now) + self._interval
         return wait
+
+    def take(self, now: float) -> bool:
+        """Take one token, or what there is of the next one; return whether it was a whole one."""
+        is_whole = self.delay(now) <= 0
+        # Empty at most: unlike `reserve`, this takes no future token.
+        self._full_at = min(max(self._full_at, now) + self._interval, now + self._slack + self._interval)
+        return is_whole
 
     def delay(self, now: float) -> float:
         """Return the seconds until there is a token, and take none."""

@@ -65,7 +65,7 @@ def setup(manager: Manager, options: Options) -> None:
         "Seconds from the moment a run was scheduled for to the creation of its Job.",
         buckets=SKEW_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
-    own_writes = OwnWrites()
+    own_writes, queue = OwnWrites(), manager.queue("cronjob")
     services = Services(
         client=manager.client,
         crons=crons,
@@ -76,14 +76,14 @@ def setup(manager: Manager, options: Options) -> None:
         recorder=recorder,
         clock=manager.clock,
         local=local,
-        wake=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
+        queue=queue,
     )
-    controller = manager.add_controller(
-        "cronjob", CronJobReconciler(services), workers=options.workers, own_writes=own_writes
+    manager.add_controller(
+        "cronjob", CronJobReconciler(services), queue=queue, workers=options.workers, own_writes=own_writes
     )
-    manager.informer(CronJob).add_handler(CronJobEvents(controller.queue, recorder, manager.clock, local))
-    manager.informer(Job).add_handler(JobEvents(controller.queue, crons))
-    manager.add(ClockWatch(manager.clock, lambda: wake_all(controller.queue, crons)))
+    manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
+    manager.informer(Job).add_handler(JobEvents(queue, crons))
+    manager.add(ClockWatch(manager.clock, lambda: wake_all(queue, crons)))
 
 
 def wake_all(queue: WorkQueue[Key], crons: Store[CronJob]) -> None:

@@ -1,6 +1,6 @@
 """One pass over one CronJob: recall, clear away, confirm, decide, act, record."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta, tzinfo
 
 import msgspec
@@ -23,6 +23,7 @@ from kcr.controllers.cronjob.plan import Facts, NoOp, Outcome, Plan, Start
 from kcr.errors import KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
+from kcr.workqueue import WorkQueue
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,12 +34,12 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         crons: The store of CronJobs.
         jobs: The store of Jobs, with the index `BY_CONTROLLER`.
         memory: What is remembered of each CronJob.
-        own_writes: Holds CronJobs back until the stores show what was written for them.
+        own_writes: What was written and is not observed.
         actions: The writes to Jobs.
         recorder: Events about CronJobs.
         clock: Wall time.
         local: The zone of schedules that name none.
-        wake: Puts a key into the queue, after so many seconds.
+        queue: The controller's own.
     """
 
     client: Client
@@ -50,7 +51,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     recorder: EventRecorder
     clock: Clock
     local: tzinfo
-    wake: Callable[[Key, float], None]
+    queue: WorkQueue[Key]
 
 
 class CronJobReconciler:
@@ -75,7 +76,7 @@ class CronJobReconciler:
             # However long the back-off has become: the next run is due when it is due.
             left = look_again(cron, self._use.local, self._use.clock.now())
             if left is not None:
-                self._use.wake(key, left.total_seconds())
+                self._use.queue.add_after(key, left.total_seconds())
             raise
 
     async def _sync(self, cron: CronJob, state: CronJobState) -> Result:

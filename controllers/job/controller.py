@@ -10,7 +10,7 @@ from msgspec import Meta
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
-from kcr.controller import OwnWrites
+from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job import indexes
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.gangs import Gangs
@@ -77,7 +77,9 @@ def setup(manager: Manager, options: Options) -> None:
     pods.add_index(indexes.ORPHANS, indexes.orphans)
     metrics = JobMetrics(manager.metrics.registry)
     own_writes = OwnWrites(lambda late: metrics.stale((Job if late is jobs else Pod).resource))
-    memory = Memory(options.sync_job_batch_period, own_writes)
+    queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
+    batching = Batching(queue, options.sync_job_batch_period)
+    memory = Memory(own_writes, batching)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
     services = Services(
@@ -99,14 +101,15 @@ def setup(manager: Manager, options: Options) -> None:
         ),
         is_ours=lambda job: is_ours(job, take_over=options.take_over),
         metrics=metrics,
-        enqueue_after=lambda key, seconds: controller.queue.add_after(key, seconds),  # noqa: PLW0108 - it is made below
+        queue=queue,
+        batching=batching,
     )
-    controller = manager.add_controller(
+    manager.add_controller(
         "job",
         JobReconciler(services),
+        queue=queue,
         own_writes=own_writes,
         workers=options.workers,
-        limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
     orphans = manager.add_controller(
@@ -116,7 +119,7 @@ def setup(manager: Manager, options: Options) -> None:
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
-    keys = Keys(controller.queue, orphans.queue, memory, own_writes, services.is_ours)
+    keys = Keys(queue, orphans.queue, memory, own_writes, batching, services.is_ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))

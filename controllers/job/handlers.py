@@ -1,13 +1,12 @@
 """Event handlers of Jobs and pods, and the keys that they enqueue."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
-from kcr.controller import OwnWrites
+from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job import indexes
 from kcr.controllers.job.adoption import selects
 from kcr.controllers.job.conditions import is_finished
@@ -28,6 +27,7 @@ class Keys:
         orphans: WorkQueue[Key],
         memory: Memory,
         own_writes: OwnWrites,
+        batching: Batching,
         is_ours: Callable[[Job], bool],
     ) -> None:
         self._queue = queue
@@ -35,6 +35,7 @@ class Keys:
         self._memory = memory
         self._is_ours = is_ours
         self._own_writes = own_writes
+        self._batching = batching
 
     def enqueue(self, key: Key) -> None:
         """Enqueue a Job at once."""
@@ -55,7 +56,7 @@ class Keys:
         if not self._is_ours(job):
             return
         if not self._own_writes.is_echo(job.key, version):
-            self._queue.add_after(job.key, self._memory.of(job).bucket.delay(asyncio.get_running_loop().time()))
+            self._batching.enqueue(job.key)
 
     def enqueue_orphan(self, pod: Pod) -> None:
         """Enqueue a pod that no Job counts, if it has the tracking finalizer."""

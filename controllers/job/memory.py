@@ -9,47 +9,16 @@ from contextlib import contextmanager
 
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Key
-from kcr.controller import OwnWrites
+from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job.backoff import Backoff
 from kcr.informer.store import version_of
-
-BURST = 5.0
-
-
-class Bucket:
-    """How soon a Job may be looked at again: at once while it has been quiet, once per period when it is busy.
-
-    Args:
-        period_seconds: How long one token takes to come back; 0 turns the bucket off.
-    """
-
-    def __init__(self, period_seconds: float) -> None:
-        self._period = period_seconds
-        # Tokens at the moment `_at`; between 0 and BURST.
-        self._tokens = BURST
-        self._at = 0.0
-
-    def delay(self, now: float) -> float:
-        """Return the seconds until the next token; 0 when there is one."""
-        if self._period <= 0:
-            return 0.0
-        return max(0.0, (1.0 - self._level(now)) * self._period)
-
-    def spend(self, now: float) -> None:
-        """Take one token, if there is one."""
-        if self._period > 0:
-            self._tokens, self._at = max(0.0, self._level(now) - 1.0), now
-
-    def _level(self, now: float) -> float:
-        return min(BURST, self._tokens + (now - self._at) / self._period)
 
 
 class JobState:
     """What this process remembers of one Job."""
 
-    def __init__(self, uid: str, period_seconds: float) -> None:
+    def __init__(self, uid: str) -> None:
         self.uid = uid
-        self.bucket = Bucket(period_seconds)
         self.backoff = Backoff()
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
@@ -93,15 +62,13 @@ class JobState:
 class Memory:
     """The memories of all Jobs, at most one per name."""
 
-    def __init__(self, period_seconds: float, own_writes: OwnWrites) -> None:
+    def __init__(self, *others: OwnWrites | Batching) -> None:
         """Start empty.
 
         Args:
-            period_seconds: The refill time of each Job's bucket.
-            own_writes: What was written for the Jobs; it is forgotten with them.
+            *others: What remembers more of the Jobs; it is forgotten with them.
         """
-        self._period = period_seconds
-        self._own_writes = own_writes
+        self._others = others
         self._jobs: dict[Key, JobState] = {}
 
     def of(self, job: Job) -> JobState:
@@ -109,7 +76,7 @@ class Memory:
         state = self._jobs.get(job.key)
         if state is None or state.uid != job.metadata.uid:
             self.forget(job.key)
-            state = self._jobs[job.key] = JobState(job.metadata.uid, self._period)
+            state = self._jobs[job.key] = JobState(job.metadata.uid)
         return state
 
     @contextmanager
@@ -119,9 +86,13 @@ class Memory:
             yield
         finally:
             if self._jobs.get(key) is not state:
-                self._own_writes.forget(key)
+                self._forget_others(key)
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the Job of this name, whichever it was."""
         self._jobs.pop(key, None)
-        self._own_writes.forget(key)
+        self._forget_others(key)
+
+    def _forget_others(self, key: Key) -> None:
+        for other in self._others:
+            other.forget(key)

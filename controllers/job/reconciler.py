@@ -13,7 +13,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.controller import OwnWrites, PendingObjects, Result
+from kcr.controller import Batching, OwnWrites, PendingObjects, Result
 from kcr.controllers.job import concurrent_controllers, deadline
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.adoption import selects
@@ -41,6 +41,7 @@ from kcr.dependents import DependentControl, claim
 from kcr.errors import KcrError, ServerError, TransportError
 from kcr.events import EventRecorder
 from kcr.informer import Store
+from kcr.workqueue import WorkQueue
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         limits: The tunables of a decision.
         is_ours: Whether this controller looks after a Job.
         metrics: What is counted.
-        enqueue_after: Puts a key into the queue, after so many seconds.
+        queue: The controller's own.
+        batching: Enqueues busy Jobs once per period.
     """
 
     client: Client
@@ -76,7 +78,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     is_ours: Callable[[Job], bool]
     metrics: JobMetrics
-    enqueue_after: Callable[[Key, float], None]
+    queue: WorkQueue[Key]
+    batching: Batching
 
 
 class JobReconciler:
@@ -170,14 +173,14 @@ class JobReconciler:
         closed = await self._write_status(recorded, final, state)
         if closed is not job or update.untrack or not isinstance(plan.work, Hold):
             # Only a pass that wrote something costs a token.
-            state.bucket.spend(self._now())
+            self._deps.batching.spend(job.key)
         if is_finished(closed):
             self._finish(closed, state)
         if (first := outcome.error or released.error) is not None:
             # What failed comes again with the rest, and later each time.
             raise first
         if update.requeue and not is_finished(closed):
-            self._deps.enqueue_after(job.key, state.bucket.delay(self._now()))
+            self._deps.batching.enqueue(job.key)
         return Result()
 
     async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:
@@ -195,7 +198,7 @@ class JobReconciler:
 
     def _enqueue_after(self, job: Job, left: timedelta | None) -> None:
         if left:
-            self._deps.enqueue_after(job.key, left.total_seconds())
+            self._deps.queue.add_after(job.key, left.total_seconds())
 
     def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""

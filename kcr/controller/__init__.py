@@ -1,5 +1,6 @@
 """Controllers: sources of keys, the queue, the workers, and what follows a reconcile."""
 
+from kcr.controller.batching import Batching
 from kcr.controller.controller import Controller
 from kcr.controller.own_writes import OwnWrites, PendingObjects, StaleStoreError
 from kcr.controller.predicates import (
@@ -18,6 +19,7 @@ from kcr.controller.sources import Channel, Source, channel, owned, watch
 from kcr.controller.workers import DeadlineError
 
 __all__ = [
+    "Batching",
     "Channel",
     "Controller",
     "DeadlineError",

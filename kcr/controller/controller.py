@@ -35,6 +35,7 @@ class Controller:
         random: random.Random,
         workers: int = 1,
         limiter: RateLimiter[Key] | None = None,
+        queue: WorkQueue[Key] | None = None,
         own_writes: OwnWrites | None = None,
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
@@ -48,6 +49,7 @@ class Controller:
             random: Makes the ids under which runs are logged.
             workers: How many keys it reconciles at a time.
             limiter: How long a failed key waits; None for `kcr.workqueue.default_limiter`.
+            queue: Its queue, when the reconciler enqueues keys itself; it brings its own limiter. None for a new one.
             own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
@@ -60,7 +62,7 @@ class Controller:
             raise ValueError(f"controller {name}: {workers} workers do no work")
         self.name = name
         metrics = metrics or Metrics()
-        self.queue: WorkQueue[Key] = WorkQueue(limiter, metrics=metrics.queue(name))
+        self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
         self._grace = graceful_shutdown_timeout
         self._worker = Worker(

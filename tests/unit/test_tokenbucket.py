@@ -25,3 +25,12 @@ def test_burst_of_one_spaces_all_requests_evenly() -> None:
 def test_limit_that_lets_nothing_pass_is_refused(qps: float, burst: int) -> None:
     with pytest.raises(ValueError, match="token bucket"):
         TokenBucket(qps, burst)
+
+
+def test_taking_never_owes_a_token() -> None:
+    bucket = TokenBucket(1, 2)
+    assert [bucket.take(0.0) for _ in range(4)] == [True, True, False, False]
+    assert bucket.delay(0.75) == 0.25
+    assert bucket.take(1.0)
+    assert bucket.delay(1000.0) == 0
+    assert [bucket.take(1000.0) for _ in range(3)] == [True, True, False]

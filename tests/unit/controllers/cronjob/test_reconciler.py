@@ -9,6 +9,7 @@ from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
 from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
+from kcr.workqueue import WorkQueue
 from tests.kit.cronjob_builders import cron
 
 pytestmark = pytest.mark.virtual
@@ -27,7 +28,7 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) ->
         recorder=recorder,
         clock=clock,
         local=UTC,
-        wake=lambda key, seconds: None,
+        queue=WorkQueue(),
     )
     state = memory.of(gone)
     own_writes.require_version(gone.key, jobs, "1000000")
