@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from kcr.api import codec
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
-from kcr.api.meta import Key
+from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.controllers.cronjob.jobs import is_own
 from kcr.controllers.cronjob.plan import Outcome, Start
 from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
@@ -96,7 +95,7 @@ class Actions:
             job = await self._client.get(Job, Key(cron.metadata.namespace, name))
         except NotFoundError:
             return None
-        return job if is_own(job, cron) else None
+        return job if is_controlled_by(job, cron) else None
 
     async def _create(self, cron: CronJob, start: Start) -> tuple[Job | None, bool]:
         """Create the Job of a run, or find the one that was created before.
@@ -112,7 +111,7 @@ class Actions:
         except AlreadyExistsError:
             # One that goes in this very moment makes room for the next try.
             found = await self._client.get(Job, Key(cron.metadata.namespace, start.job.metadata.name))
-            return (found if is_own(found, cron) else None), False
+            return (found if is_controlled_by(found, cron) else None), False
         except KcrError as error:
             if not is_namespace_ending(error):
                 self._recorder.event(cron, "Warning", "FailedCreate", f"Error creating job: {error}")

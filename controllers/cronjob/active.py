@@ -4,8 +4,7 @@ from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
 
-from kcr.api.batch import CronJobStatus, Job
-from kcr.controllers.cronjob.jobs import end_of, has_succeeded
+from kcr.api.batch import CronJobStatus, Job, finished_type, is_succeeded
 from kcr.controllers.cronjob.plan import Announcement, Facts
 
 
@@ -15,7 +14,7 @@ def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
     """
     listed = {listed.uid for listed in seen.cron.status.active}
-    ended = [job for job in seen.jobs if job.metadata.uid in listed and end_of(job)]
+    ended = [job for job in seen.jobs if job.metadata.uid in listed and finished_type(job)]
     missing = [listed for listed in seen.cron.status.active if listed.uid in seen.missing]
     told = (
         *(_unexpected(job) for job in seen.unexpected),
@@ -37,7 +36,7 @@ def with_successes(status: CronJobStatus, jobs: Iterable[Job]) -> CronJobStatus:
     last = status.last_successful_time
     for job in jobs:
         completed = job.status.completion_time
-        if completed is not None and has_succeeded(job) and (last is None or completed > last):
+        if completed is not None and is_succeeded(job) and (last is None or completed > last):
             last = completed
     return status if last == status.last_successful_time else replace(status, last_successful_time=last)
 
@@ -48,5 +47,5 @@ def _unexpected(job: Job) -> Announcement:
 
 
 def _completed(job: Job) -> Announcement:
-    message = f"Saw completed job: {job.metadata.name}, condition: {end_of(job)}"
+    message = f"Saw completed job: {job.metadata.name}, condition: {finished_type(job)}"
     return Announcement("Normal", "SawCompletedJob", message)

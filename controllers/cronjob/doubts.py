@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.api.batch import CronJob, CronJobStatus, Job
+from kcr.api.batch import CronJob, CronJobStatus, Job, finished_type
 from kcr.api.core import ObjectReference, reference_to
+from kcr.api.meta import is_controlled_by
 from kcr.controllers.cronjob.job_template import run_of
-from kcr.controllers.cronjob.jobs import end_of, is_own
 
 
 def unlisted(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
     """Return the Jobs that have not ended and are missing in the list."""
     listed = {listed.uid for listed in cron.status.active}
-    return tuple(job for job in jobs if job.metadata.uid not in listed and not end_of(job))
+    return tuple(job for job in jobs if job.metadata.uid not in listed and not finished_type(job))
 
 
 def absent(cron: CronJob, jobs: Sequence[Job]) -> tuple[ObjectReference, ...]:
@@ -57,7 +57,7 @@ def forgotten(cron: CronJob, jobs: Sequence[Job], now: datetime) -> tuple[Run, .
     found = (
         Run(due, job)
         for job in jobs
-        if job.metadata.uid not in listed and is_own(job, cron) and (due := run_of(cron, job)) is not None
+        if job.metadata.uid not in listed and is_controlled_by(job, cron) and (due := run_of(cron, job)) is not None
     )
     missing = (run for run in found if run.due <= now and is_unrecorded(cron.status, run.due))
     return tuple(sorted(missing, key=lambda run: run.due))

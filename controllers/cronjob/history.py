@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from kcr.api.batch import CronJob, Job
-from kcr.controllers.cronjob.jobs import COMPLETE, FAILED, end_of
+from kcr.api.batch import COMPLETE, FAILED, CronJob, Job, finished_type
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
@@ -29,7 +28,7 @@ def surplus(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
         job
         for end, limit in limits
         if limit is not None
-        for job in _oldest([job for job in jobs if end_of(job) == end], limit)
+        for job in _oldest([job for job in jobs if finished_type(job) == end], limit)
     )
 
 

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
+from kcr.api.pods import is_terminal
 from kcr.client import Client
 from kcr.controller import OwnWrites
 from kcr.controllers.job.plan import Outcome
 from kcr.controllers.job.pod_template import IndexedPod, build_pod_template, for_index
-from kcr.controllers.job.pods import TRACKING_FINALIZER, has_ended, is_tracked
+from kcr.controllers.job.pods import TRACKING_FINALIZER, is_tracked
 from kcr.dependents import Attempts, DependentControl, UnconfirmedCreateError, is_namespace_ending
 from kcr.errors import ConflictError, KcrError, NotFoundError
 from kcr.informer import Store
@@ -138,7 +139,7 @@ class Actions:
                 live = await self._client.get(Pod, pod.key)
                 if live.metadata.uid != pod.metadata.uid or not is_tracked(live):
                     return _FREE
-                if require_version and has_ended(live):
+                if require_version and is_terminal(live):
                     return _Removal(False, live)
                 pod = live
         except NotFoundError:

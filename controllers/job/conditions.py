@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETE, FAILED, Job
 from kcr.api.conditions import is_true
 
-COMPLETE = "Complete"
-FAILED = "Failed"
 SUCCESS_CRITERIA_MET = "SuccessCriteriaMet"
 FAILURE_TARGET = "FailureTarget"
 SUSPENDED = "Suspended"
@@ -23,11 +21,6 @@ FAILED_INDEXES = "FailedIndexes"
 SUCCESS_POLICY = "SuccessPolicy"
 JOB_SUSPENDED = "JobSuspended"
 JOB_RESUMED = "JobResumed"
-
-
-def is_finished(job: Job) -> bool:
-    """Return whether the Job has ended, one way or the other; nothing changes it any more."""
-    return is_true(job.status.conditions, COMPLETE) or is_true(job.status.conditions, FAILED)
 
 
 def is_ending(job: Job) -> bool:

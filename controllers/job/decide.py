@@ -6,16 +6,15 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from kcr.api.batch import UncountedTerminatedPods
+from kcr.api.batch import COMPLETE, FAILED, UncountedTerminatedPods
 from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
+from kcr.api.pods import is_active, is_terminating
 from kcr.controllers.job import backoff, deadline, indexed, parallelism, success_policy
 from kcr.controllers.job.conditions import (
     BACKOFF_LIMIT_EXCEEDED,
-    COMPLETE,
     DEADLINE_EXCEEDED,
-    FAILED,
     FAILED_INDEXES,
     INTERIM,
     MAX_FAILED_INDEXES_EXCEEDED,
@@ -26,7 +25,7 @@ from kcr.controllers.job.conditions import (
 from kcr.controllers.job.failure_policy import FAIL_JOB, match_rule
 from kcr.controllers.job.plan import Ending, Hold, Plan, PodCounts, ScaleDown, ScaleUp, Snapshot, Terminate, Work
 from kcr.controllers.job.pod_template import IndexedPod, restart_policy
-from kcr.controllers.job.pods import is_active, is_terminating, replaces_only_failed
+from kcr.controllers.job.pods import replaces_only_failed
 from kcr.controllers.job.tracking import newly_ended, tracked_uids
 
 Rule = Callable[[Snapshot, PodCounts], Ending | None]

@@ -3,13 +3,12 @@
 import contextlib
 from collections.abc import Callable
 
-from kcr.api.batch import Job
+from kcr.api.batch import Job, is_finished
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
 from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job import indexes
 from kcr.controllers.job.adoption import selects
-from kcr.controllers.job.conditions import is_finished
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.orphans import owning_job
 from kcr.controllers.job.pods import is_tracked

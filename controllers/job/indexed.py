@@ -13,9 +13,9 @@ from typing import NamedTuple
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
+from kcr.api.pods import is_active, ranked
 from kcr.controllers.job.backoff import Backoff
 from kcr.controllers.job.failure_policy import FAIL_INDEX, match_rule
-from kcr.controllers.job.parallelism import ranked
 from kcr.controllers.job.pod_template import IndexedPod
 from kcr.controllers.job.pods import (
     failures_before,
@@ -23,7 +23,6 @@ from kcr.controllers.job.pods import (
     has_failed,
     ignored_failures_before,
     index_in,
-    is_active,
     is_indexed,
 )
 

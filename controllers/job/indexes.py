@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
-from kcr.controllers.job.pods import CONTROLLER_UID, has_ended, is_tracked
+from kcr.api.pods import is_terminal
+from kcr.controllers.job.pods import CONTROLLER_UID, is_tracked
 
 # Pods that still matter to their Job, by the UID of their controller: those that have not ended, those that still
 # carry the tracking finalizer, and those that may have to be released. All others are in the counters already, so
@@ -21,7 +22,7 @@ def unsettled(pod: Pod) -> Iterable[str]:
         return ()
     # Its Job's selector asks for this label, unless a user wrote the selector.
     is_kept = pod.metadata.labels.get(CONTROLLER_UID) == owner.uid
-    return () if has_ended(pod) and not is_tracked(pod) and is_kept else (owner.uid,)
+    return () if is_terminal(pod) and not is_tracked(pod) and is_kept else (owner.uid,)
 
 
 def orphans(pod: Pod) -> Iterable[str]:

@@ -11,14 +11,14 @@ from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from kcr.api.batch import Job, JobStatus
+from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus
 from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
+from kcr.api.pods import is_terminal
 from kcr.api.resources import ResourceType
-from kcr.controllers.job.conditions import COMPLETE, FAILED
 from kcr.controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp
-from kcr.controllers.job.pods import has_ended, is_indexed, is_tracked
+from kcr.controllers.job.pods import is_indexed, is_tracked
 from kcr.informer import Handler
 
 SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))
@@ -266,4 +266,4 @@ def _more(job: Job, before: str, now: str) -> int:
 
 
 def _is_held(pod: Pod) -> bool:
-    return has_ended(pod) and is_tracked(pod)
+    return is_terminal(pod) and is_tracked(pod)

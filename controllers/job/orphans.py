@@ -3,13 +3,12 @@
 import contextlib
 from collections.abc import Callable
 
-from kcr.api.batch import Job
+from kcr.api.batch import Job, is_finished
 from kcr.api.core import Pod
 from kcr.api.meta import Key, OwnerReference, controller_of
 from kcr.client import Client
 from kcr.controller import Result
 from kcr.controllers.job.actions import UNTRACK
-from kcr.controllers.job.conditions import is_finished
 from kcr.controllers.job.pods import is_tracked
 from kcr.errors import NotFoundError
 from kcr.informer import Store

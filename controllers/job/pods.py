@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kcr.api.batch import Job
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find
 from kcr.api.core import ContainerStatus, Pod
+from kcr.api.pods import is_terminal, is_terminating, sidecars
 from kcr.controllers.job.conditions import is_ending
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -20,26 +21,6 @@ IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 _NUMBER = re.compile(r"\+?[0-9]{1,18}")
 _MOST_FAILURES = 2**31 - 1
-
-
-def has_ended(pod: Pod) -> bool:
-    """Return whether all containers have stopped for good."""
-    return pod.status.phase in ("Succeeded", "Failed")
-
-
-def is_active(pod: Pod) -> bool:
-    """Return whether the pod runs or may still run. Unknown phases count as active."""
-    return not has_ended(pod) and pod.metadata.deletion_timestamp is None
-
-
-def is_terminating(pod: Pod) -> bool:
-    """Return whether the pod was told to go and has not ended."""
-    return not has_ended(pod) and pod.metadata.deletion_timestamp is not None
-
-
-def is_ready(pod: Pod) -> bool:
-    """Return whether the node reports the pod ready."""
-    return is_true(pod.status.conditions, "Ready")
 
 
 def is_tracked(pod: Pod) -> bool:
@@ -63,7 +44,7 @@ def has_failed(pod: Pod, job: Job) -> bool:
 
     Source: kubernetes/pkg/controller/job/job_controller.go, isPodFailed.
     """
-    if has_ended(pod):
+    if is_terminal(pod):
         return pod.status.phase == "Failed"
     return is_terminating(pod) and not replaces_only_failed(job) and not is_ending(job)
 
@@ -126,12 +107,6 @@ def finish_time(pod: Pod) -> datetime | None:
     if metadata.deletion_timestamp is not None:
         return metadata.deletion_timestamp - timedelta(seconds=metadata.deletion_grace_period_seconds or 0)
     return metadata.creation_timestamp
-
-
-def sidecars(pod: Pod) -> tuple[ContainerStatus, ...]:
-    """Return the statuses of the init containers that run beside the others."""
-    names = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
-    return tuple(status for status in pod.status.init_container_statuses if status.name in names)
 
 
 def _containers_ended(pod: Pod) -> datetime | None:

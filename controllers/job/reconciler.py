@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from kcr.api.batch import Job, JobStatus
+from kcr.api.batch import FAILED, Job, JobStatus, is_finished
 from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -17,7 +17,7 @@ from kcr.controller import Batching, OwnWrites, PendingObjects, Result
 from kcr.controllers.job import concurrent_controllers, deadline
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.adoption import selects
-from kcr.controllers.job.conditions import FAILED, is_being_deleted, is_ending, is_finished
+from kcr.controllers.job.conditions import is_being_deleted, is_ending
 from kcr.controllers.job.decide import decide
 from kcr.controllers.job.gangs import Gangs
 from kcr.controllers.job.indexes import ORPHANS, UNSETTLED

@@ -4,15 +4,15 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
+from kcr.api.batch import COMPLETE, Job, JobStatus, UncountedTerminatedPods
 from kcr.api.conditions import ensure, is_true, made
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import whole_seconds
+from kcr.api.pods import is_ready
 from kcr.controllers.job import suspend
 from kcr.controllers.job.completion import is_complete
-from kcr.controllers.job.conditions import COMPLETE, COMPLETIONS_REACHED, INTERIM, SUSPENDED
+from kcr.controllers.job.conditions import COMPLETIONS_REACHED, INTERIM, SUSPENDED
 from kcr.controllers.job.plan import Ending, Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate, Terminate, Work
-from kcr.controllers.job.pods import is_ready
 from kcr.controllers.job.tracking import Listing, counted
 
 

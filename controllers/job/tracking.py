@@ -12,12 +12,13 @@ from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
 
-from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
+from kcr.api.batch import FAILED, Job, JobStatus, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
-from kcr.controllers.job.conditions import FAILED, is_being_deleted
+from kcr.api.pods import is_terminal
+from kcr.controllers.job.conditions import is_being_deleted
 from kcr.controllers.job.failure_policy import FAIL_JOB, match_rule
-from kcr.controllers.job.pods import counts_for, has_ended, has_failed, index_in, is_indexed, is_tracked
+from kcr.controllers.job.pods import counts_for, has_failed, index_in, is_indexed, is_tracked
 
 _NOTHING = UncountedTerminatedPods()
 
@@ -121,7 +122,7 @@ class Listing:
             return self._success(pod)
         if counts and (failed or self._fails):
             return self._failure(pod)
-        if not has_ended(pod):
+        if not is_terminal(pod):
             self.require_version.add(pod.metadata.uid)
         return True
 

@@ -12,12 +12,12 @@ import structlog
 from msgspec import Meta
 from prometheus_client import Histogram
 
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Result, watch
-from kcr.controllers.job.conditions import COMPLETE, FAILED, is_being_deleted, is_finished
+from kcr.controllers.job.conditions import is_being_deleted
 from kcr.errors import KcrError, NotFoundError
 from kcr.gates import require_take_over
 from kcr.informer import Store

@@ -10,6 +10,11 @@ from kcr.api.core import ObjectReference
 from kcr.api.meta import Condition, Object, Resource
 from kcr.api.selectors import LabelSelector
 
+# The conditions with which a Job is finished.
+COMPLETE = "Complete"
+FAILED = "Failed"
+_ENDS = (COMPLETE, FAILED)
+
 
 class UncountedTerminatedPods(Object):
     """UIDs of pods that have ended and are not yet in the counters."""
@@ -110,6 +115,25 @@ class Job(Resource, api_version="batch/v1", plural="jobs"):
     def detached(self) -> Self:
         """Return the Job with a template of its own, so that the page it came in can be freed (ST-7)."""
         return replace(self, spec=replace(self.spec, template=self.spec.template.copy()))
+
+
+def is_finished(job: Job) -> bool:
+    """Return whether the Job has ended, one way or the other; nothing changes it any more."""
+    return bool(finished_type(job))
+
+
+def finished_type(job: Job) -> str:
+    """Return `Complete` or `Failed`, whichever condition comes first and holds; empty while the Job is not finished.
+
+    Source: kubernetes/pkg/controller/job/utils.go, IsJobFinished; cronjob/utils.go, getFinishedStatus.
+    """
+    ends = (found.type for found in job.status.conditions if found.type in _ENDS and found.status == "True")
+    return next(ends, "")
+
+
+def is_succeeded(job: Job) -> bool:
+    """Return whether the Job is complete, whatever other condition it has."""
+    return any(found.type == COMPLETE and found.status == "True" for found in job.status.conditions)
 
 
 class CronJobSpec(Object):

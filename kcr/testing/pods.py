@@ -18,6 +18,7 @@ from typing import Any
 
 from kcr.api.core import Pod
 from kcr.api.meta import Key, whole_seconds
+from kcr.api.pods import is_terminal
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import NotFoundError
@@ -125,7 +126,7 @@ class PodScript:
 
 
 def _fits(pod: Pod, name: str, index: int | None) -> bool:
-    if pod.status.phase in ("Succeeded", "Failed"):
+    if is_terminal(pod):
         return False
     if index is not None and pod.metadata.annotations.get(INDEX) != str(index):
         return False

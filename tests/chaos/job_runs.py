@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
+from kcr.api.batch import is_finished
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import is_finished
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
 from tests.chaos.laws import conditions, counting, numbers

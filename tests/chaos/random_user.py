@@ -9,8 +9,9 @@ import msgspec
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
+from kcr.api.pods import is_terminal
 from kcr.client import Client
-from kcr.controllers.job.pods import has_ended, is_tracked
+from kcr.controllers.job.pods import is_tracked
 from kcr.errors import ApiError
 from kcr.testing import eventually
 from tests.chaos.network_faults import AUTHOR, USER
@@ -110,7 +111,7 @@ class RandomUser:
     async def _force(self) -> None:
         """Take a pod away whatever it says, one that has ended and is not counted yet if there is any."""
         pods = await self._client.list(Pod, "default")
-        pending = [pod for pod in pods if has_ended(pod) and is_tracked(pod)]
+        pending = [pod for pod in pods if is_terminal(pod) and is_tracked(pod)]
         if pods:
             pod = self._random.choice(pending or pods)
             await self._client.delete(Pod, pod.key, grace_period_seconds=0)

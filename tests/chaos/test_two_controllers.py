@@ -12,13 +12,13 @@ from random import Random
 
 import pytest
 
-from kcr.api.batch import Job, UncountedTerminatedPods
+from kcr.api.batch import Job, UncountedTerminatedPods, is_finished
 from kcr.api.conditions import is_true
 from kcr.api.core import Pod
+from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import SUCCESS_CRITERIA_MET, is_ending, is_finished
-from kcr.controllers.job.pods import has_ended, is_active, is_terminating
+from kcr.controllers.job.conditions import SUCCESS_CRITERIA_MET, is_ending
 from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
@@ -152,7 +152,7 @@ async def _fail_unscheduled(client: Client) -> None:
     Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcUnscheduledTerminating.
     """
     for pod in await client.list(Pod, "default"):
-        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not has_ended(pod):
+        if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_terminal(pod):
             with suppress(NotFoundError):
                 await client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
 

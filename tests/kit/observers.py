@@ -6,13 +6,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any, TypeVar
 
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
 from kcr.api.conditions import is_true
 from kcr.api.core import Pod
 from kcr.api.meta import Resource
+from kcr.api.pods import is_active
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import COMPLETE, FAILED, INTERIM, is_finished
-from kcr.controllers.job.pods import is_active
+from kcr.controllers.job.conditions import INTERIM
 from kcr.informer import Handler, Informer
 
 R = TypeVar("R", bound=Resource)

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Event, Pod
 from kcr.api.meta import controller_of
+from kcr.api.pods import is_active, is_terminal
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import COMPLETE, FAILED, INTERIM, is_finished
-from kcr.controllers.job.pods import COMPLETION_INDEX, has_ended, is_active, is_tracked
+from kcr.controllers.job.conditions import INTERIM
+from kcr.controllers.job.pods import COMPLETION_INDEX, is_tracked
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.crash import NO_FAULT, WriteFault
@@ -151,7 +152,7 @@ class Simulation(UserActions, FakeNode):
         there = self.pods_of()
         return {
             "there": len(there),
-            "ended": sum(map(has_ended, there)),
+            "ended": sum(map(is_terminal, there)),
             "tracked": sum(map(is_tracked, there)),
             "made": len(self.pods.all),
         }

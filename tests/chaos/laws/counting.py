@@ -2,19 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETE, Job, is_finished
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Pod
-from kcr.controllers.job.conditions import (
-    COMPLETE,
-    COMPLETIONS_REACHED,
-    FAILURE_TARGET,
-    SUCCESS_CRITERIA_MET,
-    is_being_deleted,
-    is_finished,
-)
+from kcr.api.pods import is_terminal
+from kcr.controllers.job.conditions import COMPLETIONS_REACHED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_being_deleted
 from kcr.controllers.job.pod_template import restart_policy
-from kcr.controllers.job.pods import has_ended, is_tracked
+from kcr.controllers.job.pods import is_tracked
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, has_index
@@ -123,7 +117,7 @@ def _may_go(trail: JobTrail, pod: PodTrail, state: Pod) -> bool:
     if ends_well and pod.told_to_go_by is not None:
         # It was not needed any more; how it ends is nobody's business.
         return True
-    if not has_ended(state):
+    if not is_terminal(state):
         # Too many; whether it had to be this one is for other laws to say. Another client may delete it in the moment
         # in which the controller removes it.
         return ends_well or state.metadata.deletion_timestamp is None or trail.ever_wanted_fewer

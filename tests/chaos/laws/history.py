@@ -10,11 +10,12 @@ from kcr.api import codec
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
+from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.api.selectors import matches
 from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.storage.storage import Change
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.pods import completion_index, has_ended, is_active, is_terminating, is_tracked
+from kcr.controllers.job.pods import completion_index, is_tracked
 from kcr.testing.loop import START
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 
@@ -223,8 +224,8 @@ class History:
             trail.disturbed |= trail.moved or (not is_ours and is_tracked(old) != is_tracked(new))
             trail.spared |= is_ours and is_tracked(old) and not is_tracked(new) and is_active(old)
         if new.metadata.deletion_timestamp is not None and trail.told_to_go_by is None:
-            trail.told_to_go_by, trail.told_early = author, not has_ended(new)
-        if has_ended(new):
+            trail.told_to_go_by, trail.told_early = author, not is_terminal(new)
+        if is_terminal(new):
             trail.ended = trail.ended or new
             trail.finals.append(new)
 

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 
-from kcr.api.batch import CronJob, Job
+from kcr.api.batch import COMPLETE, CronJob, Job, finished_type
 from kcr.api.core import Event
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.cronjob.jobs import COMPLETE, end_of
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import VirtualClock, eventually
@@ -124,10 +123,10 @@ class RunObserver(Handler[Job]):
 
     def _see(self, job: Job) -> None:
         # What somebody makes by hand is nobody's run, and a success all the same.
-        works = not end_of(job) and job.metadata.deletion_timestamp is None and job.metadata.name != BY_HAND
+        works = not finished_type(job) and job.metadata.deletion_timestamp is None and job.metadata.name != BY_HAND
         (self.at_work.add if works else self.at_work.discard)(job.metadata.uid)
         self.most = max(self.most, len(self.at_work))
-        if end_of(job) == COMPLETE:
+        if finished_type(job) == COMPLETE:
             self.completed = job.status.completion_time
 
 
@@ -138,7 +137,7 @@ async def finish_jobs(client: Client, clock: VirtualClock, story: Story) -> None
         now = clock.now()
         for job in await client.list(Job, "default"):
             created = job.metadata.creation_timestamp
-            if created is not None and created + timedelta(seconds=story.seconds) <= now and not end_of(job):
+            if created is not None and created + timedelta(seconds=story.seconds) <= now and not finished_type(job):
                 # Somebody may be quicker to delete it.
                 with contextlib.suppress(NotFoundError, ConflictError):
                     await complete(client, job.metadata.name, now.replace(microsecond=0), end=story.end)

@@ -1,9 +1,9 @@
 import pytest
 from msgspec.structs import replace
 
-from kcr.api.batch import JobStatus
-from kcr.api.meta import Condition, ObjectMeta
-from kcr.controllers.cronjob.jobs import controller_names, end_of, has_succeeded, is_own
+from kcr.api.batch import JobStatus, finished_type, is_succeeded
+from kcr.api.meta import Condition, ObjectMeta, is_controlled_by
+from kcr.controllers.cronjob.jobs import controller_names
 from tests.kit.cronjob_builders import cron, job
 
 
@@ -20,8 +20,8 @@ def test_job_without_a_controller_is_not_found() -> None:
 
 def test_own_job_names_this_very_cronjob() -> None:
     other = replace(cron(), metadata=replace(cron().metadata, uid="another"))
-    assert is_own(job(), cron())
-    assert not is_own(job(owner=other), cron())
+    assert is_controlled_by(job(), cron())
+    assert not is_controlled_by(job(owner=other), cron())
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_own_job_names_this_very_cronjob() -> None:
 def test_conditions_say_how_a_job_ended(conditions: list[tuple[str, str]], end: str, succeeded: bool) -> None:
     held = tuple(Condition(type=kind, status=status) for kind, status in conditions)
     ended = replace(job(), status=JobStatus(conditions=held))
-    assert (end_of(ended), has_succeeded(ended)) == (end, succeeded)
+    assert (finished_type(ended), is_succeeded(ended)) == (end, succeeded)

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from kcr.api.batch import JobStatus
 from kcr.api.core import PodStatus
 from kcr.api.meta import Condition
-from kcr.controllers.job.pods import finish_time, has_failed, is_active, is_terminating
+from kcr.api.pods import is_active, is_terminating
+from kcr.controllers.job.pods import finish_time, has_failed
 from tests.kit.builders import NOW, ago, job, pod
 
 
