@@ -7,7 +7,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.controllers.cronjob.plan import Outcome, Start
+from kcr.controllers.cronjob.decisions.plan import Outcome, Start
 from kcr.dependents.emitter import is_namespace_ending
 from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError, ServerError
 from kcr.events import EventRecorder
@@ -56,8 +56,8 @@ class Actions:
         try:
             job, is_new = await self._create(cron, start)
         except KcrError as error:
-            is_doubtful = not isinstance(error, ApiError) or isinstance(error, ServerError)
-            return Outcome(deleted=frozenset(deleted), is_doubtful=is_doubtful, error=error)
+            is_unconfirmed = not isinstance(error, ApiError) or isinstance(error, ServerError)
+            return Outcome(deleted=frozenset(deleted), is_unconfirmed=is_unconfirmed, error=error)
         return Outcome(deleted=frozenset(deleted), job=job, is_new=is_new)
 
     async def _replace(self, cron: CronJob, listed: ObjectReference) -> None:

@@ -14,12 +14,11 @@ from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
 from kcr.controller import OwnWrites
 from kcr.controllers.cronjob.actions import Actions
-from kcr.controllers.cronjob.clock_watch import ClockWatch
-from kcr.controllers.cronjob.jobs import BY_CONTROLLER, controller_names
-from kcr.controllers.cronjob.local_zone import local_zone
+from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
+from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
 from kcr.controllers.cronjob.memory import Memory
 from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
-from kcr.controllers.cronjob.schedule import requeue_delay, timetable_of
+from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
 from kcr.events import EventRecorder
 from kcr.gates import require_take_over
 from kcr.informer import Handler, Store

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
-from kcr.controllers.cronjob.doubts import Run
-from kcr.controllers.cronjob.plan import Outcome, Start
+from kcr.controllers.cronjob.decisions.plan import Outcome, Start
+from kcr.controllers.cronjob.decisions.status import Run
 
 
 class CronJobState:
@@ -20,7 +20,7 @@ class CronJobState:
         # UIDs of Jobs that were deleted and that the store or the status may still show.
         self.deleted: set[str] = set()
         # A start whose Job may have been created: no answer came.
-        self.doubtful: Start | None = None
+        self.unconfirmed: Start | None = None
         # A run that was started and is not on record yet.
         self.started: Run | None = None
         # Whether nobody has been told of that run.
@@ -29,7 +29,7 @@ class CronJobState:
     def note(self, start: Start, outcome: Outcome) -> None:
         """Note what became of a start."""
         self.deleted |= outcome.deleted
-        self.doubtful = start if outcome.is_doubtful else None
+        self.unconfirmed = start if outcome.is_unconfirmed else None
         if outcome.job is not None:
             self.started, self.is_news = Run(start.run, outcome.job), outcome.is_new
 

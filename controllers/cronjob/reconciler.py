@@ -1,4 +1,4 @@
-"""One pass over one CronJob: recall, clear away, confirm, decide, act, record."""
+"""One pass over one CronJob: restore, clear away, confirm, decide, act, record."""
 
 from collections.abc import Sequence
 from datetime import timedelta, tzinfo
@@ -13,13 +13,19 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
-from kcr.controllers.cronjob.active import with_successes, without
-from kcr.controllers.cronjob.decide import decide, look_again
-from kcr.controllers.cronjob.doubts import absent, forgotten, is_unrecorded, recalled, unlisted
-from kcr.controllers.cronjob.history import surplus
-from kcr.controllers.cronjob.jobs import BY_CONTROLLER
+from kcr.controllers.cronjob.decisions.decide import decide, look_again
+from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, surplus
+from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Outcome, Plan, Start
+from kcr.controllers.cronjob.decisions.status import (
+    absent,
+    forgotten,
+    is_unrecorded,
+    restored,
+    unlisted,
+    with_successes,
+    without,
+)
 from kcr.controllers.cronjob.memory import CronJobState, Memory
-from kcr.controllers.cronjob.plan import Facts, NoOp, Outcome, Plan, Start
 from kcr.errors import KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
@@ -81,7 +87,7 @@ class CronJobReconciler:
 
     async def _sync(self, cron: CronJob, state: CronJobState) -> Result:
         # First of all: what was started must be on record before anything is judged or deleted by the record.
-        cron, jobs = await self._recall(cron, state)
+        cron, jobs = await self._restore(cron, state)
         excess = surplus(cron, jobs)
         # A Job that is deleted cannot tell any more that it succeeded.
         cron = await self._record(cron, with_successes(cron.status, excess))
@@ -89,11 +95,11 @@ class CronJobReconciler:
         cron, seen = await self._confirm(cron, jobs, state)
         return await self._carry_out(cron, seen, decide(seen), state)
 
-    async def _recall(self, cron: CronJob, state: CronJobState) -> tuple[CronJob, tuple[Job, ...]]:
+    async def _restore(self, cron: CronJob, state: CronJobState) -> tuple[CronJob, tuple[Job, ...]]:
         """Put on record what was started; return the CronJob as it is then, and its Jobs that were not deleted."""
-        if state.doubtful is not None:
-            job = await self._use.actions.find(cron, state.doubtful.job.metadata.name)
-            state.note(state.doubtful, Outcome(job=job))
+        if state.unconfirmed is not None:
+            job = await self._use.actions.find(cron, state.unconfirmed.job.metadata.name)
+            state.note(state.unconfirmed, Outcome(job=job))
         jobs = state.left(cron, self._use.jobs.by_index(BY_CONTROLLER, str(cron.key)))
         runs = forgotten(cron, jobs, self._use.clock.now())
         started = state.started
@@ -107,7 +113,7 @@ class CronJobReconciler:
             name = started.job.metadata.name
             self._use.recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
             state.is_news = False
-        cron = await self._record(cron, without(recalled(cron.status, runs), state.deleted))
+        cron = await self._record(cron, without(restored(cron.status, runs), state.deleted))
         if started is not None:
             self._use.own_writes.wrote(cron.key, self._use.jobs, started.job)
             state.started = None

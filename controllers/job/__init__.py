@@ -14,25 +14,26 @@ lags behind this process's own writes is not synced (read-your-writes).
 
 Where older descriptions of this controller name a function, its behaviour lives here:
 
-| name there                                  | module                          |
-|---------------------------------------------|---------------------------------|
-| NewJobController, Run                       | `controller.setup`              |
-| addJob, updateJob, deleteJob                | `handlers`                      |
-| addPod, updatePod, deletePod                | `handlers`                      |
-| worker, processNextWorkItem                 | `kcr.controller`                |
-| syncJob                                     | `reconciler`, `decide`          |
-| getPodsForJob                               | `reconciler`, `adoption`        |
-| getStatus                                   | `decide.count_pods`, `tracking` |
-| manageJob                                   | `decide`, `parallelism`         |
-| firstPendingIndexes, getIndexesForCreation  | `indexed`                       |
-| matchPodFailurePolicy                       | `failure_policy`                |
-| matchSuccessPolicy                          | `success_policy`                |
-| deleteJobPods, slow start                   | `actions`                       |
-| trackJobStatusAndRemoveFinalizers           | `status_update`, `tracking`     |
-| enactJobFinished, updateJobStatus           | `status_update`, `reconciler`   |
-| pastBackoffLimitOnFailure, getBackoff       | `backoff`                       |
-| pastActiveDeadline                          | `deadline`                      |
-| orphanWorker, syncOrphanPod                 | `orphans`                       |
-| recordJobPodFinished and other counters     | `metrics`                       |
-| TTL: processJob, processTTL, timeLeft       | `ttl`                           |
+| name there                                  | module                               |
+|---------------------------------------------|--------------------------------------|
+| NewJobController, Run                       | `controller.setup`                   |
+| addJob, updateJob, deleteJob                | `handlers`                           |
+| addPod, updatePod, deletePod                | `handlers`                           |
+| worker, processNextWorkItem                 | `kcr.controller`                     |
+| syncJob                                     | `reconciler`, `decisions.decide`     |
+| getPodsForJob                               | `actions.claim`                      |
+| getStatus                                   | `decisions.decide.count_pods`        |
+| manageJob                                   | `decisions.decide`                   |
+| firstPendingIndexes, getIndexesForCreation  | `decisions.indexed`                  |
+| matchPodFailurePolicy                       | `decisions.failures`                 |
+| matchSuccessPolicy                          | `decisions.lifecycle`                |
+| deleteJobPods, slow start                   | `actions`, `kcr.dependents`          |
+| trackJobStatusAndRemoveFinalizers           | `decisions.status`                   |
+| enactJobFinished, updateJobStatus           | `decisions.status`, `reconciler`     |
+| pastBackoffLimitOnFailure, getBackoff       | `decisions.failures`                 |
+| pastActiveDeadline                          | `decisions.lifecycle`                |
+| expectations, ControllerExpectations        | `kcr.controller.own_writes`          |
+| orphanWorker, syncOrphanPod                 | `handlers.OrphanReconciler`          |
+| recordJobPodFinished and other counters     | `metrics`                            |
+| TTL: processJob, processTTL, timeLeft       | `ttl`                                |
 """

@@ -1,19 +1,26 @@
-"""Creating pods, deleting them, removing their finalizer: the writes of a reconcile, and what came of them."""
+"""The writes of a reconcile, and what came of them: pods, finalizers, the status, the group pods are scheduled in."""
 
 import asyncio
 from collections.abc import Sequence, Set
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from kcr.api.batch import Job
+from msgspec.structs import replace
+
+from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
+from kcr.api.meta import Key, Resource, is_controlled_by
 from kcr.api.pods import is_terminal
+from kcr.api.scheduling import PodGroup, Workload
+from kcr.api.selectors import text
 from kcr.client import Client
 from kcr.controller import OwnWrites
-from kcr.controllers.job.plan import Outcome
-from kcr.controllers.job.pod_template import IndexedPod, build_pod_template, for_index
-from kcr.controllers.job.pods import TRACKING_FINALIZER, is_tracked
-from kcr.dependents import Attempts, DependentControl, UnconfirmedCreateError, is_namespace_ending
-from kcr.errors import ConflictError, KcrError, NotFoundError
+from kcr.controllers.job.decisions.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
+from kcr.controllers.job.decisions.plan import Outcome, Snapshot
+from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index
+from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, index_unsettled, is_tracked, selects
+from kcr.dependents import Attempts, DependentControl, UnconfirmedCreateError, claim, is_namespace_ending
+from kcr.errors import AlreadyExistsError, ConflictError, KcrError, NotFoundError, ServerError, TransportError
+from kcr.events import EventRecorder
 from kcr.informer import Store
 
 # How often the removal of a finalizer is tried at once: who else writes to the pod rarely does so more than once.
@@ -23,13 +30,93 @@ UNTRACK = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZ
 
 
 class Actions:
-    """Does the work of a plan. Errors are part of the outcome, never raised."""
+    """Reads and writes what a reconcile of a Job needs, and notes every write in `own_writes`.
 
-    def __init__(self, client: Client, pods: Store[Pod], control: DependentControl[Pod], own_writes: OwnWrites) -> None:
+    What a plan asks for has errors in its outcome, never raised; all else raises `KcrError`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        jobs: Store[Job],
+        control: DependentControl[Pod],
+        own_writes: OwnWrites,
+        gangs: "Gangs | None" = None,
+    ) -> None:
+        """Make the actions.
+
+        Args:
+            client: Talks to the server.
+            recorder: Writes events about Jobs.
+            jobs: The store of Jobs.
+            control: Creates and deletes pods.
+            own_writes: What was written and is not observed.
+            gangs: The groups in which pods are scheduled all or none; None unless that is wanted.
+        """
         self._client = client
-        self._pods = pods
+        self._recorder = recorder
+        self._jobs = jobs
         self._control = control
+        self._pods = control.store
         self._own_writes = own_writes
+        self._gangs = gangs
+
+    def event(self, job: Job, kind: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+        """Record an event about a Job."""
+        self._recorder.event(job, kind, reason, message)
+
+    async def await_live(self, job: Job) -> None:
+        """Defer the Job until the store shows it as it is: a write of its status had no answer, and may have happened.
+
+        A pod that was counted by it, and was deleted by another client since, would be created once more.
+        """
+        live = await self._client.get(Job, job.key)
+        self._own_writes.require_version(job.key, self._jobs, live.metadata.resource_version)
+        self._own_writes.of(job).unconfirmed_status = False
+
+    async def write_status(self, job: Job, status: JobStatus) -> Job:
+        """Write the status if it differs; the Job that comes back carries the version to go on with."""
+        try:
+            written = await self._client.patch(job, replace(job, status=status), subresource="status")
+        except (TransportError, ServerError):
+            self._own_writes.of(job).unconfirmed_status = True
+            raise
+        if written is not job:
+            self._own_writes.wrote(job.key, self._jobs, written)
+        return written
+
+    async def list_pods(self, job: Job) -> tuple[Pod, ...]:
+        """Return the Job's unsettled pods as the server has them, for when the store may not have caught up.
+
+        Jobs and pods come over two watches. The one may show that another controller has counted a pod, while the other
+        still shows this pod as it was before: it would be counted once more, and might even be the failure too many.
+        Upstream has no such care, and relies on its lease.
+        """
+        labels = text(job.spec.selector) if job.spec.selector is not None else ""
+        pods = await self._client.list(Pod, job.metadata.namespace, labels=labels)
+        return tuple(pod for pod in pods if job.metadata.uid in index_unsettled(pod))
+
+    async def claim(self, job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...]:
+        """Adopt and release pods, and return the Job's.
+
+        Raises:
+            KcrError: One of them could not be written; nothing is counted before all are.
+        """
+        claimed = await claim(self._client, job, pods, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
+        for pod in claimed.adopted:
+            self._own_writes.wrote(job.key, self._pods, pod)
+        if claimed.errors:
+            raise claimed.errors[0]
+        return claimed.mine
+
+    async def group_of(self, seen: Snapshot) -> str:
+        """Return the name of the PodGroup that new pods are to join; empty for none."""
+        return await self._gangs.group_of(seen) if self._gangs is not None else ""
+
+    def confirm(self, job: Job) -> Outcome:
+        """Confirm the creates without an answer whose pod the store shows."""
+        return Outcome(created=len(self._control.confirm(job)))
 
     async def create(self, job: Job, members: Sequence[IndexedPod], group: str = "") -> Outcome:
         """Create the pods of these members, with slow start.
@@ -171,3 +258,74 @@ def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:
     gone = (pods[failure.number] for failure in attempts.failures if isinstance(failure.error, NotFoundError))
     errors = (failure.error for failure in attempts.failures if not isinstance(failure.error, NotFoundError))
     return Outcome(deleted=(*attempts.done, *gone), error=next(errors, None))
+
+
+R = TypeVar("R", bound=Resource)
+
+
+class Gangs:
+    """The groups of Jobs whose pods are scheduled all or none."""
+
+    def __init__(
+        self,
+        client: Client,
+        workloads: Store[Workload],
+        groups: Store[PodGroup],
+        own_writes: OwnWrites,
+        recorder: EventRecorder,
+    ) -> None:
+        self._client = client
+        self._workloads = workloads
+        self._groups = groups
+        self._own_writes = own_writes
+        self._recorder = recorder
+
+    async def group_of(self, seen: Snapshot) -> str:
+        """Return the name of the PodGroup that new pods are to join; empty for none.
+
+        Raises:
+            KcrError: The group could not be made, and pods without it must not be.
+
+        Source: job-controller §35.
+        """
+        job = seen.job
+        if not is_gang(job):
+            return ""
+        workload = await self._workload(seen)
+        if workload is None or len(workload.spec.pod_group_templates) != 1 or not is_controlled_by(workload, job):
+            return ""
+        group = await self._group(job, workload)
+        return group.metadata.name if group is not None and is_controlled_by(group, job) else ""
+
+    async def _workload(self, seen: Snapshot) -> Workload | None:
+        job = seen.job
+        found = [one for one in self._workloads.list(job.metadata.namespace) if refers_to(one, job)]
+        if found:
+            return found[0] if len(found) == 1 else None
+        if not is_new(job, has_pods=bool(seen.pods)):
+            return None
+        made, is_fresh = await self._ensure(job, workload_of(job), self._workloads)
+        if is_fresh:
+            message = f"Created Workload {made.metadata.name} for Job {job.metadata.name}"
+            self._recorder.event(job, "Normal", "WorkloadCreated", message)
+        return made
+
+    async def _group(self, job: Job, workload: Workload) -> PodGroup | None:
+        found = [one for one in self._groups.list(job.metadata.namespace) if is_made_from(one, workload)]
+        if found:
+            return found[0] if len(found) == 1 else None
+        return (await self._ensure(job, pod_group_of(job, workload), self._groups))[0]
+
+    async def _ensure(self, job: Job, wanted: R, store: Store[R]) -> tuple[R, bool]:
+        """Create an object, or read the one that has its name; return it, and whether it is new.
+
+        Its name is always the same, so that a crash or a lost reply makes no second one.
+        """
+        try:
+            there, is_fresh = await self._client.create(wanted), True
+        except AlreadyExistsError:
+            key = Key(job.metadata.namespace, wanted.metadata.name)
+            there, is_fresh = await self._client.get(type(wanted), key), False
+        # The next pass over the Job has to see it.
+        self._own_writes.wrote(job.key, store, there)
+        return there, is_fresh

@@ -1,6 +1,7 @@
 """The Job controller's front door: its options, what it watches, and which keys that wakes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -11,24 +12,20 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
 from kcr.controller import Batching, OwnWrites
-from kcr.controllers.job import indexes
-from kcr.controllers.job.actions import Actions
-from kcr.controllers.job.gangs import Gangs
-from kcr.controllers.job.handlers import JobEvents, Keys, PodEvents
+from kcr.controllers.job.actions import Actions, Gangs
+from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
+from kcr.controllers.job.decisions.plan import Limits
+from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled
+from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
-from kcr.controllers.job.orphans import OrphanReconciler
-from kcr.controllers.job.plan import Limits
 from kcr.controllers.job.reconciler import JobReconciler, Services
 from kcr.dependents import DependentControl
-from kcr.events import EventRecorder
 from kcr.gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Store
 from kcr.manager import Manager
 from kcr.workqueue import ItemExponential
 
-KCR = "kcr.dev/job-controller"
-RESERVED = "kubernetes.io/job-controller"
 COMPONENT = "job-controller"
 
 # Errors of the API: wait a second, then twice as long each time.
@@ -72,37 +69,34 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def setup(manager: Manager, options: Options) -> None:
     """Attach the Job controller to a manager."""
-    jobs, pods = manager.store(Job), manager.store(Pod)
-    pods.add_index(indexes.UNSETTLED, indexes.unsettled)
-    pods.add_index(indexes.ORPHANS, indexes.orphans)
+    jobs, pods, ours = manager.store(Job), manager.store(Pod), partial(is_ours, take_over=options.take_over)
+    pods.add_index(UNSETTLED, index_unsettled)
+    pods.add_index(ORPHANS, index_orphans)
     metrics = JobMetrics(manager.metrics.registry)
     own_writes = OwnWrites(lambda late: metrics.stale((Job if late is jobs else Pod).resource))
     queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
-    batching = Batching(queue, options.sync_job_batch_period)
-    memory = Memory(own_writes, batching)
+    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period))
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
+    gangs = None
+    if WORKLOAD_WITH_JOB in read_gates(options.feature_gates):
+        gangs = Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
+    limits = Limits(
+        options.job_pod_failure_backoff,
+        options.max_job_pod_failure_backoff,
+        options.max_uncounted_pods,
+        options.max_pod_create_delete_per_sync,
+        options.take_over,
+    )
     services = Services(
-        client=manager.client,
         jobs=jobs,
         pods=pods,
         memory=memory,
-        own_writes=own_writes,
-        control=control,
-        actions=Actions(manager.client, pods, control, own_writes),
-        gangs=_gangs(manager, own_writes, recorder) if WORKLOAD_WITH_JOB in read_gates(options.feature_gates) else None,
-        recorder=recorder,
-        clock=manager.clock,
-        limits=Limits(
-            options.job_pod_failure_backoff,
-            options.max_job_pod_failure_backoff,
-            options.max_uncounted_pods,
-            options.max_pod_create_delete_per_sync,
-        ),
-        is_ours=lambda job: is_ours(job, take_over=options.take_over),
-        metrics=metrics,
+        actions=Actions(manager.client, recorder, jobs, control, own_writes, gangs),
         queue=queue,
-        batching=batching,
+        clock=manager.clock,
+        limits=limits,
+        metrics=metrics,
     )
     manager.add_controller(
         "job",
@@ -114,36 +108,23 @@ def setup(manager: Manager, options: Options) -> None:
     )
     orphans = manager.add_controller(
         "job_orphan_pod",
-        OrphanReconciler(manager.client, jobs, pods, services.is_ours),
+        OrphanReconciler(manager.client, jobs, pods, ours),
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
-    keys = Keys(queue, orphans.queue, memory, own_writes, batching, services.is_ours)
+    keys = Keys(queue, orphans.queue, memory, ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
     manager.informer(Pod).add_handler(EndedPods(metrics))
-    manager.add(Census(jobs, services.is_ours))
+    manager.add(UnmanagedJobs(jobs, ours))
 
 
-def _gangs(manager: Manager, own_writes: OwnWrites, recorder: EventRecorder) -> Gangs:
-    return Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
+class UnmanagedJobs:
+    """Logs once, when the stores are synced, how many Jobs are left alone, and why."""
 
-
-def is_ours(job: Job, *, take_over: bool) -> bool:
-    """Return whether this controller looks after a Job (`spec.managedBy`).
-
-    The field exists for this purpose: the cluster's own controller skips a Job that names another.
-    """
-    named = job.spec.managed_by
-    return named in (None, RESERVED, KCR) if take_over else named == KCR
-
-
-class Census:
-    """Says once, when the stores are there, how many Jobs are left alone, and why."""
-
-    name = "job census"
+    name = "unmanaged jobs"
 
     def __init__(self, jobs: Store[Job], ours: Callable[[Job], bool]) -> None:
         self._jobs = jobs

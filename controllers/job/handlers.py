@@ -1,18 +1,17 @@
-"""Event handlers of Jobs and pods, and the keys that they enqueue."""
+"""Event handlers of Jobs and pods, the keys that they enqueue, and the reconciler of pods that no Job counts."""
 
 import contextlib
 from collections.abc import Callable
 
 from kcr.api.batch import Job, is_finished
 from kcr.api.core import Pod
-from kcr.api.meta import Key, controller_of
-from kcr.controller import Batching, OwnWrites
-from kcr.controllers.job import indexes
-from kcr.controllers.job.adoption import selects
+from kcr.api.meta import Key, OwnerReference, controller_of
+from kcr.client import Client
+from kcr.controller import Result
+from kcr.controllers.job.actions import UNTRACK
+from kcr.controllers.job.decisions.pods import UNSETTLED, is_tracked, selects
 from kcr.controllers.job.memory import Memory
-from kcr.controllers.job.orphans import owning_job
-from kcr.controllers.job.pods import is_tracked
-from kcr.errors import KcrError
+from kcr.errors import KcrError, NotFoundError
 from kcr.informer import Handler, Store
 from kcr.workqueue import WorkQueue
 
@@ -25,16 +24,12 @@ class Keys:
         queue: WorkQueue[Key],
         orphans: WorkQueue[Key],
         memory: Memory,
-        own_writes: OwnWrites,
-        batching: Batching,
         is_ours: Callable[[Job], bool],
     ) -> None:
         self._queue = queue
         self._orphans = orphans
         self._memory = memory
         self._is_ours = is_ours
-        self._own_writes = own_writes
-        self._batching = batching
 
     def enqueue(self, key: Key) -> None:
         """Enqueue a Job at once."""
@@ -54,8 +49,8 @@ class Keys:
         """
         if not self._is_ours(job):
             return
-        if not self._own_writes.is_echo(job.key, version):
-            self._batching.enqueue(job.key)
+        if not self._memory.own_writes.is_echo(job.key, version):
+            self._memory.batching.enqueue(job.key)
 
     def enqueue_orphan(self, pod: Pod) -> None:
         """Enqueue a pod that no Job counts, if it has the tracking finalizer."""
@@ -74,8 +69,8 @@ class Keys:
         Pods without a controller were enqueued when they lost it.
         """
         if self._is_ours(job):
-            released = self._own_writes.of(job).released
-            for pod in pods.by_index(indexes.UNSETTLED, job.metadata.uid):
+            released = self._memory.own_writes.of(job).released
+            for pod in pods.by_index(UNSETTLED, job.metadata.uid):
                 if pod.metadata.uid not in released:
                     self.enqueue_orphan(pod)
         self._memory.forget(job.key)
@@ -178,3 +173,47 @@ class PodEvents(Handler[Pod]):
 
     def _job_of(self, pod: Pod) -> Job | None:
         return owning_job(self._jobs, pod.metadata.namespace, controller_of(pod.metadata))
+
+
+def owning_job(jobs: Store[Job], namespace: str, owner: OwnerReference | None) -> Job | None:
+    """Return the Job that a controller reference means, or None when the store has no such Job.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, resolveControllerRef.
+    """
+    if owner is None or owner.kind != Job.resource.kind:
+        return None
+    job = jobs.get(Key(namespace, owner.name))
+    return job if job is not None and job.metadata.uid == owner.uid else None
+
+
+class OrphanReconciler:
+    """Takes the finalizer off pods that no Job will count. Its keys are pods."""
+
+    def __init__(self, client: Client, jobs: Store[Job], pods: Store[Pod], is_ours: Callable[[Job], bool]) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._pods = pods
+        self._is_ours = is_ours
+
+    async def reconcile(self, key: Key) -> Result:
+        """Look at one pod; most have an owner that looks after them.
+
+        Source: kubernetes/pkg/controller/job/job_controller.go, handleOrphanPod.
+        """
+        pod = self._pods.get(key)
+        if pod is None or not is_tracked(pod) or self._is_looked_after(pod):
+            return Result()
+        # As it was seen: a Job may be adopting it, and would never count it without the finalizer.
+        require_version = {"resourceVersion": pod.metadata.resource_version}
+        with contextlib.suppress(NotFoundError):
+            await self._client.strategic_patch(Pod, key, {"metadata": {**UNTRACK["metadata"], **require_version}})
+        return Result()
+
+    def _is_looked_after(self, pod: Pod) -> bool:
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            return False
+        if (owner.kind, owner.api_version) != (Job.resource.kind, Job.resource.api_version):
+            return True
+        job = owning_job(self._jobs, pod.metadata.namespace, owner)
+        return job is not None and (not self._is_ours(job) or not is_finished(job))

@@ -7,11 +7,17 @@ All of it is filed under namespace, name and UID, so that a Job created anew und
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import structlog
+
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Key
 from kcr.controller import Batching, OwnWrites
-from kcr.controllers.job.backoff import Backoff
+from kcr.controllers.job.decisions.failures import Backoff
 from kcr.informer.store import version_of
+from kcr.ratelimitedlog import RateLimitedLogger
+
+# How long the warning of another controller is not repeated.
+WARNING_SECONDS = 600.0
 
 
 class JobState:
@@ -60,16 +66,18 @@ class JobState:
 
 
 class Memory:
-    """The memories of all Jobs, at most one per name."""
+    """The memories of all Jobs, at most one per name.
 
-    def __init__(self, *others: OwnWrites | Batching) -> None:
-        """Start empty.
+    Attributes:
+        own_writes: What was written for the Jobs and is not observed; forgotten with them.
+        batching: Enqueues busy Jobs once per period; forgotten likewise.
+    """
 
-        Args:
-            *others: What remembers more of the Jobs; it is forgotten with them.
-        """
-        self._others = others
+    def __init__(self, own_writes: OwnWrites, batching: Batching) -> None:
+        self.own_writes = own_writes
+        self.batching = batching
         self._jobs: dict[Key, JobState] = {}
+        self._log = RateLimitedLogger(structlog.get_logger(), WARNING_SECONDS)
 
     def of(self, job: Job) -> JobState:
         """Return the memory of this Job, empty if there is none; another UID's under this name is dropped."""
@@ -86,13 +94,23 @@ class Memory:
             yield
         finally:
             if self._jobs.get(key) is not state:
-                self._forget_others(key)
+                self._forget_writes(key)
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the Job of this name, whichever it was."""
         self._jobs.pop(key, None)
-        self._forget_others(key)
+        self._forget_writes(key)
 
-    def _forget_others(self, key: Key) -> None:
-        for other in self._others:
-            other.forget(key)
+    def _forget_writes(self, key: Key) -> None:
+        self.own_writes.forget(key)
+        self.batching.forget(key)
+
+    def warn_of_concurrent_controller(self, job: Job, now: float) -> None:
+        """Warn that another client writes the status of Jobs, such as a second controller started by mistake.
+
+        Args:
+            job: The Job whose status is another client's.
+            now: The loop's time.
+        """
+        message = "another client writes the status of Jobs: two controllers of the same Jobs double the work; stop one"
+        self._log.warning(now, message, job=str(job.key))

@@ -17,8 +17,8 @@ from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_terminal
 from kcr.api.resources import ResourceType
-from kcr.controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp
-from kcr.controllers.job.pods import is_indexed, is_tracked
+from kcr.controllers.job.decisions.plan import Outcome, Plan, ScaleDown, ScaleUp
+from kcr.controllers.job.decisions.pods import is_indexed, is_tracked
 from kcr.informer import Handler
 
 SYNC_BUCKETS = tuple(0.004 * 2**power for power in range(15))

@@ -1,7 +1,6 @@
 """Reconciles one Job: observe, claim, decide, act, compute and write the status, untrack, finalize and write it."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
@@ -11,19 +10,12 @@ from kcr.api.batch import FAILED, Job, JobStatus, is_finished
 from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.client import Client
 from kcr.clock import Clock
-from kcr.controller import Batching, OwnWrites, PendingObjects, Result
-from kcr.controllers.job import concurrent_controllers, deadline
+from kcr.controller import Result
 from kcr.controllers.job.actions import Actions
-from kcr.controllers.job.adoption import selects
-from kcr.controllers.job.conditions import is_being_deleted, is_ending
-from kcr.controllers.job.decide import decide
-from kcr.controllers.job.gangs import Gangs
-from kcr.controllers.job.indexes import ORPHANS, UNSETTLED
-from kcr.controllers.job.memory import JobState, Memory
-from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
-from kcr.controllers.job.plan import (
+from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.lifecycle import is_being_deleted, is_ending, is_ours, time_to_deadline
+from kcr.controllers.job.decisions.plan import (
     Hold,
     Limits,
     Outcome,
@@ -35,11 +27,11 @@ from kcr.controllers.job.plan import (
     Terminate,
     Work,
 )
-from kcr.controllers.job.pods import TRACKING_FINALIZER
-from kcr.controllers.job.status_update import compute_status, finalize_status
-from kcr.dependents import DependentControl, claim
+from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED
+from kcr.controllers.job.decisions.status import compute_status, finalize_status
+from kcr.controllers.job.memory import JobState, Memory
+from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from kcr.errors import KcrError, ServerError, TransportError
-from kcr.events import EventRecorder
 from kcr.informer import Store
 from kcr.workqueue import WorkQueue
 
@@ -48,38 +40,24 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """What the reconciler works with.
 
     Attributes:
-        client: Talks to the server.
         jobs: The store of Jobs.
-        pods: The store of pods, with the index `UNSETTLED`.
-        memory: What is remembered of each Job.
-        own_writes: What was written and is not observed.
-        control: Creates and deletes pods.
-        actions: The writes to pods.
-        gangs: The groups in which pods are scheduled all or none; None unless that is wanted.
-        recorder: Events about Jobs.
+        pods: The store of pods, with the indexes `UNSETTLED` and `ORPHANS`.
+        memory: What is remembered of each Job, its own writes included.
+        actions: What is asked of the API server.
+        queue: The controller's own.
         clock: Wall time.
         limits: The tunables of a decision.
-        is_ours: Whether this controller looks after a Job.
         metrics: What is counted.
-        queue: The controller's own.
-        batching: Enqueues busy Jobs once per period.
     """
 
-    client: Client
     jobs: Store[Job]
     pods: Store[Pod]
     memory: Memory
-    own_writes: OwnWrites
-    control: DependentControl[Pod]
     actions: Actions
-    gangs: Gangs | None
-    recorder: EventRecorder
+    queue: WorkQueue[Key]
     clock: Clock
     limits: Limits
-    is_ours: Callable[[Job], bool]
     metrics: JobMetrics
-    queue: WorkQueue[Key]
-    batching: Batching
 
 
 class JobReconciler:
@@ -87,7 +65,6 @@ class JobReconciler:
 
     def __init__(self, services: Services) -> None:
         self._deps = services
-        self._concurrent_log = concurrent_controllers.concurrent_log()
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one Job a step further; level-triggered and idempotent."""
@@ -95,7 +72,7 @@ class JobReconciler:
         if job is None or is_finished(job):
             self._deps.memory.forget(key)
             return Result()
-        if not self._deps.is_ours(job):
+        if not is_ours(job, take_over=self._deps.limits.take_over):
             return Result()
         state = self._deps.memory.of(job)
         if state.finished:
@@ -103,11 +80,12 @@ class JobReconciler:
             return Result()
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
-            self._deps.recorder.event(job, "Warning", "UnknownCompletionMode", message)
+            self._deps.actions.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
-        own = self._deps.own_writes.of(job)
+        own = self._deps.memory.own_writes.of(job)
         if own.unconfirmed_status:
-            return await self._resync_job(job, own)
+            await self._deps.actions.await_live(job)
+            return Result(requeue_after=timedelta())
         self._confirm(job)
         with self._deps.metrics.sync(job) as sync, self._deps.memory.in_use(state, key):
             if not own.creates:
@@ -118,16 +96,6 @@ class JobReconciler:
                 # Finished pods are counted all the same.
                 await self._sync(job, state, sync)
                 raise
-
-    async def _resync_job(self, job: Job, own: PendingObjects) -> Result:
-        """Wait until the store shows the Job as it is: a write of its status had no answer, and may have happened.
-
-        A pod that was counted by it, and was deleted by another client since, would be created once more.
-        """
-        live = await self._deps.client.get(Job, job.key)
-        self._deps.own_writes.require_version(job.key, self._deps.jobs, live.metadata.resource_version)
-        own.unconfirmed_status = False
-        return Result(requeue_after=timedelta())
 
     async def _resolve(self, job: Job) -> Result:
         """Find out whether creates without an answer happened."""
@@ -140,19 +108,19 @@ class JobReconciler:
 
         Sent again, the create of a pod that was created, counted and deleted meanwhile would make a surplus pod.
         """
-        self._count(job, Outcome(created=len(self._deps.control.confirm(job))))
+        self._count(job, self._deps.actions.confirm(job))
 
     def _count(self, job: Job, outcome: Outcome) -> None:
         reason = creation_reason(job, job.status.failed, job.status.terminating or 0)
         self._deps.metrics.created(reason, outcome)
 
     def _wants_pods(self, job: Job) -> bool:
-        left = deadline.time_left(job, self._deps.clock.now())
+        left = time_to_deadline(job, self._deps.clock.now())
         return not job.spec.suspend and not is_being_deleted(job) and (left is None or left > timedelta())
 
     async def _sync(self, job: Job, state: JobState, sync: Sync) -> Result:
-        seen = await self._claim(await self._refresh_pods_if_stale(self._observe(job, state), state), state)
-        group = await self._deps.gangs.group_of(seen) if self._deps.gangs is not None else ""
+        seen = await self._claim(await self._refresh_pods_if_stale(self._observe(job, state), state))
+        group = await self._deps.actions.group_of(seen)
         plan = decide(seen)
         sync.action = action_of(job, plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
@@ -173,14 +141,14 @@ class JobReconciler:
         closed = await self._write_status(recorded, final, state)
         if closed is not job or update.untrack or not isinstance(plan.work, Hold):
             # Only a pass that wrote something costs a token.
-            self._deps.batching.spend(job.key)
+            self._deps.memory.batching.spend(job.key)
         if is_finished(closed):
             self._finish(closed, state)
         if (first := outcome.error or released.error) is not None:
             # What failed comes again with the rest, and later each time.
             raise first
         if update.requeue and not is_finished(closed):
-            self._deps.batching.enqueue(job.key)
+            self._deps.memory.batching.enqueue(job.key)
         return Result()
 
     async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:
@@ -203,7 +171,7 @@ class JobReconciler:
     def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
         self._confirm(job)
-        own = self._deps.own_writes.of(job)
+        own = self._deps.memory.own_writes.of(job)
         return Snapshot(
             job=job,
             pods=self._deps.pods.by_index(UNSETTLED, job.metadata.uid),
@@ -219,12 +187,10 @@ class JobReconciler:
         """List the pods live, if the store may be older than a status that another client has written."""
         is_ahead = state.is_ahead(seen.job, self._deps.pods.resource_version)
         if state.sees_concurrent_controller:
-            concurrent_controllers.warn(self._concurrent_log, seen.job, self._now())
-        if not is_ahead:
-            return seen
-        return replace(seen, pods=await concurrent_controllers.pods_now(self._deps.client, seen.job))
+            self._deps.memory.warn_of_concurrent_controller(seen.job, asyncio.get_running_loop().time())
+        return replace(seen, pods=await self._deps.actions.list_pods(seen.job)) if is_ahead else seen
 
-    async def _claim(self, seen: Snapshot, state: JobState) -> Snapshot:
+    async def _claim(self, seen: Snapshot) -> Snapshot:
         """Release pods that the selector no longer fits, and adopt those without a controller that it fits.
 
         A Job that is being deleted does neither, and lets all go that are its own; upstream forgets those that its
@@ -235,16 +201,10 @@ class JobReconciler:
 
         Source: kubernetes/pkg/controller/job/job_controller.go, getPodsForJob.
         """
-        job, use = seen.job, self._deps
-        if is_being_deleted(job):
+        if is_being_deleted(seen.job):
             return seen
-        candidates = (*seen.pods, *use.pods.by_index(ORPHANS, job.metadata.namespace))
-        claimed = await claim(use.client, job, candidates, lambda pod: selects(job, pod), finalizer=TRACKING_FINALIZER)
-        for pod in claimed.adopted:
-            use.own_writes.wrote(job.key, use.pods, pod)
-        if claimed.errors:
-            raise claimed.errors[0]
-        return replace(seen, pods=claimed.mine)
+        orphans = self._deps.pods.by_index(ORPHANS, seen.job.metadata.namespace)
+        return replace(seen, pods=await self._deps.actions.claim(seen.job, (*seen.pods, *orphans)))
 
     async def _act(self, job: Job, work: Work, group: str) -> Outcome:
         match work:
@@ -260,35 +220,30 @@ class JobReconciler:
     async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
         try:
-            written = await self._deps.client.patch(job, replace(job, status=status), subresource="status")
+            written = await self._deps.actions.write_status(job, status)
         except (TransportError, ServerError):
-            self._deps.own_writes.of(job).unconfirmed_status = True
             state.had_no_answer()
             raise
         if written is not job:
             state.wrote(written)
-            self._deps.own_writes.wrote(job.key, self._deps.jobs, written)
             self._deps.metrics.recorded(job.status, written)
         return written
 
     def _record_events(self, job: Job, update: StatusUpdate) -> None:
         for reason, message in update.announcements:
-            self._deps.recorder.event(job, "Normal", reason, message)
+            self._deps.actions.event(job, "Normal", reason, message)
 
     def _finish(self, job: Job, state: JobState) -> None:
         """Record events and metrics of the end, once the terminal condition is written."""
         state.finished = True
-        self._deps.own_writes.forget_versions(job.key)
+        self._deps.memory.own_writes.forget_versions(job.key)
         self._deps.metrics.finished(job)
         failed = find(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
-            self._deps.recorder.event(job, "Warning", failed.reason, failed.message)
+            self._deps.actions.event(job, "Warning", failed.reason, failed.message)
             return
         completions = job.spec.completions
         if completions is not None and job.status.succeeded > completions:
             message = "Too many succeeded pods running after completion count reached"
-            self._deps.recorder.event(job, "Warning", "TooManySucceededPods", message)
-        self._deps.recorder.event(job, "Normal", "Completed", "Job completed")
-
-    def _now(self) -> float:
-        return asyncio.get_running_loop().time()
+            self._deps.actions.event(job, "Warning", "TooManySucceededPods", message)
+        self._deps.actions.event(job, "Normal", "Completed", "Job completed")

@@ -17,7 +17,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Result, watch
-from kcr.controllers.job.conditions import is_being_deleted
+from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.errors import KcrError, NotFoundError
 from kcr.gates import require_take_over
 from kcr.informer import Store

@@ -72,6 +72,9 @@ class DependentControl(Generic[R]):
     attempts = await control.create(website, template, missing)
     ```
 
+    Attributes:
+        store: Where the objects show up.
+
     Source: kubernetes/pkg/controller/controller_utils.go, RealPodControl; there a create whose reply was lost may
     make a second pod.
     """
@@ -98,7 +101,7 @@ class DependentControl(Generic[R]):
         """
         self._client = client
         self._kind = kind
-        self._store = store
+        self.store = store
         self._own_writes = own_writes
         self._random = random
         self._emitter = EventEmitter(recorder, kind.resource.kind.lower())
@@ -148,7 +151,7 @@ class DependentControl(Generic[R]):
         creates = self._own_writes.of(owner).creates
         if not creates:
             return ()
-        shown = tuple(obj for key in creates if (obj := self._store.get(key)) and is_controlled_by(obj, owner))
+        shown = tuple(obj for key in creates if (obj := self.store.get(key)) and is_controlled_by(obj, owner))
         for obj in shown:
             del creates[obj.key]
         self._emitter.created(owner, [obj.metadata.name for obj in shown])
@@ -255,7 +258,7 @@ class DependentControl(Generic[R]):
 
     def _answered(self, owner: Resource, key: Key, made: R) -> R:
         self._own_writes.of(owner).creates.pop(key, None)
-        self._own_writes.wrote(owner.key, self._store, made)
+        self._own_writes.wrote(owner.key, self.store, made)
         return made
 
     async def _create_until_answered(self, obj: Resource, unconfirmed: bool) -> R:
@@ -320,9 +323,9 @@ class DependentControl(Generic[R]):
         try:
             await self._client.delete(self._kind, obj.key, uid=obj.metadata.uid)
         except NotFoundError:
-            own.expect_deletion(self._store, obj)
+            own.expect_deletion(self.store, obj)
             raise
-        own.expect_deletion(self._store, obj)
+        own.expect_deletion(self.store, obj)
         return obj
 
     def _with_new_name(self, obj: Resource) -> Resource:

@@ -28,7 +28,7 @@ DEFECTS = (
     defect("terminating-pods-fail-under-failed", Edit("has_failed", "not replaces_only_failed(A)", "True")),
     defect("complete-while-pods-are-active", Edit("is_complete", "if A: return False")),
     defect("surplus-indexes-stay", Edit("surplus", "(*A, *B)", "tuple(B)")),
-    defect("suspended-job-keeps-its-start", Edit("reported", "A = None", "A = status.start_time")),
+    defect("suspended-job-keeps-its-start", Edit("with_suspension", "A = None", "A = status.start_time")),
     # When a Job is looked at again.
     defect(
         "deadline-does-not-wake",

@@ -11,7 +11,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.pods import is_terminal
 from kcr.client import Client
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ApiError
 from kcr.testing import eventually
 from tests.chaos.network_faults import AUTHOR, USER

@@ -16,7 +16,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import Outcome
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import AlreadyExistsError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop

@@ -18,7 +18,7 @@ from kcr.api.core import Pod
 from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import SUCCESS_CRITERIA_MET, is_ending
+from kcr.controllers.job.decisions.lifecycle import SUCCESS_CRITERIA_MET, is_ending
 from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop

@@ -13,7 +13,7 @@ import pytest
 from kcr.api.batch import Job, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.client import Client, HttpTransport, load_config
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
 from tests.e2e.processes import Running, Start

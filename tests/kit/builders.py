@@ -16,9 +16,14 @@ from kcr.api.batch import (
 )
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodStatus
 from kcr.api.meta import Condition
-from kcr.controllers.job.backoff import Backoff
-from kcr.controllers.job.plan import Limits, Snapshot
-from kcr.controllers.job.pods import COMPLETION_INDEX, FAILURE_COUNT, IGNORED_FAILURE_COUNT, TRACKING_FINALIZER
+from kcr.controllers.job.decisions.failures import Backoff
+from kcr.controllers.job.decisions.plan import Limits, Snapshot
+from kcr.controllers.job.decisions.pods import (
+    COMPLETION_INDEX,
+    FAILURE_COUNT,
+    IGNORED_FAILURE_COUNT,
+    TRACKING_FINALIZER,
+)
 from kcr.testing import build
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus, Job, JobStatus
 from kcr.api.core import reference_to
 from kcr.api.meta import Condition
-from kcr.controllers.cronjob.decide import decide
-from kcr.controllers.cronjob.doubts import Run, recalled
-from kcr.controllers.cronjob.job_template import SCHEDULED_AT
-from kcr.controllers.cronjob.plan import Facts, NoOp, Plan, Start
+from kcr.controllers.cronjob.decisions.decide import decide
+from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
+from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Plan, Start
+from kcr.controllers.cronjob.decisions.status import Run, restored
 from kcr.testing import build
 from tests.kit.cronjob_harness import CREATED
 
@@ -85,7 +85,7 @@ def delay(cron: CronJob, now: datetime, *jobs: Job) -> float | None:
     plan = judged(cron, now, *jobs)
     if isinstance(plan.work, Start):
         made = Job(metadata=replace(plan.work.job.metadata, uid="u-made"))
-        cron = replace(cron, status=recalled(plan.status, [Run(plan.work.run, made)]))
+        cron = replace(cron, status=restored(plan.status, [Run(plan.work.run, made)]))
         plan = judged(cron, now, *jobs, made)
     assert isinstance(plan.work, NoOp)
     wait = plan.work.requeue_after

@@ -17,7 +17,7 @@ from kcr.client import Client, Transport
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
-from kcr.controllers.cronjob.job_template import SCHEDULED_AT
+from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
 from tests.kit.harness import running

@@ -17,7 +17,7 @@ from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job import ttl
 from kcr.controllers.job.controller import Options, setup
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.manager import Manager
 from kcr.testing import eventually
 

@@ -12,7 +12,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Resource
 from kcr.api.pods import is_active
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import INTERIM
+from kcr.controllers.job.decisions.lifecycle import INTERIM
 from kcr.informer import Handler, Informer
 
 R = TypeVar("R", bound=Resource)

@@ -11,8 +11,8 @@ from kcr.api.core import Event, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.conditions import INTERIM
-from kcr.controllers.job.pods import COMPLETION_INDEX, is_tracked
+from kcr.controllers.job.decisions.lifecycle import INTERIM
+from kcr.controllers.job.decisions.pods import COMPLETION_INDEX, is_tracked
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.crash import NO_FAULT, WriteFault

@@ -7,8 +7,8 @@ from datetime import timedelta
 from kcr.api.batch import COMPLETE, FAILED, Job, UncountedTerminatedPods, is_finished
 from kcr.api.conditions import find, is_true
 from kcr.api.meta import Condition
-from kcr.controllers.job.conditions import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED
-from kcr.controllers.job.pod_template import restart_policy
+from kcr.controllers.job.decisions.lifecycle import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED
+from kcr.controllers.job.decisions.pod_template import restart_policy
 from tests.chaos.laws.history import JobStep, JobTrail, PodTrail, now, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, failure_counts, known_completed, success_policy_met
 from tests.chaos.network_faults import CONTROLLER, LATE

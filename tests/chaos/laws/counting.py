@@ -6,9 +6,14 @@ from kcr.api.batch import COMPLETE, Job, is_finished
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Pod
 from kcr.api.pods import is_terminal
-from kcr.controllers.job.conditions import COMPLETIONS_REACHED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_being_deleted
-from kcr.controllers.job.pod_template import restart_policy
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.lifecycle import (
+    COMPLETIONS_REACHED,
+    FAILURE_TARGET,
+    SUCCESS_CRITERIA_MET,
+    is_being_deleted,
+)
+from kcr.controllers.job.decisions.pod_template import restart_policy
+from kcr.controllers.job.decisions.pods import is_tracked
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, has_index

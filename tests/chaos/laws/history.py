@@ -15,7 +15,7 @@ from kcr.api.selectors import matches
 from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.storage.storage import Change
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.pods import completion_index, is_tracked
+from kcr.controllers.job.decisions.pods import completion_index, is_tracked
 from kcr.testing.loop import START
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 

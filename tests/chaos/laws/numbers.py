@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kcr.api.batch import is_finished
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from tests.chaos.laws.history import JobStep, JobTrail, PodStep, PodTrail, fits, owner_of, uids
 from tests.chaos.laws.policies import completed, failed, failures_of, said_of
 from tests.chaos.network_faults import CONTROLLER, LATE

@@ -7,9 +7,15 @@ from datetime import timedelta
 from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
 from kcr.api.conditions import is_true
 from kcr.api.pods import is_ready
-from kcr.controllers.job.conditions import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED, is_being_deleted
-from kcr.controllers.job.pod_template import restart_policy
-from kcr.controllers.job.pods import replaces_only_failed
+from kcr.controllers.job.decisions.lifecycle import (
+    FAILURE_TARGET,
+    INTERIM,
+    SUCCESS_CRITERIA_MET,
+    SUSPENDED,
+    is_being_deleted,
+)
+from kcr.controllers.job.decisions.pod_template import restart_policy
+from kcr.controllers.job.decisions.pods import replaces_only_failed
 from tests.chaos.laws.conditions import restarts
 from tests.chaos.laws.history import History, JobTrail, PodTrail, fits, now, uids
 from tests.chaos.laws.policies import actions_on, completed, failed, failure_counts, has_index, success_policy_met

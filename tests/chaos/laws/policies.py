@@ -3,7 +3,7 @@
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
-from kcr.controllers.job.pods import failures_before, ignored_failures_before, replaces_only_failed
+from kcr.controllers.job.decisions.pods import failures_before, ignored_failures_before, replaces_only_failed
 from tests.chaos.laws.history import JobTrail, PodTrail
 
 _ANY = 1_000_000

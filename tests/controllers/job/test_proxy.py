@@ -8,7 +8,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock, eventually
 from kcr.testing.answers import LOSSES, Loss

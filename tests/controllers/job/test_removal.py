@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
-from kcr.controllers.job.pods import is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss

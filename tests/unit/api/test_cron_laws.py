@@ -10,7 +10,7 @@ from cronsim import CronSim, CronSimError
 
 from kcr.api.cron import HORIZON, MOST_STEPS, next_run, search
 from kcr.api.crontab import parse
-from kcr.controllers.cronjob.schedule import WALK, Timetable, last_run
+from kcr.controllers.cronjob.decisions.schedule import WALK, Timetable, last_run
 from tests.kit.cron_oracles import (
     ODD_ZONES,
     PLAIN_ZONES,

@@ -9,7 +9,7 @@ from kcr.api.batch import Job
 from kcr.api.conditions import is_true
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key, controller_of
-from kcr.controllers.job.pods import TRACKING_FINALIZER, is_tracked
+from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, is_tracked
 from kcr.errors import ConflictError, ServerError
 from tests.kit.harness import manifest
 from tests.kit.scenario import Simulation, scenario

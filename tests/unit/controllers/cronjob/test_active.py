@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kcr.api.batch import CronJob, Job
-from kcr.controllers.cronjob.active import followed_up, without
-from kcr.controllers.cronjob.plan import Announcement, Facts
+from kcr.controllers.cronjob.decisions.plan import Announcement, Facts
+from kcr.controllers.cronjob.decisions.status import followed_up, without
 from tests.kit.cronjob_builders import cron, job, listed
 from tests.kit.cronjob_harness import at
 

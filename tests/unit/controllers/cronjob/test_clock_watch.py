@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from kcr.controllers.cronjob.clock_watch import ClockWatch
+from kcr.controllers.cronjob.wall_clock import ClockWatch
 from kcr.testing import VirtualClock
 from tests.kit.clocks import ShiftedClock
 

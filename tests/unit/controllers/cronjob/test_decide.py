@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob
-from kcr.controllers.cronjob.decide import decide, look_again, too_late
-from kcr.controllers.cronjob.job_template import SCHEDULED_AT
-from kcr.controllers.cronjob.plan import Announcement, Facts, NoOp, Start
+from kcr.controllers.cronjob.decisions.decide import decide, look_again, too_late
+from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
+from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, NoOp, Start
 from tests.kit.cronjob_builders import cron, delay, job, judged, listed, reasons, started
 from tests.kit.cronjob_harness import at
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from kcr.api.batch import Job
-from kcr.controllers.cronjob.history import surplus
+from kcr.controllers.cronjob.decisions.jobs import surplus
 from tests.kit.cronjob_builders import cron, job
 from tests.kit.cronjob_harness import at
 

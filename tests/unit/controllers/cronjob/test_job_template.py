@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kcr.api import codec
-from kcr.controllers.cronjob.job_template import SCHEDULED_AT, job_name, job_of, run_of
+from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT, job_name, job_of, run_of
 from tests.kit.cronjob_builders import TEMPLATE, cron, job
 from tests.kit.cronjob_harness import at
 

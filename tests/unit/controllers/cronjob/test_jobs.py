@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from kcr.api.batch import JobStatus, finished_type, is_succeeded
 from kcr.api.meta import Condition, ObjectMeta, is_controlled_by
-from kcr.controllers.cronjob.jobs import controller_names
+from kcr.controllers.cronjob.decisions.jobs import controller_names
 from tests.kit.cronjob_builders import cron, job
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.controllers.cronjob.local_zone import local_zone
+from kcr.controllers.cronjob.wall_clock import local_zone
 from tests.kit.cronjob_harness import at
 
 SUMMER = at("12:00:00")

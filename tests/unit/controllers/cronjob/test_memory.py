@@ -1,8 +1,8 @@
 from msgspec.structs import replace
 
-from kcr.controllers.cronjob.doubts import Run
+from kcr.controllers.cronjob.decisions.plan import Outcome, Start
+from kcr.controllers.cronjob.decisions.status import Run
 from kcr.controllers.cronjob.memory import Memory
-from kcr.controllers.cronjob.plan import Outcome, Start
 from kcr.errors import TransportError
 from tests.kit.cronjob_builders import cron, job, judged
 from tests.kit.cronjob_harness import at
@@ -39,8 +39,8 @@ def test_outcome_of_a_start_is_remembered_until_it_is_on_record() -> None:
     plan = judged(cron(), at("10:00:00.1"))
     assert isinstance(plan.work, Start)
     state = Memory().of(cron())
-    state.note(plan.work, Outcome(is_doubtful=True, error=TransportError("cut")))
-    assert (state.doubtful, state.started) == (plan.work, None)
+    state.note(plan.work, Outcome(is_unconfirmed=True, error=TransportError("cut")))
+    assert (state.unconfirmed, state.started) == (plan.work, None)
     state.note(plan.work, Outcome(deleted=frozenset({"u-a"}), job=job("hello-29671800"), is_new=True))
-    assert (state.doubtful, state.started, state.is_news) == (None, Run(at("10:00:00"), job("hello-29671800")), True)
+    assert (state.unconfirmed, state.started, state.is_news) == (None, Run(at("10:00:00"), job("hello-29671800")), True)
     assert state.deleted == {"u-a"}

@@ -8,7 +8,7 @@ import pytest
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
 from kcr.api.crontab import CronError, UnknownZoneError
 from kcr.api.meta import ObjectMeta
-from kcr.controllers.cronjob.schedule import (
+from kcr.controllers.cronjob.decisions.schedule import (
     Due,
     Missed,
     NeverDueError,

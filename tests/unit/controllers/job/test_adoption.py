@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.selectors import LabelSelector, Requirement
-from kcr.controllers.job.adoption import selects
+from kcr.controllers.job.decisions.pods import selects
 from kcr.errors import KcrError
 from tests.kit.builders import job, pod
 

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from kcr.controllers.job.backoff import Backoff, advanced, limit_exceeded, restarts_exceeded, time_left
+from kcr.controllers.job.decisions.failures import Backoff, advanced, limit_exceeded, restarts_exceeded, time_left
 from tests.kit.builders import NOW, ago, job, pod
 
 

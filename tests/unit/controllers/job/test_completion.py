@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.controllers.job.completion import is_complete
+from kcr.controllers.job.decisions.lifecycle import is_complete
 from tests.kit.builders import job
 
 

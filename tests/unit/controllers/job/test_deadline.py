@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from kcr.api.batch import JobStatus
-from kcr.controllers.job.deadline import time_left
+from kcr.controllers.job.decisions.lifecycle import time_to_deadline
 from tests.kit.builders import NOW, ago, job
 
 
@@ -22,4 +22,4 @@ def test_deadline_counts_from_start_unless_suspended(
     limit: int | None, started: datetime | None, suspend: bool, left: timedelta | None
 ) -> None:
     one = job(active_deadline_seconds=limit, suspend=suspend, status=JobStatus(start_time=started))
-    assert time_left(one, NOW) == left
+    assert time_to_deadline(one, NOW) == left

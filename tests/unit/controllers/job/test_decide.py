@@ -4,10 +4,10 @@ import pytest
 
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
-from kcr.controllers.job.backoff import Backoff
-from kcr.controllers.job.decide import decide
-from kcr.controllers.job.plan import Hold, ScaleDown, ScaleUp, Terminate
-from kcr.controllers.job.pod_template import IndexedPod
+from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.failures import Backoff
+from kcr.controllers.job.decisions.plan import Hold, ScaleDown, ScaleUp, Terminate
+from kcr.controllers.job.decisions.pod_template import IndexedPod
 from tests.kit.builders import NOW, ago, job, pod, snapshot, template
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from kcr.api.batch import PodConditionPattern, PodFailurePolicyRule
 from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from kcr.api.meta import Condition
-from kcr.controllers.job.failure_policy import match_rule
+from kcr.controllers.job.decisions.failures import match_rule
 from tests.kit.builders import exits, has, job, pod, policy
 
 ENDED_5 = ContainerStatus(name="init", state=ContainerState(terminated=ContainerStateTerminated(exit_code=5)))

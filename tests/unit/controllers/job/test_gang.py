@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.batch import Job, JobStatus
 from kcr.api.meta import Condition
-from kcr.controllers.job.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
-from kcr.controllers.job.pod_template import build_pod_template
+from kcr.controllers.job.decisions.gang import is_gang, is_made_from, is_new, pod_group_of, refers_to, workload_of
+from kcr.controllers.job.decisions.pod_template import build_pod_template
 from tests.kit.builders import NOW, indexed, job
 
 GROUPED = msgspec.Raw(b'{"metadata":{"labels":{"a":"b"}},"spec":{"schedulingGroup":{"podGroupName":"state"}}}')

@@ -5,9 +5,9 @@ import pytest
 from kcr.api.batch import Job, JobStatus, UncountedTerminatedPods
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
-from kcr.controllers.job.backoff import Backoff, time_left
-from kcr.controllers.job.indexed import Indexes, as_backoff, members, sort, surplus
-from kcr.controllers.job.pod_template import IndexedPod
+from kcr.controllers.job.decisions.failures import Backoff, time_left
+from kcr.controllers.job.decisions.indexed import Indexes, as_backoff, members, sort, surplus
+from kcr.controllers.job.decisions.pod_template import IndexedPod
 from tests.kit.builders import NOW, ago, exits, has, indexed, job, pod, policy
 
 

@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Condition
-from kcr.controllers.job.decide import decide
+from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.plan import Outcome
 from kcr.controllers.job.metrics import (
     SYNC_BUCKETS,
     EndedPods,
@@ -21,7 +22,6 @@ from kcr.controllers.job.metrics import (
     ended_indexes,
     ended_pods,
 )
-from kcr.controllers.job.plan import Outcome
 from kcr.testing import VirtualClock
 from tests.kit.builders import ago, indexed, job, pod, snapshot
 

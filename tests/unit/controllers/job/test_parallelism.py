@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from kcr.controllers.job.parallelism import surplus, wanted
+from kcr.controllers.job.decisions.lifecycle import surplus, wanted_active
 from tests.kit.builders import ago, job, pod
 
 
@@ -20,7 +20,7 @@ from tests.kit.builders import ago, job, pod
 def test_number_of_active_pods_follows_spec_and_successes(
     parallelism: int, completions: int | None, active: int, succeeded: int, expected: int
 ) -> None:
-    assert wanted(job(parallelism=parallelism, completions=completions), active, succeeded) == expected
+    assert wanted_active(job(parallelism=parallelism, completions=completions), active, succeeded) == expected
 
 
 def test_pods_that_got_least_far_go_first() -> None:

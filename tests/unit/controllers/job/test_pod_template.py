@@ -6,7 +6,7 @@ import pytest
 
 from kcr.api import codec
 from kcr.api.batch import Job
-from kcr.controllers.job.pod_template import IndexedPod, build_pod_template, for_index, restart_policy
+from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index, restart_policy
 from tests.kit.builders import indexed, job, template
 
 INDEX = "batch.kubernetes.io/job-completion-index"

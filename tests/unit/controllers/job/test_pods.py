@@ -7,7 +7,7 @@ from kcr.api.batch import JobStatus
 from kcr.api.core import PodStatus
 from kcr.api.meta import Condition
 from kcr.api.pods import is_active, is_terminating
-from kcr.controllers.job.pods import finish_time, has_failed
+from kcr.controllers.job.decisions.pods import finish_time, has_failed
 from tests.kit.builders import NOW, ago, job, pod
 
 

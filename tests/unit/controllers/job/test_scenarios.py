@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from kcr.api.batch import JobStatus
-from kcr.controllers.job.decide import decide
-from kcr.controllers.job.plan import Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate
-from kcr.controllers.job.status_update import compute_status
+from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.plan import Outcome, Plan, ScaleDown, ScaleUp, Snapshot, StatusUpdate
+from kcr.controllers.job.decisions.status import compute_status
 from tests.kit.builders import ago, indexed, job, pod, snapshot
 
 

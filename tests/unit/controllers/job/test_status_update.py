@@ -3,10 +3,10 @@ from msgspec.structs import replace
 
 from kcr.api.batch import JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
-from kcr.controllers.job.decide import decide
-from kcr.controllers.job.plan import Limits, Outcome, Snapshot, StatusUpdate
-from kcr.controllers.job.pods import COMPLETION_INDEX
-from kcr.controllers.job.status_update import compute_status, finalize_status
+from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.plan import Limits, Outcome, Snapshot, StatusUpdate
+from kcr.controllers.job.decisions.pods import COMPLETION_INDEX
+from kcr.controllers.job.decisions.status import compute_status, finalize_status
 from tests.kit.builders import NOW, ago, job, pod, snapshot
 
 

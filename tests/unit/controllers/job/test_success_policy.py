@@ -2,7 +2,7 @@ import pytest
 
 from kcr.api.batch import SuccessPolicy, SuccessPolicyRule
 from kcr.api.indexset import IndexSet
-from kcr.controllers.job.success_policy import met
+from kcr.controllers.job.decisions.lifecycle import met_rule
 from tests.kit.builders import indexed
 
 
@@ -30,8 +30,8 @@ def test_first_rule_that_is_met_is_named(
 ) -> None:
     # Rows 114 to 117; job-controller §23.
     one = indexed(10, success_policy=SuccessPolicy(rules=rules))
-    assert met(one, IndexSet.parse(succeeded, 10)) == position
+    assert met_rule(one, IndexSet.parse(succeeded, 10)) == position
 
 
 def test_job_without_policy_meets_none() -> None:
-    assert met(indexed(10), IndexSet.parse("0-9", 10)) is None
+    assert met_rule(indexed(10), IndexSet.parse("0-9", 10)) is None

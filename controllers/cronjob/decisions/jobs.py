@@ -1,12 +1,13 @@
-"""The Job that a run starts: the template of the CronJob, and what the controller adds to it."""
+"""The Jobs of a CronJob: made from its template, found in the store, and kept as the history limits say."""
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
 
 from kcr.api import codec
-from kcr.api.batch import CronJob, Job
-from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
+from kcr.api.batch import COMPLETE, FAILED, CronJob, Job, finished_type
+from kcr.api.meta import Object, ObjectMeta, Resource, controller_of, controller_reference
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -74,3 +75,54 @@ def _timestamp(moment: datetime) -> str:
     """Return a moment as RFC 3339 has it, in whole seconds."""
     text = moment.isoformat(timespec="seconds")
     return f"{text[:-6]}Z" if not moment.utcoffset() else text
+
+
+# Jobs by namespace and name of their controller. The name alone counts: the Jobs of an earlier CronJob of the same
+# name are looked after as well, for nobody else will (cronjob-controller §4, Q2).
+BY_CONTROLLER = "cronjob-controller-name"
+
+
+def controller_names(job: Job) -> Iterable[str]:
+    """Return under what a Job is found in the index `BY_CONTROLLER`.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, getJobsToBeReconciled.
+    """
+    owner = controller_of(job.metadata)
+    return () if owner is None else (f"{job.metadata.namespace}/{owner.name}",)
+
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def surplus(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return the Jobs to delete, in the order in which they go: successful ones first, each kind oldest first.
+
+    A Job is as old as its `status.startTime`; one that never started counts as the newest. A limit of None keeps
+    all, of 0 none.
+
+    Args:
+        cron: The CronJob.
+        jobs: All its Jobs; those that have not ended are passed over.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, cleanupFinishedJobs.
+    """
+    limits = (
+        (COMPLETE, cron.spec.successful_jobs_history_limit),
+        (FAILED, cron.spec.failed_jobs_history_limit),
+    )
+    return tuple(
+        job
+        for end, limit in limits
+        if limit is not None
+        for job in _oldest([job for job in jobs if finished_type(job) == end], limit)
+    )
+
+
+def _oldest(jobs: list[Job], limit: int) -> list[Job]:
+    """Return what exceeds the limit."""
+    excess = len(jobs) - limit
+    return sorted(jobs, key=_age)[:excess] if excess > 0 else []
+
+
+def _age(job: Job) -> tuple[datetime, bytes]:
+    return job.status.start_time or _NEVER, job.metadata.name.encode()

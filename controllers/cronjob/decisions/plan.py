@@ -7,7 +7,7 @@ import msgspec
 
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
-from kcr.controllers.cronjob.job_template import JobToCreate
+from kcr.controllers.cronjob.decisions.jobs import JobToCreate
 
 
 class Announcement(NamedTuple):
@@ -86,12 +86,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         deleted: UIDs of the Jobs that were deleted for it.
         job: The Job of the run; None when there is none, or none of ours.
         is_new: Whether the Job was not there before.
-        is_doubtful: Whether the Job may be there although no answer said so.
+        is_unconfirmed: Whether the Job may be there although no answer said so.
         error: What failed, to be raised once the rest of the outcome has been noted.
     """
 
     deleted: frozenset[str] = frozenset()
     job: Job | None = None
     is_new: bool = False
-    is_doubtful: bool = False
+    is_unconfirmed: bool = False
     error: Exception | None = None

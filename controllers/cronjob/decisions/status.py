@@ -1,18 +1,20 @@
-"""Where the list of active Jobs and the Jobs in the store disagree.
+"""The status of a CronJob: its list of active Jobs, when it last ran and succeeded; and unconfirmed references.
 
-Either may be behind the other. What is found here is only a suspicion: the server is asked before anybody acts on it.
+The list and the store may each be behind the other. A Job that only one of them has is an unconfirmed reference: the
+API server is asked before anything is done about it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kcr.api.batch import CronJob, CronJobStatus, Job, finished_type
+from kcr.api.batch import CronJob, CronJobStatus, Job, finished_type, is_succeeded
 from kcr.api.core import ObjectReference, reference_to
 from kcr.api.meta import is_controlled_by
-from kcr.controllers.cronjob.job_template import run_of
+from kcr.controllers.cronjob.decisions.jobs import run_of
+from kcr.controllers.cronjob.decisions.plan import Announcement, Facts
 
 
 def unlisted(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -63,7 +65,7 @@ def forgotten(cron: CronJob, jobs: Sequence[Job], now: datetime) -> tuple[Run, .
     return tuple(sorted(missing, key=lambda run: run.due))
 
 
-def recalled(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
+def restored(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
     """Return the status with these runs on record, the latest of them last.
 
     Their Jobs are listed even when they have ended: that is told when they leave the list.
@@ -73,3 +75,46 @@ def recalled(status: CronJobStatus, runs: Sequence[Run]) -> CronJobStatus:
     known = {listed.uid for listed in status.active}
     jobs = tuple(reference_to(run.job) for run in runs if run.job.metadata.uid not in known)
     return replace(status, active=status.active + jobs, last_schedule_time=runs[-1].due)
+
+
+def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
+    """Return the status with ended and missing Jobs off the list, and the events that tell of it.
+
+    Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, syncCronJob.
+    """
+    listed = {listed.uid for listed in seen.cron.status.active}
+    ended = [job for job in seen.jobs if job.metadata.uid in listed and finished_type(job)]
+    missing = [listed for listed in seen.cron.status.active if listed.uid in seen.missing]
+    told = (
+        *(_unexpected(job) for job in seen.unexpected),
+        *(_completed(job) for job in ended),
+        *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
+    )
+    status = without(seen.cron.status, {job.metadata.uid for job in ended} | seen.missing)
+    return with_successes(status, seen.jobs), told
+
+
+def without(status: CronJobStatus, uids: Set[str]) -> CronJobStatus:
+    """Return the status without these Jobs in its list."""
+    left = tuple(listed for listed in status.active if listed.uid not in uids)
+    return status if len(left) == len(status.active) else replace(status, active=left)
+
+
+def with_successes(status: CronJobStatus, jobs: Iterable[Job]) -> CronJobStatus:
+    """Return the status with the completion of these Jobs in it, if one of them is the latest."""
+    last = status.last_successful_time
+    for job in jobs:
+        completed = job.status.completion_time
+        if completed is not None and is_succeeded(job) and (last is None or completed > last):
+            last = completed
+    return status if last == status.last_successful_time else replace(status, last_successful_time=last)
+
+
+def _unexpected(job: Job) -> Announcement:
+    message = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+    return Announcement("Warning", "UnexpectedJob", message)
+
+
+def _completed(job: Job) -> Announcement:
+    message = f"Saw completed job: {job.metadata.name}, condition: {finished_type(job)}"
+    return Announcement("Normal", "SawCompletedJob", message)

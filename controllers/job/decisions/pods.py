@@ -1,4 +1,4 @@
-"""What a pod is to its Job: active, terminating, ready, failed, tracked; its index; and when it ended."""
+"""What a pod is to its Job: selected, tracked, failed; its index; when it ended; and how it is found in the store."""
 
 import re
 from collections.abc import Iterable
@@ -7,8 +7,11 @@ from datetime import datetime, timedelta
 from kcr.api.batch import Job
 from kcr.api.conditions import find
 from kcr.api.core import ContainerStatus, Pod
+from kcr.api.meta import controller_of
 from kcr.api.pods import is_terminal, is_terminating, sidecars
-from kcr.controllers.job.conditions import is_ending
+from kcr.api.selectors import matches
+from kcr.controllers.job.decisions.lifecycle import is_ending
+from kcr.errors import KcrError
 
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 # The label that the selectors of Jobs ask for, unless a user wrote the selector.
@@ -125,3 +128,42 @@ def _all_ended(statuses: Iterable[ContainerStatus]) -> datetime | None:
             return None
         ends.append(status.state.terminated.finished_at)
     return max(ends, default=None)
+
+
+def selects(job: Job, pod: Pod) -> bool:
+    """Return whether the Job's selector fits a pod; ownership is another matter.
+
+    Raises:
+        KcrError: The selector is malformed. The server lets none in; an older one may have.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, getPodsForJob.
+    """
+    if job.spec.selector is None or job.metadata.namespace != pod.metadata.namespace:
+        return False
+    try:
+        return matches(job.spec.selector, pod.metadata.labels)
+    except ValueError as error:
+        raise KcrError(f"job {job.key}: couldn't convert Job selector: {error}") from error
+
+
+# Pods that still matter to their Job, by the UID of their controller: those that have not ended, those that still
+# carry the tracking finalizer, and those that may have to be released. All others are in the counters already, so
+# that the cost of a pass follows the pods that changed and not the size of the Job.
+UNSETTLED = "job-unsettled"
+# Pods that nobody controls, by namespace: a Job whose selector fits adopts them.
+ORPHANS = "job-orphans"
+
+
+def index_unsettled(pod: Pod) -> Iterable[str]:
+    """Return the UID under which an unsettled pod is found, or nothing."""
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != "Job":
+        return ()
+    # Its Job's selector asks for this label, unless a user wrote the selector.
+    is_kept = pod.metadata.labels.get(CONTROLLER_UID) == owner.uid
+    return () if is_terminal(pod) and not is_tracked(pod) and is_kept else (owner.uid,)
+
+
+def index_orphans(pod: Pod) -> Iterable[str]:
+    """Return the namespace under which a pod without a controller is found, or nothing."""
+    return (pod.metadata.namespace,) if controller_of(pod.metadata) is None else ()

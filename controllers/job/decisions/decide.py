@@ -11,8 +11,9 @@ from kcr.api.conditions import find
 from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_active, is_terminating
-from kcr.controllers.job import backoff, deadline, indexed, parallelism, success_policy
-from kcr.controllers.job.conditions import (
+from kcr.controllers.job.decisions import failures, indexed, lifecycle
+from kcr.controllers.job.decisions.failures import FAIL_JOB, match_rule
+from kcr.controllers.job.decisions.lifecycle import (
     BACKOFF_LIMIT_EXCEEDED,
     DEADLINE_EXCEEDED,
     FAILED_INDEXES,
@@ -22,11 +23,20 @@ from kcr.controllers.job.conditions import (
     SUCCESS_POLICY,
     is_being_deleted,
 )
-from kcr.controllers.job.failure_policy import FAIL_JOB, match_rule
-from kcr.controllers.job.plan import Ending, Hold, Plan, PodCounts, ScaleDown, ScaleUp, Snapshot, Terminate, Work
-from kcr.controllers.job.pod_template import IndexedPod, restart_policy
-from kcr.controllers.job.pods import replaces_only_failed
-from kcr.controllers.job.tracking import newly_ended, tracked_uids
+from kcr.controllers.job.decisions.plan import (
+    Ending,
+    Hold,
+    Plan,
+    PodCounts,
+    ScaleDown,
+    ScaleUp,
+    Snapshot,
+    Terminate,
+    Work,
+)
+from kcr.controllers.job.decisions.pod_template import IndexedPod, restart_policy
+from kcr.controllers.job.decisions.pods import replaces_only_failed
+from kcr.controllers.job.decisions.status import newly_ended, tracked_uids
 
 Rule = Callable[[Snapshot, PodCounts], Ending | None]
 
@@ -40,11 +50,11 @@ def decide(seen: Snapshot) -> Plan:
     """
     counts = count_pods(seen)
     seen = _started(seen)
-    record = backoff.advanced(seen.backoff, counts.newly_succeeded, counts.newly_failed)
+    record = failures.advanced(seen.backoff, counts.newly_succeeded, counts.newly_failed)
     ending = next((found for rule in ENDINGS if (found := rule(seen, counts)) is not None), None)
     managed = ending is None and seen.expectations_met and not is_being_deleted(seen.job)
     work, wait = _manage(seen, counts, record) if managed else (_finish(ending, counts), None)
-    left = None if ending is not None else deadline.time_left(seen.job, seen.now)
+    left = None if ending is not None else lifecycle.time_to_deadline(seen.job, seen.now)
     waits = [moment for moment in (wait, left) if moment is not None]
     return Plan(
         work=work,
@@ -100,7 +110,7 @@ def failed_by_policy(seen: Snapshot, _: PodCounts) -> Ending | None:
 def past_backoff_limit(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """Too many pods have failed, or too many containers were restarted."""
     job = seen.job
-    if not backoff.limit_exceeded(job, counts.failed) and not backoff.restarts_exceeded(
+    if not failures.limit_exceeded(job, counts.failed) and not failures.restarts_exceeded(
         job, seen.pods, restart_policy(job)
     ):
         return None
@@ -109,7 +119,7 @@ def past_backoff_limit(seen: Snapshot, counts: PodCounts) -> Ending | None:
 
 def past_deadline(seen: Snapshot, _: PodCounts) -> Ending | None:
     """The Job has been active for too long."""
-    left = deadline.time_left(seen.job, seen.now)
+    left = lifecycle.time_to_deadline(seen.job, seen.now)
     if left is None or left > _NOW:
         return None
     return Ending(FAILED, DEADLINE_EXCEEDED, "Job was active longer than specified deadline")
@@ -134,7 +144,7 @@ def all_indexes_done(seen: Snapshot, counts: PodCounts) -> Ending | None:
 
 def met_success_policy(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """Enough indexes have succeeded, or those that matter."""
-    rule = success_policy.met(seen.job, counts.indexes.succeeded) if counts.indexes is not None else None
+    rule = lifecycle.met_rule(seen.job, counts.indexes.succeeded) if counts.indexes is not None else None
     return Ending(COMPLETE, SUCCESS_POLICY, f"Matched rules at index {rule}") if rule is not None else None
 
 
@@ -165,13 +175,13 @@ def _finish(ending: Ending | None, counts: PodCounts) -> Work:
     return Terminate(counts.active) if ending is not None and counts.active else Hold()
 
 
-def _manage(seen: Snapshot, counts: PodCounts, record: backoff.Backoff) -> tuple[Work, timedelta | None]:
+def _manage(seen: Snapshot, counts: PodCounts, record: failures.Backoff) -> tuple[Work, timedelta | None]:
     """Return how the number of pods is put right, and how long that has to wait."""
     job = seen.job
     if job.spec.suspend:
         return (ScaleDown(counts.active) if counts.active else Hold()), None
     active = len(counts.active)
-    wanted = parallelism.wanted(job, active, counts.succeeded)
+    wanted = lifecycle.wanted_active(job, active, counts.succeeded)
     if too_many := _surplus(seen, counts, active - wanted):
         return ScaleDown(too_many), None
     # Under the policy Failed a pod that is going still holds its place.
@@ -183,14 +193,14 @@ def _surplus(seen: Snapshot, counts: PodCounts, at_least: int) -> tuple[Pod, ...
     most = seen.limits.max_changes
     if counts.indexes is not None:
         return indexed.surplus(seen.job, counts.active, at_least)[:most]
-    return parallelism.surplus(counts.active, min(at_least, most))
+    return lifecycle.surplus(counts.active, min(at_least, most))
 
 
-def _missing(seen: Snapshot, counts: PodCounts, record: backoff.Backoff, count: int) -> tuple[Work, timedelta | None]:
+def _missing(seen: Snapshot, counts: PodCounts, record: failures.Backoff, count: int) -> tuple[Work, timedelta | None]:
     """Return the creation of so many pods, or how long it has to wait: the Job as a whole, or each index for itself."""
     job, limits = seen.job, seen.limits
     base, most = limits.backoff_base_seconds, limits.backoff_max_seconds
-    time_left = partial(backoff.time_left, now=seen.now, base_seconds=base, max_seconds=most)
+    time_left = partial(failures.time_left, now=seen.now, base_seconds=base, max_seconds=most)
     if job.spec.backoff_limit_per_index is None and (wait := time_left(record)) > _NOW:
         return Hold(), wait
     count = min(count, limits.max_changes)

@@ -14,10 +14,9 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_active, ranked
-from kcr.controllers.job.backoff import Backoff
-from kcr.controllers.job.failure_policy import FAIL_INDEX, match_rule
-from kcr.controllers.job.pod_template import IndexedPod
-from kcr.controllers.job.pods import (
+from kcr.controllers.job.decisions.failures import FAIL_INDEX, Backoff, match_rule
+from kcr.controllers.job.decisions.pod_template import IndexedPod
+from kcr.controllers.job.decisions.pods import (
     failures_before,
     finish_time,
     has_failed,

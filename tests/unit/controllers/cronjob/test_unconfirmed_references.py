@@ -3,8 +3,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from kcr.api.meta import ObjectMeta
-from kcr.controllers.cronjob.doubts import Run, absent, forgotten, recalled, unlisted
-from kcr.controllers.cronjob.job_template import SCHEDULED_AT
+from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
+from kcr.controllers.cronjob.decisions.status import Run, absent, forgotten, restored, unlisted
 from tests.kit.cronjob_builders import cron, job, listed
 from tests.kit.cronjob_harness import at
 
@@ -65,21 +65,21 @@ def test_job_of_somebody_else_is_no_run() -> None:
 def test_recalled_runs_are_on_record_as_they_would_have_been() -> None:
     earlier, later = job("hello-29671800", run=TEN), job("hello-29671801", run=TEN + MINUTE, end="Complete")
     before = cron(active=[job()])
-    status = recalled(before.status, forgotten(before, [later, earlier], LATER))
+    status = restored(before.status, forgotten(before, [later, earlier], LATER))
     assert listed(status) == ["hello-a", "hello-29671800", "hello-29671801"]
     assert status.last_schedule_time == TEN + MINUTE
 
 
 def test_recalled_job_is_listed_once_and_with_its_version() -> None:
     made = job("hello-29671800", run=TEN)
-    status = recalled(cron().status, [Run(TEN, made)])
+    status = restored(cron().status, [Run(TEN, made)])
     (last,) = status.active
     assert (last.kind, last.api_version, last.namespace, last.name, last.uid, last.resource_version) == (
         "Job", "batch/v1", "default", "hello-29671800", "u-hello-29671800", "9",
     )  # fmt: skip
-    assert recalled(status, [Run(TEN + MINUTE, made)]).active == status.active
+    assert restored(status, [Run(TEN + MINUTE, made)]).active == status.active
 
 
 def test_nothing_forgotten_leaves_the_status_as_it_is() -> None:
     status = cron(active=[job()]).status
-    assert recalled(status, ()) is status
+    assert restored(status, ()) is status

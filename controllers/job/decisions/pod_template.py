@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
-from kcr.controllers.job.pods import (
+from kcr.controllers.job.decisions.pods import (
     COMPLETION_INDEX,
     FAILURE_COUNT,
     IGNORED_FAILURE_COUNT,

@@ -7,18 +7,19 @@ import msgspec
 
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Pod
-from kcr.controllers.job.backoff import Backoff
-from kcr.controllers.job.indexed import Indexes
-from kcr.controllers.job.pod_template import IndexedPod
+from kcr.controllers.job.decisions.failures import Backoff
+from kcr.controllers.job.decisions.indexed import Indexes
+from kcr.controllers.job.decisions.pod_template import IndexedPod
 
 
 class Limits(NamedTuple):
-    """The tunables a decision depends on; seconds and counts."""
+    """The tunables a decision depends on; seconds and counts, and whether all Jobs are ours."""
 
     backoff_base_seconds: float = 10.0
     backoff_max_seconds: float = 600.0
     max_uncounted: int = 500
     max_changes: int = 500
+    take_over: bool = False
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from kcr.api.batch import CronJob
 from kcr.api.crontab import CronError, UnknownZoneError
-from kcr.controllers.cronjob.active import followed_up
-from kcr.controllers.cronjob.job_template import job_name, job_of
-from kcr.controllers.cronjob.plan import Announcement, Facts, NoOp, Plan, Start, Work
-from kcr.controllers.cronjob.schedule import (
+from kcr.controllers.cronjob.decisions.jobs import job_name, job_of
+from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, NoOp, Plan, Start, Work
+from kcr.controllers.cronjob.decisions.schedule import (
     NeverDueError,
     Timetable,
     due,
@@ -19,6 +18,7 @@ from kcr.controllers.cronjob.schedule import (
     timetable_of,
     zone_of,
 )
+from kcr.controllers.cronjob.decisions.status import followed_up
 
 Step = tuple[Work, tuple[Announcement, ...]]
 

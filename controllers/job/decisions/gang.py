@@ -23,9 +23,9 @@ from kcr.api.scheduling import (
     WorkloadSpec,
     WorkloadTemplateReference,
 )
-from kcr.controllers.job.conditions import SUSPENDED
-from kcr.controllers.job.pod_template import names_group
-from kcr.controllers.job.pods import is_indexed
+from kcr.controllers.job.decisions.lifecycle import SUSPENDED
+from kcr.controllers.job.decisions.pod_template import names_group
+from kcr.controllers.job.decisions.pods import is_indexed
 
 MAX_NAME = 253
 HASH_LENGTH = 10

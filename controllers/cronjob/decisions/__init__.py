@@ -1,0 +1,1 @@
+"""The decisions of the CronJob controller: plain functions over frozen values. Nothing here does I/O."""

@@ -1,0 +1,76 @@
+"""The wall clock of this process: the time zone it is in, and the moments at which its clock jumps."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from kcr.api.crontab import UnknownZoneError, load_zone
+from kcr.clock import Clock
+
+LOCALTIME = Path("/etc/localtime")
+
+
+def local_zone(environ: Mapping[str, str], localtime: Path = LOCALTIME) -> tzinfo:
+    """Return the zone that `TZ` names, else the machine's, else UTC.
+
+    Args:
+        environ: The environment. `TZ` may begin with a colon; a zone that is unknown is UTC.
+        localtime: The file with the machine's zone.
+
+    Source: go/src/time/zoneinfo_unix.go, initLocal.
+    """
+    name = environ.get("TZ")
+    if name is None:
+        return _zone_in(localtime)
+    name = name.removeprefix(":")
+    if name.startswith("/"):
+        return _zone_in(Path(name))
+    try:
+        return load_zone(name)
+    except UnknownZoneError:
+        return UTC
+
+
+def _zone_in(file: Path) -> tzinfo:
+    try:
+        with file.open("rb") as content:
+            return ZoneInfo.from_file(content)
+    except (OSError, ValueError):
+        return UTC
+
+
+CHECK_SECONDS = 60.0
+# Less is what clocks are set right by all the time.
+JUMP_SECONDS = 1.0
+
+
+class ClockWatch:
+    """Calls back after each jump, within a minute, and when small steps have come to as much."""
+
+    name = "cronjob clock watch"
+
+    def __init__(self, clock: Clock, jumped: Callable[[], object]) -> None:
+        """Make one; it does nothing before it runs.
+
+        Args:
+            clock: Wall time.
+            jumped: Has all timers that follow the calendar set anew.
+        """
+        self._clock = clock
+        self._jumped = jumped
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        before = self._ahead()
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            ahead = self._ahead()
+            if abs(ahead - before) > JUMP_SECONDS:
+                before = ahead
+                self._jumped()
+
+    def _ahead(self) -> float:
+        """Return by how many seconds the calendar is ahead of the loop."""
+        return self._clock.now().timestamp() - asyncio.get_running_loop().time()

@@ -1,0 +1,317 @@
+"""The status to write before and after finalizers are removed, so that every finished pod is counted exactly once.
+
+The counting process may be killed at any moment. A pod is in exactly one of these states, and moves only forward:
+
+```
+has finalizer, not counted ─▶ UID in uncountedTerminatedPods ─▶ finalizer gone, UID listed ─▶ counted, UID gone
+                        status write                    pod patch                     status write
+```
+"""
+
+from collections.abc import Iterable, Set
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, UncountedTerminatedPods
+from kcr.api.conditions import ensure, is_true, made
+from kcr.api.core import Pod
+from kcr.api.indexset import IndexSet
+from kcr.api.meta import whole_seconds
+from kcr.api.pods import is_ready, is_terminal
+from kcr.controllers.job.decisions.failures import FAIL_JOB, match_rule
+from kcr.controllers.job.decisions.lifecycle import (
+    COMPLETIONS_REACHED,
+    INTERIM,
+    SUSPENDED,
+    is_being_deleted,
+    is_complete,
+    with_suspension,
+)
+from kcr.controllers.job.decisions.plan import (
+    Ending,
+    Outcome,
+    Plan,
+    ScaleDown,
+    ScaleUp,
+    Snapshot,
+    StatusUpdate,
+    Terminate,
+    Work,
+)
+from kcr.controllers.job.decisions.pods import counts_for, has_failed, index_in, is_indexed, is_tracked
+
+_NOTHING = UncountedTerminatedPods()
+
+
+def tracked_uids(pods: Iterable[Pod], untracked: Set[str]) -> frozenset[str]:
+    """Return the UIDs of the pods that still carry the finalizer, as far as anybody knows."""
+    return frozenset(pod.metadata.uid for pod in pods if is_tracked(pod) and pod.metadata.uid not in untracked)
+
+
+def newly_ended(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
+    """Return the pods that have succeeded and that have failed, and are in no list yet.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, getNewFinishedPods.
+    """
+    listed = job.status.uncounted_terminated_pods or _NOTHING
+    open_pods = [pod for pod in pods if pod.metadata.uid in tracked and counts_for(job, pod)]
+    succeeded = (p for p in open_pods if p.status.phase == "Succeeded" and p.metadata.uid not in listed.succeeded)
+    failed = (p for p in open_pods if has_failed(p, job) and p.metadata.uid not in listed.failed)
+    return tuple(p for p in succeeded if p.metadata.uid not in listed.failed), tuple(failed)
+
+
+def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
+    """Return the status with every listed pod that lost its finalizer moved into the counters.
+
+    The lists are there afterwards, though they may be empty: their absence means that nobody has counted yet.
+    """
+    listed = status.uncounted_terminated_pods or _NOTHING
+    remaining = UncountedTerminatedPods(
+        succeeded=tuple(uid for uid in listed.succeeded if uid in tracked),
+        failed=tuple(uid for uid in listed.failed if uid in tracked),
+    )
+    return replace(
+        status,
+        succeeded=status.succeeded + len(listed.succeeded) - len(remaining.succeeded),
+        failed=status.failed + len(listed.failed) - len(remaining.failed),
+        uncounted_terminated_pods=remaining,
+    )
+
+
+class Listing:
+    """Goes through the pods of a Job once and notes which are to be listed, and which may be let go.
+
+    A pod that changes its phase after it was listed keeps the place it has. The successes of an Indexed Job are
+    listed by index, in `status.completedIndexes`, where each counts once.
+
+    Attributes:
+        untrack: The pods to let go.
+        require_version: UIDs of those let go uncounted, because they have not ended.
+        completed: Indexes that have newly succeeded.
+        handled: The actions of the podFailurePolicy's rules that matched, one for each pod that was judged.
+        capped: Whether a pod was left for another time because the lists are full.
+    """
+
+    def __init__(self, job: Job, *, ending: str, succeeding: IndexSet, held: Set[str], limit: int) -> None:
+        """Start with what the Job's status has on record.
+
+        Args:
+            job: The Job, with the status that is about to be written.
+            ending: The terminal condition it is to get, or empty. All its pods are then let go, and if it fails
+                they count as failed.
+            succeeding: The indexes whose success is to be recorded, if they are not on record.
+            held: UIDs of failed pods that are needed for their replacement, and do not count before.
+            limit: How many pods the lists may hold.
+        """
+        self._job = job
+        self._fails = ending == FAILED
+        self._ends = bool(ending) or is_being_deleted(job)
+        self._held = held
+        self._succeeding = succeeding
+        self._recorded = IndexSet.parse(job.status.completed_indexes, job.spec.completions or 0)
+        listed = job.status.uncounted_terminated_pods or _NOTHING
+        # UIDs in the order in which they were found; never one in both.
+        self._succeeded = list(listed.succeeded)
+        self._failed = list(listed.failed)
+        self._known = {*listed.succeeded, *listed.failed}
+        self._limit = limit
+        self.untrack: list[Pod] = []
+        self.require_version: set[str] = set()
+        self.completed: set[int] = set()
+        self.handled: list[str] = []
+        self.capped = False
+
+    @property
+    def uncounted(self) -> UncountedTerminatedPods:
+        """The lists, for the status."""
+        return UncountedTerminatedPods(succeeded=tuple(self._succeeded), failed=tuple(self._failed))
+
+    def note(self, pod: Pod) -> None:
+        """Note one pod that carries the finalizer."""
+        succeeded, failed = pod.status.phase == "Succeeded", has_failed(pod, self._job)
+        if not self._ends and (pod.metadata.uid in self._held or not (succeeded or failed)):
+            return
+        # A listed pod is let go even when the lists are full: nothing else empties them.
+        if pod.metadata.uid in self._known or self._entered(pod, succeeded=succeeded, failed=failed):
+            self.untrack.append(pod)
+
+    def _entered(self, pod: Pod, *, succeeded: bool, failed: bool) -> bool:
+        """Enter an unlisted pod where it belongs, if anywhere; return whether it may be let go."""
+        counts = counts_for(self._job, pod)
+        if counts and succeeded:
+            return self._success(pod)
+        if counts and (failed or self._fails):
+            return self._failure(pod)
+        if not is_terminal(pod):
+            self.require_version.add(pod.metadata.uid)
+        return True
+
+    def _success(self, pod: Pod) -> bool:
+        if not is_indexed(self._job):
+            return self._listed(self._succeeded, pod)
+        index = index_in(self._job, pod)
+        if index is None or index in self.completed or index in self._recorded or index not in self._succeeding:
+            return True
+        if self._is_full():
+            return False
+        self.completed.add(index)
+        return True
+
+    def _failure(self, pod: Pod) -> bool:
+        found = match_rule(self._job, pod)
+        if found.action == FAIL_JOB and not self._ends:
+            # The Job could not be ended yet for this pod, and it is the only witness.
+            return False
+        entered = not found.counts or self._listed(self._failed, pod)
+        if entered and found.action:
+            self.handled.append(found.action)
+        return entered
+
+    def _listed(self, uids: list[str], pod: Pod) -> bool:
+        if self._is_full():
+            return False
+        uids.append(pod.metadata.uid)
+        self._known.add(pod.metadata.uid)
+        return True
+
+    def _is_full(self) -> bool:
+        self.capped |= len(self._known) + len(self.completed) >= self._limit
+        return self.capped
+
+
+def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate:
+    """Return the status to write first, and the pods that may lose their finalizer after it.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, syncJob and trackJobStatusAndRemoveFinalizers.
+    """
+    status = _present(seen, plan, outcome)
+    ending = _ending(seen, plan, outcome, status.active)
+    announcements: tuple[tuple[str, str], ...] = ()
+    if plan.managed and ending is None:
+        before, status = status, with_suspension(seen.job, status, seen.now)
+        announcements = () if status is before else (_suspension(status),)
+    status = counted(status, plan.counts.tracked)
+    listing = _listed(seen, plan, status, ending)
+    status = _with_indexes(seen, plan, replace(status, uncounted_terminated_pods=listing.uncounted), listing)
+    if ending is not None:
+        status = _with_interim(status, ending, seen.now)
+    return StatusUpdate(
+        status=status,
+        untrack=tuple(listing.untrack),
+        # Pods that were just deleted are no longer as they were seen, and everybody knows how they will end.
+        require_version=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.require_version),
+        handled=tuple(listing.handled),
+        tracked=plan.counts.tracked,
+        ending=ending,
+        capped=listing.capped,
+        requeue=listing.capped or _put_off(seen, plan.work),
+        announcements=announcements,
+    )
+
+
+def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], now: datetime) -> JobStatus:
+    """Return the status after the finalizers went: the listed pods counted, and the end recorded if it is one.
+
+    Args:
+        update: What was written first.
+        job: The Job as that write returned it.
+        untracked: UIDs of the pods that have lost their finalizer.
+        now: The moment to judge at.
+    """
+    status = counted(job.status, update.tracked - untracked)
+    nothing_listed = status.uncounted_terminated_pods == UncountedTerminatedPods()
+    # Not every pod that is let go is listed.
+    all_gone = untracked.issuperset(pod.metadata.uid for pod in update.untrack)
+    done = nothing_listed and all_gone and not update.capped and not status.terminating and not status.active
+    if update.ending is None or not done:
+        return status
+    kind, reason, message = update.ending
+    status = replace(status, conditions=ensure(status.conditions, made(kind, "True", reason, message, now)))
+    return _with_times(status, job, kind, whole_seconds(now))
+
+
+def _present(seen: Snapshot, plan: Plan, outcome: Outcome) -> JobStatus:
+    """The status with the numbers of pods as they are after the work."""
+    active = len(plan.counts.active) + outcome.created - len(outcome.deleted)
+    ready = sum(map(is_ready, plan.counts.active)) - sum(map(is_ready, outcome.deleted))
+    return replace(
+        seen.job.status,
+        start_time=plan.started,
+        active=active,
+        ready=ready,
+        terminating=plan.counts.terminating + len(outcome.deleted),
+    )
+
+
+def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending | None:
+    """The ending that holds: not while pods are left that could not be deleted, or were never seen."""
+    if plan.ending is not None:
+        everything_goes = len(outcome.deleted) == len(plan.counts.active)
+        return plan.ending if everything_goes and seen.expectations_met else None
+    if seen.expectations_met and is_complete(seen.job, plan.counts.succeeded, active):
+        return Ending(COMPLETE, COMPLETIONS_REACHED, "Reached expected number of succeeded pods")
+    return None
+
+
+def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None) -> Listing:
+    indexes = plan.counts.indexes
+    listing = Listing(
+        replace(seen.job, status=status),
+        ending=ending.condition if ending is not None else "",
+        succeeding=indexes.succeeded if indexes is not None else IndexSet(),
+        held={pod.metadata.uid for pod in indexes.delayed.values()} if indexes is not None else frozenset(),
+        limit=seen.limits.max_uncounted,
+    )
+    for pod in seen.pods:
+        if pod.metadata.uid in plan.counts.tracked:
+            listing.note(pod)
+    return listing
+
+
+def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Listing) -> JobStatus:
+    """The status of an Indexed Job with its indexes on record; their number is the count of successes."""
+    indexes = plan.counts.indexes
+    if indexes is None:
+        return status
+    recorded = IndexSet.parse(status.completed_indexes, seen.job.spec.completions or 0)
+    completed = recorded | IndexSet.of(listing.completed)
+    failed = str(indexes.failed) if indexes.failed is not None else None
+    return replace(status, succeeded=len(completed), completed_indexes=str(completed), failed_indexes=failed)
+
+
+def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
+    """The interim condition is on record before the first finalizer goes: the pods are the only other witness."""
+    interim = INTERIM[ending.condition]
+    if is_true(status.conditions, interim):
+        return status
+    condition = made(interim, "True", ending.reason, ending.message, now)
+    return replace(status, conditions=ensure(status.conditions, condition))
+
+
+def _with_times(status: JobStatus, job: Job, kind: str, moment: datetime) -> JobStatus:
+    """An ended Job has started, unless it never had to, and has not completed before that, whatever the clock says."""
+    start = status.start_time
+    if start is None and not (job.spec.suspend and job.spec.completions == 0):
+        # Suspended after its last pod was told to go, which then succeeded all the same.
+        start = moment
+    completed = max(moment, start or moment) if kind == COMPLETE else None
+    return replace(status, start_time=start, completion_time=completed)
+
+
+def _suspension(status: JobStatus) -> tuple[str, str]:
+    suspended = is_true(status.conditions, SUSPENDED)
+    return ("Suspended", "Job suspended") if suspended else ("Resumed", "Job resumed")
+
+
+def _put_off(seen: Snapshot, work: Work) -> bool:
+    """Creation never happens in the round of a deletion, and no round exceeds the cap: the rest comes again."""
+    match work:
+        case ScaleDown():
+            return not seen.job.spec.suspend
+        case ScaleUp(members):
+            # Failures that are held until their replacement is there come to be counted once it is.
+            replaces = any(member.failures or member.ignored for member in members)
+            return replaces or len(members) >= seen.limits.max_changes
+        case _:
+            return False
