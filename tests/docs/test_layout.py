@@ -29,23 +29,16 @@ SMALL: Mapping[str, str] = {
     "kcr/api/apps.py": "one API group, for users to import",
     "kcr/api/coordination.py": "one API group, for users to import",
     "kcr/api/scale.py": "one API group, for users to import",
-    "controllers/job/deadline.py": "one rule of upstream, read by itself",
 } | dict.fromkeys(
     (
         "kcr/cluster/controllers/pending.py",
-        "kcr/cluster/controllers/quota_status.py", "kcr/metrics/histogram.py", "controllers/cronjob/clock_watch.py",
-        "controllers/cronjob/history.py", "controllers/cronjob/jobs.py", "controllers/cronjob/local_zone.py",
-        "controllers/job/adoption.py", "controllers/job/completion.py", "controllers/job/concurrent_controllers.py",
-        "controllers/job/conditions.py", "controllers/job/indexes.py", "controllers/job/success_policy.py",
-        "controllers/job/suspend.py",
+        "kcr/cluster/controllers/quota_status.py", "kcr/metrics/histogram.py",
     ),
     LATER,
 )  # fmt: skip
 
 CROWDED: Mapping[str, str] = {
-    "controllers/job": "the plugin is one folder; a concept, a module",
     "kcr/api": LATER,
-    "controllers/cronjob": LATER,
 }
 
 # Names of two or more classes.
@@ -65,7 +58,7 @@ NO_MIRROR: Mapping[str, str] = {
     "test_public_names": "all packages",
     "test_typing": "what type checkers see",
     "test_secrets": "all values that hold credentials",
-    "controllers/job/test_scenarios": "the rows of the specification, through decide and status",
+    "controllers/job/decisions/test_scenarios": "the rows of the specification, through decide and status",
     "testing/test_names": "the package",
     "client/wire/test_unreadable": "answers that no module can read",
     **dict.fromkeys(
