@@ -6,6 +6,8 @@ again. So a controller has one `OwnWrites`, in which its reconciler notes each w
 - **Versions to reach.** An answer to a write carries a resourceVersion. Until the store has passed it, the owner's key
   is not reconciled: `defer_if_stale` defers it, no worker waits, and the key is enqueued again when the store is there.
   After 0.5 s that is an error, and the key is retried with backoff. So a reconcile sees every write that was answered.
+- **Objects that came and went.** An object that was created and is gone before a relist is never shown, and no watch
+  event tells. So when a store has passed a version without showing what was written, the key is enqueued.
 - **Echoes.** The watch event of such a version shows nothing new; `is_echo` lets a handler ignore it, once.
 - **Names to appear.** A create is noted before it is sent, and confirmed by its answer. Without an answer it is
   unconfirmed: the object may exist. It is created under the same name again, never under another one.
@@ -23,6 +25,7 @@ uid, since they only grow; all else belongs to one uid, so that an object made a
 import asyncio
 import contextvars
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kcr.api.meta import Key, Resource
@@ -73,7 +76,9 @@ class OwnWrites:
         """
         version = written.metadata.resource_version
         self.require_version(key, store, version)
-        self._versions[key].own_versions.add(version)
+        pending = self._versions[key]
+        pending.own_versions.add(version)
+        pending.written.append((store, written.key))
 
     def require_version(self, key: Key, store: Store[Any], version: str) -> None:
         """Defer a key until a store has reached a version, whoever wrote it.
@@ -90,6 +95,26 @@ class OwnWrites:
             return False
         pending.own_versions.discard(version)
         return True
+
+    def enqueue_if_unseen(self, key: Key, enqueue: Callable[[], None]) -> None:
+        """Enqueue a key once the stores have passed its writes, if one of them then lacks an object that was written.
+
+        Called by the worker after each reconcile.
+        """
+        pending = self._versions.get(key)
+        if pending is None:
+            return
+        for store, version in tuple(pending.versions.items()):
+            store.notify_at_version(version, partial(self._enqueue_if_unseen, key, pending, store, enqueue))
+
+    def _enqueue_if_unseen(
+        self, key: Key, pending: "PendingVersions", store: Store[Any], enqueue: Callable[[], None]
+    ) -> None:
+        # A reconcile that has begun since sees everything.
+        if self._versions.get(key) is pending and any(
+            shown is store and store.get(name) is None for shown, name in pending.written
+        ):
+            enqueue()
 
     def of(self, owner: Resource) -> "PendingObjects":
         """Return what is pending for an owner; what was pending for another uid of its name is dropped."""
@@ -144,12 +169,14 @@ class OwnWrites:
 class PendingVersions:
     """The versions that stores have to reach for one key."""
 
-    __slots__ = ("expired", "own_versions", "timer", "versions")
+    __slots__ = ("expired", "own_versions", "timer", "versions", "written")
 
     def __init__(self) -> None:
         self.versions: dict[Store[Any], int] = {}
         # Those that were written here and whose event has not come.
         self.own_versions: set[str] = set()
+        # The objects that were written, and where they will show up.
+        self.written: list[tuple[Store[Any], Key]] = []
         # Runs while the key is deferred. It is not the queue's: a delay that the key has there stays its own.
         self.timer: asyncio.TimerHandle | None = None
         self.expired = False

@@ -104,6 +104,8 @@ class Worker:
         try:
             outcome = await self._reconcile(key)
         finally:
+            if self._own_writes is not None:
+                self._own_writes.enqueue_if_unseen(key, partial(self._queue.add, key))
             metrics.active -= 1
             metrics.results[outcome] += 1
             metrics.seconds.observe(now() - began)

@@ -56,6 +56,26 @@ async def running(writer: Writer) -> AsyncIterator[Controller]:
         task.cancel()
 
 
+async def test_key_is_enqueued_when_an_object_came_and_went_unseen(clock: VirtualClock) -> None:
+    informer = FakeInformer(Pod)
+    writer = Writer(informer.store)
+    async with running(writer):
+        await clock.settle()
+        assert len(writer.runs) == 1
+        informer.store.advance("2000")
+        await clock.settle()
+    assert len(writer.runs) == 2
+
+
+async def test_key_is_not_enqueued_when_the_store_shows_what_was_written(clock: VirtualClock) -> None:
+    informer = FakeInformer(Pod)
+    writer = Writer(informer.store)
+    async with running(writer):
+        informer.add(pod_at("2000"))
+        await clock.settle()
+    assert len(writer.runs) == 1
+
+
 # CL-21, as design changes it: no worker waits, the key does.
 async def test_key_rests_until_the_store_shows_our_write(clock: VirtualClock) -> None:  # EX-13, EX-17
     pods = Store[Pod]()
