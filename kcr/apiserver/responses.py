@@ -176,14 +176,14 @@ def forbidden(resource: ResourceType, name: str, why: str, causes: Sequence[Mapp
 
 
 def expired(message: str, metadata: Mapping[str, Any] | None = None) -> StatusError:
-    """410: the version asked for is no longer known."""
+    """410: the requested resourceVersion is no longer known."""
     return StatusError(410, "Expired", message, metadata=metadata)
 
 
-def too_large_version(asked: int, current: int) -> StatusError:
-    """504: the version asked for is not there yet, and did not come in time."""
+def too_large_version(requested: int, current: int) -> StatusError:
+    """504: the requested resourceVersion is not there yet, and did not come in time."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
     return StatusError(504, "Timeout", message, details={"causes": [cause]}, retry_after_seconds=1)
 
 

@@ -108,13 +108,13 @@ def _stamp(moment: datetime) -> bytes:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
 
 
-def _container(pod: Manifest, asked: str) -> str:
+def _container(pod: Manifest, requested: str) -> str:
     spec, name = pod["spec"], pod["metadata"]["name"]
     names = [one["name"] for member in ("initContainers", "containers") for one in spec.get(member) or ()]
-    if asked:
-        if asked not in names:
-            raise bad_request(f"container {asked} is not valid for pod {name}")
-        return asked
+    if requested:
+        if requested not in names:
+            raise bad_request(f"container {requested} is not valid for pod {name}")
+        return requested
     if len(names) == 1:
         return str(names[0])
     raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")
@@ -146,7 +146,7 @@ def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:
 
 
 class _Following:
-    """A log as it grows, from the first byte that was asked for to the last."""
+    """A log as it grows, from the first byte that was requested to the last."""
 
     def __init__(self, run: LogRun, skip: int, limit: int | None, *, stamped: bool) -> None:
         self._run = run

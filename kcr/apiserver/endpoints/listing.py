@@ -42,15 +42,15 @@ async def list_page(storage: Storage, route: Route, query: Query) -> ListPage:
         StatusError: 400, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
     """
     _check_options(query)
-    asked = parse_resource_version(query.text("resourceVersion"))
+    requested = parse_resource_version(query.text("resourceVersion"))
     selection = selection_predicate(route, query)
-    limit = 0 if asked == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
+    limit = 0 if requested == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
     if query.text("continue"):
         return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
-    if asked:
-        await storage.wait_for_revision(asked)
+    if requested:
+        await storage.wait_for_revision(requested)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
-    revision = asked if asked and exact else storage.revision
+    revision = requested if requested and exact else storage.revision
     try:
         records, keys = storage.cache(route.kind).snapshot_at(revision)
     except StatusError:

@@ -11,7 +11,7 @@ from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.gojson import decode_json, kind_of
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported
-from kcr.apiserver.kinds.strategy import Manifest, receive
+from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr.apiserver.responses import StatusError, bad_request, invalid_option
 from kcr.apiserver.schema import protobuf
@@ -108,7 +108,7 @@ def decode_as(shape: Shape, body: bytes, content_type: str) -> Manifest:
         StatusError: 400, 413 or 415.
     """
     value = decode_mapping(shape.short_name, body, content_type)
-    receive(shape, value)
+    conform(shape, value)
     return value
 
 

@@ -13,7 +13,7 @@ from kcr.apiserver.endpoints.writing import Write, check_name, patched
 from kcr.apiserver.kinds.catalogue import ScalePaths
 from kcr.apiserver.kinds.field_errors import non_negative, not_supported, required
 from kcr.apiserver.kinds.names import selector_text
-from kcr.apiserver.kinds.strategy import Manifest, receive
+from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
@@ -111,7 +111,7 @@ def finalize(registry: Registry, write: Write) -> APIResponse:
     """Handle a PUT on namespaces/finalize: only the finalizers of the spec are written."""
     route = write.route
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
-    receive(route.kind.shape, manifest)
+    conform(route.kind.shape, manifest)
     old = registry.find(route.kind, "", route.name)
     before, new = old.manifest(), old.manifest()
     new["spec"] = dict(new.get("spec") or {})
@@ -156,7 +156,7 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     old = registry.find(route.kind, route.namespace, route.name)
     if is_patch:
         scale = patched(write, shape, scale_of(old))
-        receive(shape, scale)
+        conform(shape, scale)
     else:
         scale = request_body.decode_as(shape, write.body, write.content_type)
     metadata = scale.get("metadata") or {}

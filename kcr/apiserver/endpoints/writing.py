@@ -89,16 +89,16 @@ def create(registry: Registry, write: Write) -> APIResponse:
     route = write.route
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
-    strays = write.check(manifest)
+    warnings = write.check(manifest)
     written = registry.create(route.kind.stored, route.namespace, write.to_storage(manifest), dry_run=dry_run)
-    return _response(write, written, strays, 201)
+    return _response(write, written, warnings, 201)
 
 
 def update(registry: Registry, write: Write) -> APIResponse:
     """Handle a PUT on an object or its status."""
     route, dry_run = write.route, write.query.dry_run("UpdateOptions")
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
-    strays = write.check(manifest)
+    warnings = write.check(manifest)
     metadata = meta.decode_metadata(route.kind, manifest.get("metadata"))
     check_name(route, metadata)
     old = registry.storage.get(route.kind, route.namespace, route.name)
@@ -107,11 +107,11 @@ def update(registry: Registry, write: Write) -> APIResponse:
             raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
         # The version of an object that is gone is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
-        return _response(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), strays, 201)
+        return _response(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), warnings, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
     written = registry.update(old, write.to_storage(manifest), status=route.subresource == "status", dry_run=dry_run)
-    return _response(write, written, strays)
+    return _response(write, written, warnings)
 
 
 def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
@@ -151,13 +151,13 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     if new.get("metadata") is None:
         raise _unusable(new, "metadata is no object")
     try:
-        strays = write.check(new)
+        warnings = write.check(new)
         _check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
         written = registry.update(old, write.to_storage(new), status=route.subresource == "status", dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
-    return _response(write, written, strays)
+    return _response(write, written, warnings)
 
 
 def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
@@ -234,7 +234,7 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
     )
 
 
-def _response(write: Write, written: WriteResult, strays: list[str], status: int = 200) -> APIResponse:
+def _response(write: Write, written: WriteResult, warnings: list[str], status: int = 200) -> APIResponse:
     return json_response(
-        write.encoder.encode_object(written.record), status, warning_headers([*strays, *written.warnings])
+        write.encoder.encode_object(written.record), status, warning_headers([*warnings, *written.warnings])
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Conversion, Kind
-from kcr.apiserver.kinds.strategy import Manifest, receive
+from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Field, Shape
 
@@ -38,7 +38,7 @@ def job_to_hub(job: Manifest) -> None:
     Raises:
         UndecodableError: It is no Job.
     """
-    receive(_OLD_JOB, job)
+    conform(_OLD_JOB, job)
     job["apiVersion"] = JOBS.type.api_version
     spec: Manifest = job.setdefault("spec", {})
     if opposite(spec.pop("autoSelector", None)) is None:
@@ -63,7 +63,7 @@ def cron_job_to_hub(cron_job: Manifest) -> None:
     Raises:
         UndecodableError: It is no CronJob.
     """
-    receive(_OLD_CRON_JOB, cron_job)
+    conform(_OLD_CRON_JOB, cron_job)
     cron_job["apiVersion"] = CRON_JOBS.type.api_version
 
 

@@ -29,7 +29,7 @@ class UndecodableError(StatusError):
         self.text = text
 
 
-def receive(shape: Shape, obj: Manifest) -> None:
+def conform(shape: Shape, obj: Manifest) -> None:
     """Conform an object to the schema of its kind, in place.
 
     Raises:
@@ -41,14 +41,14 @@ def receive(shape: Shape, obj: Manifest) -> None:
         raise UndecodableError(shape.short_name, shape.name.partition(".")[0], str(error)) from None
 
 
-def same(one: object, other: object) -> bool:
+def semantic_equal(one: object, other: object) -> bool:
     """Return whether two values are semantically equal: absent, null and empty are one."""
     if one == other:
         return True
     if isinstance(one, dict) and isinstance(other, dict):
-        return all(same(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+        return all(semantic_equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(semantic_equal, one, other))
     return _is_nothing(one) and _is_nothing(other)
 
 
@@ -82,7 +82,7 @@ class Strategy:
         Raises:
             UndecodableError: It is no object of the kind.
         """
-        receive(kind_shape(*(self.stored_as or (obj["apiVersion"], obj["kind"]))), obj)
+        conform(kind_shape(*(self.stored_as or (obj["apiVersion"], obj["kind"]))), obj)
 
     def prepare_create(self, obj: Manifest) -> None:
         """Set what only the server may set; `metadata.uid` and `name` are there already."""

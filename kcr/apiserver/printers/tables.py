@@ -37,7 +37,7 @@ class TableEncoder(ObjectEncoder):
         """Make the encoder of one response.
 
         Args:
-            version: The version of meta.k8s.io that was asked for.
+            version: The version of meta.k8s.io that was requested.
             include: What a row carries beside its cells: `None`, `Metadata` or `Object`.
             clock: For ages.
         """

@@ -66,9 +66,9 @@ def usage_of(kind: Kind, obj: Manifest) -> Usage:
 def _resources(spec: Manifest) -> dict[str, int]:
     """Return the requests and limits of a pod by the names that quotas use."""
     requests, limits = _total(spec, "requests"), _total(spec, "limits")
-    asked = {name: value for name, value in requests.items() if "/" not in name}
-    asked |= {f"requests.{name}": value for name, value in requests.items()}
-    return asked | {f"limits.{name}": limits[name] for name in _LIMITED if name in limits}
+    requested = {name: value for name, value in requests.items() if "/" not in name}
+    requested |= {f"requests.{name}": value for name, value in requests.items()}
+    return requested | {f"limits.{name}": limits[name] for name in _LIMITED if name in limits}
 
 
 def _total(spec: Manifest, which: str) -> dict[str, int]:

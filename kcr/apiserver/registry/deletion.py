@@ -152,12 +152,12 @@ def _begin_grace_period(obj: Manifest, asked_seconds: int | None, now: datetime)
     return bool(metadata["deletionGracePeriodSeconds"] or metadata.get("finalizers"))
 
 
-def _grace_seconds(obj: Manifest, asked: int | None) -> int:
+def _grace_seconds(obj: Manifest, requested: int | None) -> int:
     spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return 0
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     period: int = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
     return period if period >= 0 else 1
 

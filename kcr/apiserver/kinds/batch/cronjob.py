@@ -11,7 +11,7 @@ from kcr.apiserver.kinds.batch.job import name_warnings, spec_warnings
 from kcr.apiserver.kinds.batch.job_defaults import default_parts
 from kcr.apiserver.kinds.batch.job_spec import check_job_spec
 from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported, one_of, required
-from kcr.apiserver.kinds.strategy import Manifest, Strategy, same
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
 
 # The names of its Jobs add a dash and ten digits, and have to be labels.
 _LONGEST_NAME = 52
@@ -49,7 +49,7 @@ class CronJobStrategy(Strategy):
         spec, field = new["spec"]["jobTemplate"]["spec"], "spec.jobTemplate.spec"
         if old is None:
             return name_warnings(new) + spec_warnings(spec, field)
-        warnings = [] if same(new["spec"], old["spec"]) else spec_warnings(spec, field)
+        warnings = [] if semantic_equal(new["spec"], old["spec"]) else spec_warnings(spec, field)
         if names_zone(new["spec"]):
             # The second `spec.` is upstream's.
             warnings.append(

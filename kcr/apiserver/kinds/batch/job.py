@@ -16,7 +16,7 @@ from kcr.apiserver.kinds.batch.job_update import check_job_update
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.names import dns_label
 from kcr.apiserver.kinds.pods.warnings import template_warnings
-from kcr.apiserver.kinds.strategy import Manifest, Strategy, same
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
 
 
 class JobStrategy(Strategy):
@@ -58,7 +58,7 @@ class JobStrategy(Strategy):
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return the warnings about a Job that is valid."""
         warnings = name_warnings(new) if old is None else []
-        if old is None or not same(new["spec"], old["spec"]):
+        if old is None or not semantic_equal(new["spec"], old["spec"]):
             warnings += spec_warnings(new["spec"], "spec")
         return warnings
 

@@ -36,7 +36,7 @@ class _JobState:
         }
 
     def holds(self, condition: str, status: str = "True") -> bool:
-        """Return whether a condition is True, or has another status that is asked for."""
+        """Return whether a condition is True, or has the status that is given."""
         return (condition, status) in self._conditions
 
     @property

@@ -8,7 +8,7 @@ from copy import deepcopy
 
 from kcr.apiserver.kinds.batch.job_spec import check_job_spec, check_selector_of
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
-from kcr.apiserver.kinds.strategy import Manifest, same
+from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 
 _LATE_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 _SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
@@ -29,7 +29,7 @@ def check_job_update(new: Manifest, old: Manifest) -> list[FieldError]:
 
 def _check_fixed(name: str, spec: Manifest, stored: Manifest) -> list[FieldError]:
     value = spec.get(name)
-    return [] if same(value, stored.get(name)) else [invalid(f"spec.{name}", value, IMMUTABLE)]
+    return [] if semantic_equal(value, stored.get(name)) else [invalid(f"spec.{name}", value, IMMUTABLE)]
 
 
 def _check_completions(spec: Manifest, stored: Manifest) -> list[FieldError]:
@@ -43,12 +43,16 @@ def _check_completions(spec: Manifest, stored: Manifest) -> list[FieldError]:
 
 def _check_template(template: Manifest, old: Manifest) -> list[FieldError]:
     stored = old["spec"]["template"]
-    if same(template, stored):
+    if semantic_equal(template, stored):
         return []
     if not _template_may_change(old):
         return [invalid("spec.template", template, IMMUTABLE)]
     allowed = _with_directives(stored["spec"], template["spec"])
-    return [] if same(template["spec"], allowed) else [invalid("spec.template.spec", template["spec"], IMMUTABLE)]
+    return (
+        []
+        if semantic_equal(template["spec"], allowed)
+        else [invalid("spec.template.spec", template["spec"], IMMUTABLE)]
+    )
 
 
 def _template_may_change(old: Manifest) -> bool:

@@ -152,11 +152,11 @@ def check_resources(resources: Manifest, field: str) -> list[FieldError]:
         if name not in limits:
             continue
         overcommit = name in _STANDARD
-        asked, limit = amount(value), amount(limits[name])
-        if overcommit and asked > limit:
+        requested, limit = amount(value), amount(limits[name])
+        if overcommit and requested > limit:
             words = f"must be less than or equal to {name} limit of {limits[name]}"
             errors.append(invalid(f"{field}.requests", value, words))
-        elif not overcommit and asked != limit:
+        elif not overcommit and requested != limit:
             words = f"must be equal to {name} limit of {limits[name]}"
             errors.append(invalid(f"{field}.requests", value, words))
     return errors

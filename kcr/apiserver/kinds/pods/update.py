@@ -4,7 +4,7 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePodUpdate.
 """
 
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, rendered
-from kcr.apiserver.kinds.strategy import Manifest, same
+from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -32,7 +32,7 @@ def check_pod_update(new: Manifest, old: Manifest) -> list[FieldError]:
     allowed = _with_changes(new, old)
     if old.get("schedulingGates"):
         errors += _check_gated(new, old, allowed)
-    if not same(new, allowed):
+    if not semantic_equal(new, allowed):
         errors.append(forbidden("spec", f"{_UPDATABLE}\n{_difference(new, allowed)}"))
     return errors
 
@@ -122,6 +122,6 @@ def _only_grows(new: Manifest, old: Manifest) -> bool:
 def _difference(new: Manifest, old: Manifest) -> str:
     lines: list[str] = []
     for name in sorted(new.keys() | old.keys()):
-        if not same(new.get(name), old.get(name)):
+        if not semantic_equal(new.get(name), old.get(name)):
             lines += [f"-  {name}: {rendered(old.get(name))}", f"+  {name}: {rendered(new.get(name))}"]
     return "\n".join(lines)

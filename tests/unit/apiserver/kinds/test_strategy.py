@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.strategy import UndecodableError, receive, same
+from kcr.apiserver.kinds.strategy import UndecodableError, conform, semantic_equal
 from kcr.apiserver.schema.builtin import kind_shape
 
 
@@ -17,8 +17,8 @@ from kcr.apiserver.schema.builtin import kind_shape
     ],
 )
 def test_nothing_null_and_emptiness_are_one(one: Any, other: Any) -> None:
-    assert same(one, other)
-    assert same(other, one)
+    assert semantic_equal(one, other)
+    assert semantic_equal(other, one)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_nothing_null_and_emptiness_are_one(one: Any, other: Any) -> None:
     ],
 )
 def test_what_differs_upstream_differs_here(one: Any, other: Any) -> None:
-    assert not same(one, other)
+    assert not semantic_equal(one, other)
 
 
 def test_object_that_does_not_fit_is_refused_in_words_of_the_server() -> None:
     words = "json: cannot unmarshal string into Go struct field JobSpec.spec.parallelism of type int32"
     with pytest.raises(UndecodableError) as caught:
-        receive(kind_shape("batch/v1", "Job"), {"spec": {"parallelism": "3"}})
+        conform(kind_shape("batch/v1", "Job"), {"spec": {"parallelism": "3"}})
     assert caught.value.text == words
     assert str(caught.value) == f'Job in version "v1" cannot be handled as a Job: {words}'
