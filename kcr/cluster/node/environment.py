@@ -17,7 +17,7 @@ _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 
 class ImageCommand(NamedTuple):
-    """What an image runs when the pod does not say."""
+    """What an image runs when the pod gives no command."""
 
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ _SHELLS = frozenset({"alpine", "bash", "busybox", "debian", "ubuntu"})
 def argv_of(
     container: KubeletContainer, variables: Mapping[str, str], images: Mapping[str, ImageCommand] = BUILT_IN
 ) -> tuple[str, ...]:
-    """Return what to run: `command`, else the image's entrypoint, and `args`, else the image's command.
+    """Return the argument vector: `command`, else the image's entrypoint, and `args`, else the image's command.
 
     The image's command counts only when the pod gives no command of its own. `$(NAME)` is replaced by the
     variable's value.
@@ -82,7 +82,7 @@ def without_tag(image: str) -> str:
 
 
 def is_idle_shell(container: KubeletContainer) -> bool:
-    """Return whether the container is a bare shell, which ends at once because nobody types."""
+    """Return whether the container is a bare shell, which ends at once because its standard input is empty."""
     image = without_tag(container.image).rpartition("/")[2]
     return not container.command and not container.args and image in _SHELLS
 
@@ -197,5 +197,5 @@ def field_of(pod: KubeletPod, path: str, node: str, ip: str) -> str:
 
 
 def hostname_of(pod: KubeletPod) -> str:
-    """Return the name that a pod's processes are told they have."""
+    """Return the pod's host name, at most 63 characters."""
     return (pod.spec.hostname or pod.metadata.name)[:63].rstrip("-.")

@@ -1,4 +1,4 @@
-"""What containers have printed: the present run and the one before, for as long as the pod exists."""
+"""Container logs: the output of the present run and of the one before, for as long as the pod exists."""
 
 import asyncio
 from collections import deque
@@ -12,7 +12,7 @@ LIMIT_BYTES = 10 * 1024 * 1024
 
 
 class Log:
-    """The output of one run of a container. Beyond the limit the oldest lines go."""
+    """The output of one run of a container. Beyond the limit the oldest lines are dropped."""
 
     def __init__(self, clock: Clock, limit: int = LIMIT_BYTES) -> None:
         self._clock = clock
@@ -47,7 +47,7 @@ class Log:
             self._size -= cut
 
     def close(self) -> None:
-        """Say that nothing more comes; those who follow are told."""
+        """Mark the end of the output; `follow` ends there."""
         self._closed = True
         self._wake()
 
@@ -58,15 +58,15 @@ class Log:
         self._readers.clear()
 
     def read(self) -> bytes:
-        """Return everything there is."""
+        """Return the whole output."""
         return b"".join(piece for _, piece in self._pieces)
 
     def pieces(self) -> tuple[tuple[datetime, bytes], ...]:
-        """Return everything there is, each piece with the moment it came."""
+        """Return the whole output, each piece with its time."""
         return tuple(self._pieces)
 
     async def follow(self) -> AsyncGenerator[bytes, None]:
-        """Yield everything there is, then what comes, until the run has ended."""
+        """Yield the whole output, then what is added, until the run has ended."""
         position = 0
         while True:
             fresh = tuple(islice(self._pieces, max(position - self._dropped, 0), None))
@@ -105,23 +105,23 @@ class Logs:
         return before if previous else present
 
     def read(self, uid: str, container: str, *, previous: bool = False) -> bytes | None:
-        """Return what a container has printed, or None when it has not run (or not run before)."""
+        """Return a container's output, or None when it has not run (or not run before)."""
         log = self.get(uid, container, previous=previous)
         return None if log is None else log.read()
 
     async def follow(self, uid: str, container: str) -> AsyncGenerator[bytes, None]:
-        """Yield what a container has printed and prints, until its present run has ended."""
+        """Yield a container's output, and what is added to it, until its present run has ended."""
         log = self.get(uid, container)
         if log is not None:
             async for data in log.follow():
                 yield data
 
     def drop(self, uid: str) -> None:
-        """Forget the logs of a pod that is gone."""
+        """Drop the logs of a deleted pod."""
         for _, log in self._logs.pop(uid, {}).values():
             log.close()
 
     def clear(self) -> None:
-        """Forget all logs: they are lost with their node."""
+        """Drop all logs: they are lost with their node."""
         for uid in tuple(self._logs):
             self.drop(uid)

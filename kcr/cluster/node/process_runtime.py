@@ -1,4 +1,4 @@
-"""The runtime that really runs commands, as processes of this machine.
+"""The process runtime: runs containers as processes of this machine.
 
 There is no isolation: they run as the current user and see the machine's files and network.
 """
@@ -42,7 +42,7 @@ LOG_MESSAGE_BYTES = 2048
 
 PREFIX = "kcr-node-"
 _LOCK = ".lock"
-# Where a container may leave its last words. The path is its own, so it also tells whose a process is.
+# Names the file for a container's termination message. The path is unique, so it also identifies its processes.
 MARK = "KCR_TERMINATION_LOG"
 
 
@@ -50,12 +50,12 @@ MARK = "KCR_TERMINATION_LOG"
 async def process_runtime(
     client: Client, logs: Logs, node: NodeInfo, images: Mapping[str, ImageCommand]
 ) -> AsyncIterator["ProcessRuntime"]:
-    """Give a runtime whose processes and files last no longer than the context.
+    """Open a process runtime whose processes and files last no longer than the context.
 
     Args:
         client: Reads the ConfigMaps and Secrets that variables come from.
         logs: Where output goes.
-        node: What processes are told of node and server.
+        node: Name and addresses, for the environment of processes.
         images: What images run.
     """
     with node_root() as root, process_descriptors():
@@ -152,7 +152,7 @@ class ProcessRuntime:
         finally:
             self._runs.discard(run)
             log.close()
-        message = _last_words(message_file)
+        message = _termination_message(message_file)
         if not message and code != 0 and fall_back:
             lines = log.read()[-LOG_MESSAGE_BYTES:].splitlines(keepends=True)[-LOG_MESSAGE_LINES:]
             message = b"".join(lines).decode(errors="replace")
@@ -168,7 +168,7 @@ class ProcessRuntime:
         shutil.rmtree(self._root / uid, ignore_errors=True)
 
 
-def _last_words(file: Path) -> str:
+def _termination_message(file: Path) -> str:
     try:
         with file.open("rb") as opened:
             return opened.read(MAX_MESSAGE_BYTES).decode(errors="replace")
@@ -177,13 +177,13 @@ def _last_words(file: Path) -> str:
 
 
 def marker(path: Path) -> bytes:
-    """Return how the variable begins that marks the processes of a container, or of all below a directory."""
+    """Return the beginning of the variable that marks the processes of a container, or of all below a directory."""
     return f"{MARK}={path}".encode()
 
 
 @contextmanager
 def node_root(parent: Path | None = None) -> Iterator[Path]:
-    """Give a new directory; in the end it is removed, and no process that belongs to it is left.
+    """Make the root directory of a node; at the end it is removed, and its processes are killed.
 
     The directory is locked for as long as its node lives. One that is not locked belonged to a node that was
     killed: it is removed first, with its processes.
@@ -204,7 +204,7 @@ def node_root(parent: Path | None = None) -> Iterator[Path]:
 
 def _locked(root: Path) -> int:
     """Return the descriptor of a lock that ends with this process; children do not inherit it."""
-    # Locked before it gets its name: nobody finds it open.
+    # Locked before it gets its name, so that no other node finds it unlocked.
     lock = os.open(root / f"{_LOCK}.new", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     (root / f"{_LOCK}.new").rename(root / _LOCK)

@@ -28,7 +28,7 @@ class BusyError(Exception):
 
 
 class _Output(asyncio.Protocol):
-    """Writes what comes through a pipe into a log."""
+    """Writes the output that a pipe delivers to a log."""
 
     def __init__(self, log: Log, ended: asyncio.Future[None]) -> None:
         self._log = log
@@ -195,6 +195,6 @@ def orphaned_processes(marker: bytes) -> Iterator[int]:
 def _is_marked(environment: Path, marker: bytes) -> bool:
     try:
         variables = environment.read_bytes().split(b"\0")
-    except OSError:  # it has ended, or is somebody else's
+    except OSError:  # it has ended, or is another user's
         return False
     return any(variable.startswith(marker) for variable in variables)

@@ -45,7 +45,7 @@ class StartDeferred(NamedTuple):
 
     Attributes:
         reason: Of the container's waiting state; empty keeps the present one.
-        message: For people.
+        message: Of the waiting state and the event; empty for none.
         retry_seconds: When to try again.
     """
 

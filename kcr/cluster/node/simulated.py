@@ -51,11 +51,11 @@ OnRun = Callable[[KubeletPod, str, int], Outcome | None]
 
 
 def default_outcome(pod: KubeletPod, container: KubeletContainer, runtime_seconds: float) -> Outcome:
-    """Return what an ordinary container does: a Job's ends well, any other runs until its pod is deleted.
+    """Return the default outcome: a Job's container succeeds, any other runs until its pod is deleted.
 
     Args:
         pod: Its pod.
-        container: The container; a shell that nobody gives a command ends at once.
+        container: The container; a shell without a command ends at once.
         runtime_seconds: How long a Job's container runs.
     """
     owner = controller_of(pod.metadata)
@@ -69,7 +69,7 @@ def default_outcome(pod: KubeletPod, container: KubeletContainer, runtime_second
 
 
 def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: Outcome) -> Outcome:
-    """Return what the pod's annotations say, and of what they do not mention, the default.
+    """Return the outcome that the pod's annotations describe, with the default for what they do not mention.
 
     Args:
         pod: The pod.
@@ -102,7 +102,7 @@ def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: 
 
 
 def _said(annotations: Mapping[str, str], container: str) -> dict[str, str]:
-    """Return the annotations that hold for a container, without prefix and suffix; its own come first."""
+    """Return the annotations that apply to a container, without prefix and suffix; its own override general ones."""
     general: dict[str, str] = {}
     own: dict[str, str] = {}
     for key, value in annotations.items():
@@ -136,7 +136,7 @@ def _flag(text: str) -> bool:
 
 
 def _code_of(codes: str, attempt: int) -> int:
-    """Return the code of this run; the last one of a list holds for all runs beyond it."""
+    """Return the exit code of this run; the last one of a list applies to all further runs."""
     listed = codes.split(",")
     try:
         return int(listed[min(attempt, len(listed) - 1)])
@@ -171,7 +171,7 @@ OutcomeOf = Callable[[KubeletPod, KubeletContainer, int], Outcome]
 
 
 class SimulatedRun:
-    """A run that ends when its time is over, or when it is asked to."""
+    """A run that ends when its time is over, or by a signal."""
 
     def __init__(self, outcome: Outcome, log: Log, on_exit: OnExit) -> None:
         self._outcome = outcome
@@ -188,7 +188,7 @@ class SimulatedRun:
         return self._outcome.ready_after
 
     def terminate(self) -> None:
-        """Ask the container to end, unless it does not listen."""
+        """End the container, unless it ignores SIGTERM."""
         if not self._outcome.ignore_sigterm:
             self._end(Exit(self._outcome.term_exit_code))
 
@@ -252,10 +252,10 @@ class SimulatedRuntime:
         return SimulatedRun(outcome, log, on_exit)
 
     def release(self, uid: str) -> None:
-        """Forget a pod none of whose containers will run again."""
+        """Drop what is held for a pod none of whose containers will run again."""
         self._delayed.pop(uid, None)
 
 
 def end_of(outcome: Outcome) -> Exit:
-    """Return how a run ends that nothing ends early."""
+    """Return the end of a run that no signal ends early."""
     return Exit(outcome.exit_code, outcome.reason, outcome.message)

@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from kcr.api.conditions import is_true
+from kcr.api.core import Event
 from kcr.api.core import Node as NodeObject
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
@@ -298,6 +299,15 @@ async def test_events_tell_the_story_of_a_pod(cluster: EmbeddedCluster, clock: V
     assert [(reason, count) for reason, count, _ in told] == [
         ("Scheduled", 1), ("Pulling", 1), ("Pulled", 1), ("Created", 2), ("Started", 2), ("Pulled", 1), ("BackOff", 1),
     ]  # fmt: skip
+
+
+async def test_event_names_the_container_and_the_node(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+    runs(cluster, Outcome())
+    await create(cluster.client, "a")
+    await clock.advance(1)
+    (event,) = [event for event in await cluster.client.list(Event, "default") if event.reason == "Started"]
+    assert event.involved_object.field_path == "spec.containers{main}"
+    assert (event.source.component, event.source.host) == ("kubelet", "kcr-node-0")
 
 
 async def test_many_pods_run_side_by_side_with_own_addresses(cluster: EmbeddedCluster, clock: VirtualClock) -> None:

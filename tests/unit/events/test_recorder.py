@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
-from kcr.api.core import Namespace
+from kcr.api.core import Namespace, reference_to
 from kcr.api.meta import ObjectMeta, Resource
 from kcr.client import Client, Request
 from kcr.errors import TransportError
@@ -67,8 +67,12 @@ class Events:
 
 
 @asynccontextmanager
-async def recording(server: Events, clock: VirtualClock, limit: SpamLimit = DEFAULT) -> AsyncIterator[EventRecorder]:
-    recorder = EventRecorder(Client(server), "job-controller", clock=clock, random=random.Random(0), spam_limit=limit)
+async def recording(
+    server: Events, clock: VirtualClock, limit: SpamLimit = DEFAULT, *, host: str = ""
+) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(
+        Client(server), "job-controller", clock=clock, random=random.Random(0), spam_limit=limit, host=host
+    )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(recorder.run())
         await clock.settle()
@@ -95,6 +99,25 @@ async def test_event_names_its_object_and_its_source(clock: VirtualClock) -> Non
     assert (event["type"], event["reason"], event["message"], event["count"]) == (
         "Normal", "Completed", "Job completed", 1,
     )  # fmt: skip
+
+
+async def test_event_of_a_component_on_a_machine_names_the_host(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock, host="node-0") as recorder:
+        recorder.event(JOB, "Normal", "Completed", "Job completed")
+    (event,) = server.stored.values()
+    assert event["source"] == {"component": "job-controller", "host": "node-0"}
+    assert event["reportingInstance"] == "node-0"
+
+
+async def test_same_event_about_two_parts_is_two_events(clock: VirtualClock) -> None:
+    server = Events()
+    async with recording(server, clock) as recorder:
+        for name in ("one", "two", "two"):
+            recorder.event(reference_to(JOB, f"spec.containers{{{name}}}"), "Normal", "Pulled", "present")
+    assert [(event["involvedObject"]["fieldPath"], event["count"]) for event in server.stored.values()] == [
+        ("spec.containers{one}", 1), ("spec.containers{two}", 2),
+    ]  # fmt: skip
 
 
 # EV-9
