@@ -1,10 +1,14 @@
-"""What a pod is, by its status: terminal, active, terminating, ready; and which active pods are deleted first."""
+"""Pods for controllers that own some: what a pod is by its status, which are deleted first, and pods from templates."""
 
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from kcr.api import codec
 from kcr.api.conditions import find, is_true
 from kcr.api.core import ContainerStatus, Pod
+from kcr.api.meta import Object, ObjectMeta, Resource
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -64,3 +68,28 @@ def _progress(pod: Pod) -> tuple[Any, ...]:
 
 def _most_restarts(statuses: Iterable[ContainerStatus]) -> int:
     return max((status.restart_count for status in statuses), default=0)
+
+
+class PodToCreate(Resource, api_version="v1", kind="Pod", plural="pods"):
+    """A pod whose spec is carried as it stands in a template."""
+
+    spec: msgspec.Raw
+
+
+class _PodTemplate(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def pod_from_template(template: msgspec.Raw) -> PodToCreate:
+    """Return the pod that a pod template describes: its labels, annotations and finalizers, and its spec whole.
+
+    Args:
+        template: A `PodTemplateSpec` as JSON, such as `spec.template` of a Deployment.
+
+    Source: kubernetes/pkg/controller/controller_utils.go, GetPodFromTemplate.
+    """
+    read = codec.decode(_PodTemplate, bytes(template))
+    asked = read.metadata
+    metadata = ObjectMeta(labels=asked.labels, annotations=asked.annotations, finalizers=asked.finalizers)
+    return PodToCreate(metadata=metadata, spec=read.spec.copy())

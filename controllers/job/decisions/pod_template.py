@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from kcr.api import codec
 from kcr.api.batch import Job
-from kcr.api.meta import Object, ObjectMeta, Resource, controller_reference
+from kcr.api.meta import Object, ObjectMeta, controller_reference
+from kcr.api.pods import PodToCreate, pod_from_template
 from kcr.controllers.job.decisions.pods import (
     COMPLETION_INDEX,
     FAILURE_COUNT,
@@ -26,12 +27,6 @@ _FIELDS = codec.decoder(dict[str, msgspec.Raw])
 _LIST = codec.decoder(tuple[dict[str, msgspec.Raw], ...] | None)
 
 
-class PodToCreate(Resource, api_version="v1", kind="Pod", plural="pods"):
-    """A pod whose spec is carried as it stands in the template."""
-
-    spec: msgspec.Raw
-
-
 class IndexedPod(msgspec.Struct, frozen=True):
     """What tells one pod of a Job from the others.
 
@@ -44,11 +39,6 @@ class IndexedPod(msgspec.Struct, frozen=True):
     index: int | None = None
     failures: int | None = None
     ignored: int = 0
-
-
-class _Template(Object):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Spec(Object):
@@ -67,7 +57,7 @@ def names_group(job: Job) -> bool:
 
 
 def _spec(job: Job) -> _Spec:
-    return codec.decode(_Spec, bytes(codec.decode(_Template, bytes(job.spec.template)).spec))
+    return codec.decode(_Spec, bytes(pod_from_template(job.spec.template).spec))
 
 
 def build_pod_template(job: Job, group: str = "") -> PodToCreate:
@@ -84,7 +74,7 @@ def build_pod_template(job: Job, group: str = "") -> PodToCreate:
 
     Source: kubernetes/pkg/controller/controller_utils.go, GetPodFromTemplate.
     """
-    template = codec.decode(_Template, bytes(job.spec.template))
+    template = pod_from_template(job.spec.template)
     if not template.metadata.labels:
         raise ValueError(f"job {job.key}: unable to create pods, no labels")
     finalizers = template.metadata.finalizers
@@ -98,7 +88,7 @@ def build_pod_template(job: Job, group: str = "") -> PodToCreate:
         finalizers=finalizers,
         owner_references=(controller_reference(job),),
     )
-    spec = _with_variable(template.spec) if is_indexed(job) else template.spec.copy()
+    spec = _with_variable(template.spec) if is_indexed(job) else template.spec
     return PodToCreate(metadata=metadata, spec=_in_group(spec, group) if group else spec)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kcr
+from examples.expectations.controller import OF, is_owner, owner, setup
 from kcr.api.core import ConfigMap
 from kcr.api.meta import controller_of
 from kcr.cluster import EmbeddedCluster
@@ -17,7 +18,6 @@ from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchan
 from kcr.testing.answers import LOSSES
 from kcr.testing.faults import Verb
 from kcr.testing.loop import VirtualLoop
-from tests.kit.replica_controller import OF, is_owner, owner, setup
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
 NAMES = ("a", "b", "c")

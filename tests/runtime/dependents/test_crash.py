@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from examples.expectations.controller import OF, owner, setup
 from kcr.api.core import ConfigMap
 from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
@@ -12,7 +13,6 @@ from kcr.manager import Manager
 from kcr.testing import VirtualClock, eventually
 from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import running
-from tests.kit.replica_controller import OF, owner, setup
 
 
 async def live(fault: WriteFault) -> int:

@@ -1,6 +1,8 @@
-"""A small controller of the usual kind: keeps as many ConfigMaps as an owner asks for, all of one color.
+"""Keeps as many ConfigMaps as an owner asks for, all of one color; with expectations, as controllers in Go do it.
 
-It stands on everything the library has for the purpose: claim, dependent control, expectations, finalizers, patches.
+An owner is a ConfigMap labelled `role: owner`, whose data has `count` and `color`. What was created and is not observed
+yet is counted in `kcr.Expectations`: a handler counts what the watch shows. `examples/replicaset` does without:
+`kcr.OwnWrites` compares with the store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +15,7 @@ from kcr.api.meta import controller_of
 from kcr.dependents import Attempts, DependentControl, claim, finalized
 from kcr.workqueue import ItemExponential
 
-FINALIZER = "test.kcr.dev/replicas"
+FINALIZER = "example.dev/replicas"
 # On what is made: the name of the owner.
 OF = "owner"
 # On an owner.
@@ -21,36 +23,43 @@ OWNER = {"role": "owner"}
 
 
 def owner(name: str, data: Mapping[str, str]) -> ConfigMap:
+    """Return an owner."""
     return ConfigMap(metadata=kcr.ObjectMeta(name=name, namespace="default", labels=OWNER), data=data)
 
 
 def is_owner(obj: ConfigMap) -> bool:
+    """Return whether a ConfigMap is an owner."""
     return obj.metadata.labels == OWNER
 
 
 def keys(obj: ConfigMap) -> Iterable[kcr.Key]:
+    """Yield the owner that a change concerns."""
     if is_owner(obj):
         yield obj.key
     elif OF in obj.metadata.labels:
         yield kcr.Key("default", obj.metadata.labels[OF])
 
 
-class Seen(kcr.Handler[ConfigMap]):
-    """Notes what the store shows of our own writes."""
+class Observer(kcr.Handler[ConfigMap]):
+    """Counts the creations and deletions that the watch shows."""
 
     def __init__(self, expectations: kcr.Expectations[str]) -> None:
         self._expectations = expectations
 
     def on_add(self, obj: ConfigMap, initial: bool) -> None:
+        """Observe a creation."""
         if (owner := controller_of(obj.metadata)) is not None:
             self._expectations.creation_observed(owner.uid)
 
     def on_delete(self, obj: ConfigMap, final_state_unknown: bool) -> None:
+        """Observe a deletion."""
         if (owner := controller_of(obj.metadata)) is not None:
             self._expectations.deletion_observed(owner.uid)
 
 
 class Replicas:
+    """Reconciles owners."""
+
     def __init__(self, manager: kcr.Manager) -> None:
         self._client = manager.client
         self._store = manager.store(ConfigMap)
@@ -62,6 +71,7 @@ class Replicas:
         )  # fmt: skip
 
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        """Create and delete ConfigMaps until their number is right, and color them."""
         owner = self._store.get(key)
         there = self._store.by_index("of", key.name)
         if owner is None:
@@ -103,14 +113,16 @@ class Replicas:
 
 
 def raise_first(attempts: Attempts[ConfigMap]) -> None:
+    """Raise the first failure, if there is one; what is gone already is none."""
     for failure in attempts.failures:
         if not isinstance(failure.error, kcr.NotFoundError):
             raise failure.error
 
 
 def setup(manager: kcr.Manager) -> None:
+    """Attach the controller to a manager."""
     reconciler = Replicas(manager)
-    manager.informer(ConfigMap).add_handler(Seen(reconciler.expectations))
+    manager.informer(ConfigMap).add_handler(Observer(reconciler.expectations))
     manager.add_controller(
         "replicas",
         reconciler,

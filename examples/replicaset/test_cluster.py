@@ -1,0 +1,142 @@
+"""The whole controller on the embedded cluster, in virtual time: faults, crashes, and other clients."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+import kcr
+from examples.replicaset.api import ReplicaSet
+from examples.replicaset.controller import setup
+from kcr.api.core import Pod
+from kcr.api.meta import controller_of
+from kcr.client import Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import CrashingTransport, PodScript, VirtualClock, eventually
+
+pytestmark = pytest.mark.virtual
+
+KEY = kcr.Key("default", "web")
+
+
+def manifest(replicas: int) -> dict[str, Any]:
+    """A ReplicaSet as a user writes it."""
+    labels = {"app": "web"}
+    containers = [{"name": "main", "image": "busybox"}]
+    return {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }
+
+
+@asynccontextmanager
+async def running(transport: Transport, clock: VirtualClock) -> AsyncIterator[None]:
+    """Run the controller over a transport for as long as the context lives."""
+    manager = kcr.Manager(kcr.Client(transport), clock=clock, random=Random(1))
+    setup(manager)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(manager.run())
+        yield
+        task.cancel()
+
+
+async def scaled(client: kcr.Client, replicas: int) -> tuple[Pod, ...]:
+    """Wait until the status and the server both have so many pods, and return them."""
+
+    async def right() -> bool:
+        owner = await client.get(ReplicaSet, KEY)
+        return owner.status.replicas == replicas == len(await client.list(Pod, "default"))
+
+    await eventually(right, seconds=120)
+    return await client.list(Pod, "default")
+
+
+@pytest_asyncio.fixture
+async def server(clock: VirtualClock) -> EmbeddedCluster:
+    """A cluster without a node: the test is the kubelet."""
+    return EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
+
+
+async def test_replicas_follow_the_spec_and_deletions(server: EmbeddedCluster, clock: VirtualClock) -> None:
+    async with server, running(server.transport, clock):
+        client = server.client
+        await client.create_manifest(ReplicaSet, manifest(3), "default")
+        first, *_ = await scaled(client, 3)
+        await client.delete(Pod, first.key)
+        assert first.metadata.uid not in {pod.metadata.uid for pod in await scaled(client, 3)}
+        await client.merge_patch(ReplicaSet, KEY, {"spec": {"replicas": 1}})
+        await scaled(client, 1)
+        await client.delete(ReplicaSet, KEY)
+
+        async def collected() -> bool:
+            return not await client.list(Pod, "default")
+
+        await eventually(collected, seconds=60)
+
+
+async def test_pod_counts_as_available_after_min_ready_seconds(server: EmbeddedCluster, clock: VirtualClock) -> None:
+    async with server, running(server.transport, clock):
+        client = server.client
+        body = manifest(1)
+        body["spec"]["minReadySeconds"] = 30
+        await client.create_manifest(ReplicaSet, body, "default")
+        await scaled(client, 1)
+        await PodScript(client, clock).run()
+        await clock.advance(29)
+        assert (await client.get(ReplicaSet, KEY)).status.available_replicas == 0
+        await clock.advance(2)
+        assert (await client.get(ReplicaSet, KEY)).status.available_replicas == 1
+
+
+@pytest.mark.parametrize("write", range(1, 8))
+async def test_crash_after_any_write_makes_no_pod_too_many(
+    server: EmbeddedCluster, clock: VirtualClock, write: int
+) -> None:
+    async with server:
+        client = server.client
+        await client.create_manifest(ReplicaSet, manifest(3), "default")
+        dying = CrashingTransport(server.transport)
+        dying.crash_after(write)
+        async with running(dying, clock):
+            await clock.advance(60)
+        async with running(server.transport, clock):
+            pods = await scaled(client, 3)
+            await clock.advance(60)
+    assert all((reference := controller_of(pod.metadata)) and reference.name == "web" for pod in pods)
+    assert len(await client.list(Pod, "default")) == 3
+
+
+@pytest.mark.parametrize("loss", ["silence", "cut", "garbage", "502"])
+async def test_lost_reply_makes_no_pod_too_many(server: EmbeddedCluster, clock: VirtualClock, loss: Any) -> None:
+    async with server:
+        lossy = CrashingTransport(server.transport)
+        for write in range(1, 5):
+            lossy.lose_reply(write, loss)
+        async with running(lossy, clock):
+            await server.client.create_manifest(ReplicaSet, manifest(3), "default")
+            await scaled(server.client, 3)
+            await clock.advance(120)
+            assert len(await scaled(server.client, 3)) == 3
+
+
+async def test_refusal_is_a_condition_until_it_is_over(server: EmbeddedCluster, clock: VirtualClock) -> None:
+    async with server, running(server.transport, clock):
+        client = server.client
+        quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
+        await client.create_manifest(kcr.unstructured("v1", "ResourceQuota", plural="resourcequotas"), quota, "default")
+        await client.create_manifest(ReplicaSet, manifest(2), "default")
+        await scaled(client, 1)
+        failure = (await client.get(ReplicaSet, KEY)).status.conditions[0]
+        assert (failure.type, failure.status, failure.reason) == ("ReplicaFailure", "True", "FailedCreate")
+        assert "exceeded quota: small" in failure.message
+        await client.merge_patch(ReplicaSet, KEY, {"spec": {"replicas": 1}})
+        await clock.advance(60)
+        assert (await client.get(ReplicaSet, KEY)).status.conditions == ()
