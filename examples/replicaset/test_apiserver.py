@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from kcr.testing.apiserver import ApiServer
 
 import kcr
 from examples.replicaset.api import ReplicaSet
@@ -11,6 +10,7 @@ from examples.replicaset.controller import setup
 from examples.replicaset.test_cluster import manifest
 from kcr.api.core import Pod
 from kcr.testing import eventually
+from kcr.testing.controlplane import ApiServer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
 
