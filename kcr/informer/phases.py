@@ -115,7 +115,7 @@ def is_unsupported(error: KcrError) -> bool:
     return isinstance(error, InvalidError | BadRequestError)
 
 
-class Backoff:
+class ReflectorBackoff:
     """Exponential backoff: pauses that double up to 30 s, each lengthened by chance up to twofold.
 
     They start anew after two minutes without one, and after a watch has delivered something: a server that was

@@ -17,12 +17,12 @@ from kcr.client.wire.requests import accept, watch_query
 from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
 from kcr.informer.phases import (
-    Backoff,
     Empty,
     Listed,
     Listing,
     Next,
     Phase,
+    ReflectorBackoff,
     Streaming,
     Watching,
     after_end,
@@ -90,7 +90,7 @@ class Reflector(Generic[R]):
         self._failing_since = 0.0
         self._client = client
         self._random = random
-        self._backoff = Backoff(random)
+        self._backoff = ReflectorBackoff(random)
         self._failures = RateLimitedLogger(_log)
         self._list = ListAccumulator(selection, writer, self.counts)
         self._watchdog = Watchdog(self._is_behind)

@@ -7,8 +7,7 @@ from typing import Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from kcr.metrics.histogram import Histogram
-from kcr.metrics.table import Row
+from kcr.metrics.table import Histogram, Row
 
 Outcome = Literal["success", "requeue_after", "requeue", "error", "cancelled"]
 # `requeue` never happens here; dashboards that sum over upstream's four results find it all the same.

@@ -8,8 +8,7 @@ from collections.abc import Callable, Hashable
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from kcr.metrics.histogram import Histogram
-from kcr.metrics.table import Row
+from kcr.metrics.table import Histogram, Row
 
 QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
 QUEUE_LABELS = ("name", "controller")

@@ -1,15 +1,43 @@
 """Metric families as a table: which family, its help text, and how its value is read from what counts it."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-
-from kcr.metrics.histogram import Histogram
+from prometheus_client.utils import floatToGoString
 
 T = TypeVar("T")
 
 Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
+
+
+class Histogram:
+    """Counts observations in buckets. prometheus-client's own takes three times as long, and is locked."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        """Make an empty histogram.
+
+        Args:
+            bounds: The upper bounds of the buckets, ascending, without the last one, which has none.
+        """
+        self._bounds = bounds
+        # How many observations fell into each bucket alone.
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count one observation."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
+        """Add this histogram to a metric family as the series with these label values."""
+        bounds = (*map(floatToGoString, self._bounds), "+Inf")
+        family.add_metric(labels, list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
 
 
 class Row(NamedTuple):
@@ -26,7 +54,7 @@ class Row(NamedTuple):
     family: Family
     name: str
     help: str
-    read: Callable[[Any], "float | Histogram | Mapping[str, float]"]
+    read: Callable[[Any], float | Histogram | Mapping[str, float]]
     label: str = ""
 
 
@@ -58,7 +86,7 @@ class MetricsTable(Generic[T]):
             yield family
 
 
-def _add(family: Any, labels: Sequence[str], value: "float | Histogram | Mapping[str, float]") -> None:
+def _add(family: Any, labels: Sequence[str], value: float | Histogram | Mapping[str, float]) -> None:
     if isinstance(value, Histogram):
         value.add_to(family, labels)
     elif isinstance(value, Mapping):

@@ -4,12 +4,12 @@ import pytest
 
 from kcr.errors import KcrError, TransportError, error_for
 from kcr.informer.phases import (
-    Backoff,
     Empty,
     Listed,
     Listing,
     Next,
     Phase,
+    ReflectorBackoff,
     Streaming,
     Watching,
     after_end,
@@ -89,16 +89,16 @@ class Fixed(Random):
 
 # RF-3
 def test_pauses_double_up_to_half_a_minute() -> None:
-    backoff = Backoff(Fixed(0.0))
+    backoff = ReflectorBackoff(Fixed(0.0))
     assert [backoff.pause(0.0) for _ in range(8)] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
 
 
 # RF-3
 def test_chance_lengthens_a_pause_at_most_twofold() -> None:
-    assert Backoff(Fixed(0.5)).pause(0.0) == 0.8 * 1.5
+    assert ReflectorBackoff(Fixed(0.5)).pause(0.0) == 0.8 * 1.5
 
 
 # RF-3
 def test_two_quiet_minutes_start_anew() -> None:
-    backoff = Backoff(Fixed(0.0))
+    backoff = ReflectorBackoff(Fixed(0.0))
     assert [backoff.pause(now) for now in (0.0, 119.0, 238.0, 358.0)] == [0.8, 1.6, 3.2, 0.8]
