@@ -191,12 +191,23 @@ class Manager:
         )
         self._controllers[name] = controller
         for source in watches:
-            if isinstance(source, Channel):
-                self.add(ChannelSource(name, source, controller.queue))
-            else:
-                self.informer(source.kind).add_handler(EnqueueRequests(name, source, controller.queue.add))
+            self.add_watch(controller, source)
         self.add(controller)
         return controller
+
+    def add_watch(self, controller: Controller, source: Source | Channel) -> None:
+        """Add a source of keys to a controller, before the manager runs or while it does.
+
+        Args:
+            controller: The controller.
+            source: `kcr.watch`, `kcr.owned` or `kcr.channel`. Objects that exist enqueue their keys at once.
+
+        Source: controller-runtime/pkg/controller/controller.go, Watch.
+        """
+        if isinstance(source, Channel):
+            self.add(ChannelSource(controller.name, source, controller.queue))
+        else:
+            self.informer(source.kind).add_handler(EnqueueRequests(controller.name, source, controller.queue.add))
 
     def add(self, component: Runnable) -> None:
         """Run a component beside the controllers: once the stores are synced."""

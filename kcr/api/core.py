@@ -86,13 +86,14 @@ class Pod(Resource, api_version="v1", plural="pods"):
 
 
 class NamespaceStatus(Object):
-    """`phase` is Active or Terminating."""
+    """`phase` is Active or Terminating; the conditions say what holds up a termination."""
 
     phase: str = ""
+    conditions: tuple[Condition, ...] = ()
 
 
 class Namespace(Resource, api_version="v1", plural="namespaces", namespaced=False):
-    """A room for names."""
+    """A scope for names."""
 
     status: NamespaceStatus = NamespaceStatus()
 

@@ -1,6 +1,7 @@
-"""The whole cluster in one context: server, garbage collector, namespace controller, node."""
+"""The embedded cluster in one context: API server, the cluster's own controllers, node."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from random import Random
 from types import TracebackType
@@ -8,18 +9,17 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import structlog
 
-from kcr.apiserver.kinds.catalogue import KINDS
+from kcr.api.resources import ResourceType
+from kcr.apiserver.kinds.catalogue import KINDS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
 from kcr.apiserver.server import APIServer
-from kcr.apiserver.storage.storage import Storage
+from kcr.apiserver.storage.storage import Change, Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.cluster.controllers import quota_status, scheduler
-from kcr.cluster.controllers.census import Census
+from kcr.cluster.controllers import pod_gc, quota_status, scheduler
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
-from kcr.cluster.controllers.pod_gc import TERMINATED_POD_GC_THRESHOLD, FinishedPodCollector, PodCollector
 from kcr.cluster.node import Node, OnRun
 from kcr.cluster.transport import InProcessTransport
 from kcr.manager import Manager
@@ -54,7 +54,7 @@ class EmbeddedCluster:
         legacy_apis: bool = False,
         gangs: bool = False,
         on_run: OnRun | None = None,
-        terminated_pod_gc_threshold: int = TERMINATED_POD_GC_THRESHOLD,
+        terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
     ) -> None:
         """Make a cluster; it runs inside `async with`.
 
@@ -62,9 +62,8 @@ class EmbeddedCluster:
             clock: What time it is; the machine's clock by default.
             random: Where names and uids come from; a seed makes a whole run repeatable.
             runtime: How the node runs pods; None for no node at all.
-            gc: Whether dependents of deleted objects are collected, terminating namespaces emptied, pods of
-                deleted nodes failed, finished pods beyond the threshold deleted, and what is used of quotas is
-                written down.
+            gc: Whether the garbage collector, the namespace controller, the pod garbage collector and the resource
+                quota controller run.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
@@ -89,10 +88,10 @@ class EmbeddedCluster:
         if runtime is not None:
             scheduler.setup(self.manager)
         if gc:
+            pod_gc.setup(self.manager, terminated_pod_gc_threshold)
             quota_status.setup(self.manager, self.server.registry.quotas)
         self.node = self._node(runtime, on_run)
         self._gc = gc
-        self._threshold = terminated_pod_gc_threshold
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -108,19 +107,13 @@ class EmbeddedCluster:
         self._stack.callback(self._stop)
         self._tasks.append(group.create_task(self._run_manager(), name=COMPONENT))
         if self._gc:
-            census = Census(self.client, [kind.type for kind in self._kinds])
-            collector = GarbageCollector(self.client, census)
-            namespaces = NamespaceController(self.client, census, self._clock)
-            pods = PodCollector(self.client, census, self._clock)
-            self._tasks += [
-                group.create_task(census.run(), name="census"),
-                group.create_task(collector.run(), name="gc"),
-                group.create_task(namespaces.run(), name="namespaces"),
-                group.create_task(pods.run(), name="podgc"),
-            ]
-            if self._threshold:
-                finished = FinishedPodCollector(self.client, census, self._threshold)
-                self._tasks.append(group.create_task(finished.run(), name="podgc of finished pods"))
+            resources = [kind.type for kind in self._kinds]
+            collector = GarbageCollector(self.manager, resources)
+            namespaces = NamespaceController(self.manager, resources)
+            for kind in self._kinds:
+                # Source: kubernetes/pkg/controller/garbagecollector/config/v1alpha1, DefaultIgnoredResources: events.
+                if kind.garbage_collected:
+                    self._on_first_object(kind, collector.watch, namespaces.watch)
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))
         return self
@@ -138,6 +131,25 @@ class EmbeddedCluster:
         # A task of its own, so this context is that of all its log lines: users run managers in the same process.
         structlog.contextvars.bind_contextvars(component=COMPONENT)
         await self.manager.run()
+
+    def _on_first_object(self, kind: Kind, *watches: Callable[[ResourceType], None]) -> None:
+        """Have a kind watched as soon as there is an object of it.
+
+        A cluster has objects of few kinds, and to watch all the others would cost more than all that happens in a test.
+        """
+        cache = self.storage.cache(kind)
+
+        def watch(_: Change | None) -> None:
+            cache.subscribers.pop(watch, None)
+            for watch_kind in watches:
+                watch_kind(kind.type)
+
+        if cache.records:
+            watch(None)
+        else:
+            cache.subscribers[watch] = None
+            # The manager takes nothing new once it stops.
+            self._stack.callback(cache.subscribers.pop, watch, None)
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.

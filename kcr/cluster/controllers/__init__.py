@@ -1,1 +1,1 @@
-"""The controllers that a cluster has beside its workload controllers: garbage collection, namespaces, quota status."""
+"""Controllers of the cluster that are not workload controllers, on kcr's own `Manager`, as anybody's are."""

@@ -1,29 +1,29 @@
-"""The namespace controller: empties namespaces that are to go, then lets them go.
+"""Namespace controller: deletes the content of terminating namespaces, then lets the namespaces go.
 
-A client like any other.
-
-Source: kubernetes/pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
+Source: kubernetes/pkg/controller/namespace/namespace_controller.go,
+deletion/namespaced_resources_deleter.go, deletion/status_condition_utils.go.
 """
 
-import asyncio
-import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-
-import msgspec
+from functools import reduce
 
 from kcr.api import codec
-from kcr.api.meta import Condition, Key, Object, ObjectMeta, Resource, whole_seconds
-from kcr.client import Client
-from kcr.clock import Clock
-from kcr.cluster.controllers.census import Census, Place
-from kcr.cluster.controllers.pending import Pending
-from kcr.errors import ApiError, ConflictError, NotFoundError, TransportError
+from kcr.api.conditions import set_condition
+from kcr.api.core import Namespace
+from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only
+from kcr.api.resources import ResourceType
+from kcr.controller import Result, watch
+from kcr.errors import ConflictError, NotFoundError
+from kcr.manager import Manager
 
-_PAUSE_SECONDS = 1.0
-# The conditions a terminating namespace shows: reason and message while all is well.
-_FINE: Mapping[str, tuple[str, str]] = {
+# How soon a namespace is looked at again when something of its content remains and no watch event tells of it.
+# Source: namespaced_resources_deleter.go, finalizerEstimateSeconds; namespace_controller.go, worker.
+REQUEUE_SECONDS = 15 / 2 + 1
+
+# The conditions of a terminating namespace: reason and message while there is nothing to report.
+_CONDITIONS: Mapping[str, tuple[str, str]] = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
     "NamespaceDeletionContentFailure": (
@@ -35,102 +35,81 @@ _FINE: Mapping[str, tuple[str, str]] = {
 }
 
 
-_log = logging.getLogger(__name__)
-
-
-class _NamespaceStatus(Object):
-    conditions: tuple[Condition, ...] = ()
-
-
-class _Namespace(Resource, api_version="v1", kind="Namespace", plural="namespaces", namespaced=False):
-    status: _NamespaceStatus = _NamespaceStatus()
-
-
 class NamespaceController:
-    """Follows the namespaces, and what is in those that are to go. `run` works until it is cancelled."""
+    """Reconciles one namespace; idempotent."""
 
-    def __init__(self, client: Client, census: Census, clock: Clock) -> None:
-        self._client = client
-        self._census = census
-        self._clock = clock
-        self._kinds = [kind for kind in census.types.values() if kind.resource.namespaced]
-        self._terminating: set[str] = set()
-        self._pending: Pending[str] = Pending()
-        census.listeners.append(self._on_change)
+    def __init__(self, manager: Manager, kinds: Iterable[ResourceType]) -> None:
+        """Make a namespace controller.
 
-    async def run(self) -> None:
-        """Empty namespaces until cancelled."""
-        while True:
-            name = await self._pending.next()
-            try:
-                await self._attend(name)
-            except NotFoundError:
-                continue
-            except ConflictError:
-                self._pending.add(name)
-            except (ApiError, TransportError) as error:
-                _log.warning("namespace %s: %s", name, error)
-                self._pending.add(name)
-                await asyncio.sleep(_PAUSE_SECONDS)
+        Args:
+            manager: The manager.
+            kinds: The kinds whose objects are the content of namespaces.
+        """
+        self._manager = manager
+        self._client = manager.client
+        self._clock = manager.clock
+        self._kinds = [metadata_only(kind) for kind in kinds if kind.namespaced]
+        self._namespaces = manager.store(Namespace)
+        self._controller = manager.add_controller("namespace", self, watches=[watch(Namespace)])
 
-    def _on_change(self, place: Place, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
-        if place.type.resource.path() != _Namespace.resource.path():
-            # An object that leaves, or appears, in a namespace that is being emptied.
-            if place.key.namespace in self._terminating and (old is None or new is None):
-                self._pending.add(place.key.namespace)
-        elif new is None:
-            self._terminating.discard(place.key.name)
-        elif new.deletion_timestamp is not None:
-            self._terminating.add(place.key.name)
-            self._pending.add(place.key.name)
+    def watch(self, kind: ResourceType) -> None:
+        """Reconcile a terminating namespace, from now on, when an object of this kind is created or deleted in it."""
+        if kind.namespaced:
+            source = watch(metadata_only(kind), map_to=_namespace_of, predicate=self._is_content_of_terminating)
+            self._manager.add_watch(self._controller, source)
 
-    async def _attend(self, name: str) -> None:
-        for obj in await self._contents(name):
+    def _is_content_of_terminating(self, old: PartialObjectMetadata | None, new: PartialObjectMetadata | None) -> bool:
+        obj = old or new
+        return (old is None or new is None) and obj is not None and self._is_terminating(*_namespace_of(obj))
+
+    def _is_terminating(self, key: Key) -> bool:
+        namespace = self._namespaces.get(key)
+        return namespace is not None and namespace.metadata.deletion_timestamp is not None
+
+    async def reconcile(self, key: Key) -> Result:
+        """Delete what the namespace contains, report what remains, and finalize the namespace when nothing does."""
+        if not self._is_terminating(key):
+            return Result()
+        for obj in await self._content(key.name):
             if obj.metadata.deletion_timestamp is None:
-                await self._delete(obj)
-        # Nothing new comes in, so what is left now is all there will be.
-        remaining = await self._contents(name)
-        found = await self._client.get(_Namespace, Key("", name))
-        await self._report(found, remaining)
-        if not remaining:
-            body = {"metadata": {"name": name}, "spec": {"finalizers": []}}
-            await self._client.request("PUT", _Namespace.resource.path("", name, "finalize"), codec.encode(body))
+                with suppress(ConflictError, NotFoundError):  # deleted meanwhile, and perhaps created again
+                    await self._client.delete(type(obj), obj.key, uid=obj.metadata.uid, propagation="Background")
+        # Nothing can be created in it any more, so what is left now is all there will be.
+        remaining = await self._content(key.name)
+        with suppress(NotFoundError):  # deleted meanwhile
+            await self._report(await self._client.get(Namespace, key), remaining)
+            if not remaining:
+                body = {"metadata": {"name": key.name}, "spec": {"finalizers": []}}
+                await self._client.request("PUT", Namespace.resource.path("", key.name, "finalize"), codec.encode(body))
+        return Result(requeue_after=REQUEUE_SECONDS if remaining else None)
 
-    async def _contents(self, name: str) -> list[Resource]:
+    async def _content(self, name: str) -> list[PartialObjectMetadata]:
         return [obj for kind in self._kinds for obj in await self._client.list(kind, name)]
 
-    async def _delete(self, obj: Resource) -> None:
-        with suppress(ConflictError, NotFoundError):  # gone already, or another by now: the next look tells
-            await self._client.delete(type(obj), obj.key, uid=obj.metadata.uid, propagation="Background")
-
-    async def _report(self, namespace: _Namespace, remaining: list[Resource]) -> None:
-        old = {one.type: one for one in namespace.status.conditions}
-        conditions = [_unchanged(old.get(one.type), one) for one in self._conditions(remaining)]
-        change = {"metadata": {"uid": namespace.metadata.uid}, "status": {"conditions": conditions}}
-        await self._client.merge_patch(_Namespace, Key("", namespace.metadata.name), change, subresource="status")
-
-    def _conditions(self, remaining: list[Resource]) -> list[Condition]:
-        found: dict[str, tuple[str, str]] = {}
-        if remaining:
-            kinds = Counter(type(obj).resource.display for obj in remaining)
-            words = ", ".join(f"{kind}. has {count} resource instances" for kind, count in sorted(kinds.items()))
-            found["NamespaceContentRemaining"] = ("SomeResourcesRemain", f"Some resources are remaining: {words}")
-        if finalizers := Counter(finalizer for obj in remaining for finalizer in obj.metadata.finalizers):
-            words = ", ".join(f"{one} in {count} resource instances" for one, count in sorted(finalizers.items()))
-            message = f"Some content in the namespace has finalizers remaining: {words}"
-            found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
-        now = whole_seconds(self._clock.now())
-        return [
-            Condition(
-                type=kind, status="True" if kind in found else "False", last_transition_time=now,
-                reason=found.get(kind, fine)[0], message=found.get(kind, fine)[1],
-            )
-            for kind, fine in _FINE.items()
-        ]  # fmt: skip
+    async def _report(self, namespace: Namespace, remaining: Sequence[PartialObjectMetadata]) -> None:
+        now, old = self._clock.now(), namespace.status.conditions
+        new = reduce(lambda conditions, wanted: set_condition(conditions, wanted, now), _conditions(remaining), old)
+        if new is not old:
+            change = {"metadata": {"uid": namespace.metadata.uid}, "status": {"conditions": new}}
+            await self._client.merge_patch(Namespace, namespace.key, change, subresource="status")
 
 
-def _unchanged(old: Condition | None, new: Condition) -> Condition:
-    """Return the new condition with the old time where the status did not change."""
-    if old is None or old.status != new.status:
-        return new
-    return msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
+def _namespace_of(obj: PartialObjectMetadata) -> tuple[Key]:
+    return (Key("", obj.metadata.namespace),)
+
+
+def _conditions(remaining: Sequence[PartialObjectMetadata]) -> list[Condition]:
+    found: dict[str, tuple[str, str]] = {}
+    if remaining:
+        kinds = Counter(obj.resource.display for obj in remaining)
+        words = ", ".join(f"{kind}. has {count} resource instances" for kind, count in sorted(kinds.items()))
+        found["NamespaceContentRemaining"] = ("SomeResourcesRemain", f"Some resources are remaining: {words}")
+    if finalizers := Counter(finalizer for obj in remaining for finalizer in obj.metadata.finalizers):
+        words = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+        message = f"Some content in the namespace has finalizers remaining: {words}"
+        found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+    said = {kind: found.get(kind, fine) for kind, fine in _CONDITIONS.items()}
+    return [
+        Condition(type=kind, status="True" if kind in found else "False", reason=reason, message=message)
+        for kind, (reason, message) in said.items()
+    ]

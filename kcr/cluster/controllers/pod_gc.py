@@ -1,88 +1,53 @@
-"""Pod garbage collection: pods of nodes that are gone, and finished pods beyond a number.
+"""Pod garbage collector: fails and deletes the pods of deleted nodes, and deletes finished pods beyond a threshold.
 
-Pods of a deleted node are deleted as well: no kubelet is left to report how they ended. A client like any other.
-Upstream looks every 20 s and lets a missing node wait for 40; here a node that goes is acted upon at once.
+Upstream looks every 20 s and gives a missing node 40 s to come back; here a deleted node is acted upon at once.
 
 Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcOrphaned, gcTerminated, markFailedAndDeletePod.
 """
 
-import asyncio
-import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from kcr.api.conditions import find
 from kcr.api.core import Node, Pod
-from kcr.api.meta import Condition, Key, ObjectMeta, whole_seconds
-from kcr.client import Client
-from kcr.clock import Clock
-from kcr.cluster.controllers.census import Census, Place
-from kcr.cluster.controllers.pending import Pending
-from kcr.errors import ApiError, NotFoundError, TransportError
+from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only, whole_seconds
+from kcr.controller import Result, watch
+from kcr.errors import NotFoundError
+from kcr.informer import Handler, Store
+from kcr.manager import Manager
 
-_PAUSE_SECONDS = 1.0
-_ENDED = ("Succeeded", "Failed")
 # Source: gc_controller.go, gcCheckPeriod; kube-controller-manager, --terminated-pod-gc-threshold.
-_CHECK_SECONDS = 20.0
+CHECK_SECONDS = 20.0
 TERMINATED_POD_GC_THRESHOLD = 12_500
+
+_FINISHED = ("Succeeded", "Failed")
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+# The threshold is the cluster's, so there is one key.
+_CLUSTER = Key("", "cluster")
 
-_log = logging.getLogger(__name__)
 
+class OrphanedPodCollector:
+    """Reconciles one node that was deleted: no kubelet is left to report how its pods ended.
 
-class PodCollector:
-    """Fails and deletes the pods of nodes that are gone. `run` does so until it is cancelled.
-
-    A pod that names a node which was never there is left alone: somebody else may run it.
+    A pod that names a node which was never there is left alone: another client may run it.
     """
 
-    def __init__(self, client: Client, census: Census, clock: Clock) -> None:
-        self._client = client
-        self._clock = clock
-        self._pending: Pending[str] = Pending()
-        census.listeners.append(self._on_change)
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+        self._clock = manager.clock
 
-    def _on_change(self, place: Place, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
-        if new is None and place.type.resource == Node.resource:
-            self._pending.add(place.key.name)
-
-    async def run(self) -> None:
-        """Collect until cancelled."""
-        while True:
-            node = await self._pending.next()
-            if not await self._attend(node):
-                self._pending.add(node)
-                await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _attend(self, node: str) -> bool:
-        """Collect the pods of a node that is gone, and return whether none is left to try again."""
-        try:
-            if await self._exists(node):
-                return True  # it is back, and knows best how its pods fare
-            pods = await self._client.list(Pod, fields=f"spec.nodeName={node}")
-        except (ApiError, TransportError) as error:
-            _log.warning("pods of the lost node %s: %s", node, error)
-            return False
-        return all([await self._collect(pod) for pod in pods])
-
-    async def _exists(self, node: str) -> bool:
-        try:
-            await self._client.get(Node, Key("", node))
-        except NotFoundError:
-            return False
-        return True
-
-    async def _collect(self, pod: Pod) -> bool:
-        try:
-            with suppress(NotFoundError):  # gone in the meantime
-                if pod.status.phase not in _ENDED:
+    async def reconcile(self, key: Key) -> Result:
+        """Fail and delete the pods of a node, unless the node is back: it knows best how its pods fare."""
+        with suppress(NotFoundError):
+            await self._client.get(Node, key)
+            return Result()
+        for pod in await self._client.list(Pod, fields=f"spec.nodeName={key.name}"):
+            with suppress(NotFoundError):  # deleted meanwhile
+                if pod.status.phase not in _FINISHED:
                     await self._fail(pod)
                 await self._client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
-        except (ApiError, TransportError) as error:
-            _log.warning("lost pod %s: %s", pod.key, error)
-            return False
-        return True
+        return Result()
 
     async def _fail(self, pod: Pod) -> None:
         before = find(pod.status.conditions, "DisruptionTarget")
@@ -95,46 +60,36 @@ class PodCollector:
         await self._client.strategic_patch(Pod, pod.key, change, subresource="status")
 
 
-class FinishedPodCollector:
-    """Deletes the oldest finished pods while there are more than a threshold. `run` does so until it is cancelled."""
+class FinishedPodCollector(Handler[PartialObjectMetadata]):
+    """Deletes the oldest finished pods while there are more than a threshold.
 
-    def __init__(self, client: Client, census: Census, threshold: int) -> None:
-        """Look at nothing yet.
+    Attributes:
+        check_after: Called when there are more pods than the threshold, finished or not, with the key and the seconds
+            after which to reconcile it. While there are fewer, no pod is looked at.
+    """
 
-        Args:
-            client: Where to list and delete.
-            census: Tells how many pods there are, finished or not: while these are few, no pod is looked at.
-            threshold: How many finished pods may stay; above zero.
-        """
-        self._client = client
+    def __init__(self, manager: Manager, threshold: int) -> None:
+        self._client = manager.client
         self._threshold = threshold
-        self._present: set[Key] = set()
-        self._has_many = asyncio.Event()
-        census.listeners.append(self._on_change)
+        self._pods: Store[PartialObjectMetadata] = manager.store(metadata_only(Pod))
+        self.check_after: Callable[[Key, float], None] = lambda key, seconds: None
 
-    def _on_change(self, place: Place, old: ObjectMeta | None, new: ObjectMeta | None) -> None:
-        if place.type.resource != Pod.resource:
-            return
-        (self._present.discard if new is None else self._present.add)(place.key)
-        if len(self._present) > self._threshold:
-            self._has_many.set()
-        else:
-            self._has_many.clear()
+    def on_add(self, obj: PartialObjectMetadata, initial: bool) -> None:
+        """Have the pods looked at, when there are many."""
+        if len(self._pods) > self._threshold:
+            self.check_after(_CLUSTER, CHECK_SECONDS)
 
-    async def run(self) -> None:
-        """Collect until cancelled."""
-        while True:
-            await self._has_many.wait()
-            await asyncio.sleep(_CHECK_SECONDS)
-            try:
-                await self._collect()
-            except (ApiError, TransportError) as error:
-                _log.warning("finished pods: %s", error)
+    def on_update(self, old: PartialObjectMetadata, new: PartialObjectMetadata) -> None:
+        """Do the same: the pod may have finished."""
+        self.on_add(new, initial=False)
 
-    async def _collect(self) -> None:
-        for pod in surplus(await self._client.list(Pod), self._threshold):
-            with suppress(NotFoundError):  # gone in the meantime
-                await self._client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
+    async def reconcile(self, _: Key) -> Result:
+        """Delete the surplus."""
+        if len(self._pods) > self._threshold:
+            for pod in surplus(await self._client.list(Pod), self._threshold):
+                with suppress(NotFoundError):  # deleted meanwhile
+                    await self._client.delete(Pod, pod.key, uid=pod.metadata.uid, grace_period_seconds=0)
+        return Result()
 
 
 def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
@@ -142,7 +97,7 @@ def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
 
     Source: gc_controller.go, gcTerminated, byEvictionAndCreationTimestamp.
     """
-    finished = [pod for pod in pods if pod.status.phase in _ENDED]
+    finished = [pod for pod in pods if pod.status.phase in _FINISHED]
     finished.sort(
         key=lambda pod: (
             not (pod.status.phase == "Failed" and pod.status.reason == "Evicted"),
@@ -151,3 +106,19 @@ def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
         )
     )
     return finished[: max(0, len(finished) - threshold)]
+
+
+def setup(manager: Manager, threshold: int = TERMINATED_POD_GC_THRESHOLD) -> None:
+    """Add the two controllers.
+
+    Args:
+        manager: The manager.
+        threshold: How many finished pods may stay; 0 for all.
+    """
+    deleted_nodes = watch(Node, predicate=lambda old, new: new is None)
+    manager.add_controller("pod-garbage-collector", OrphanedPodCollector(manager), watches=[deleted_nodes])
+    if threshold:
+        collector = FinishedPodCollector(manager, threshold)
+        controller = manager.add_controller("finished-pod-garbage-collector", collector)
+        collector.check_after = controller.queue.add_after
+        manager.informer(metadata_only(Pod)).add_handler(collector)

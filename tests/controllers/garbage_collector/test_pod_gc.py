@@ -1,6 +1,5 @@
-"""Pod garbage collection as a client: whose pods go, and what it survives."""
+"""Pod garbage collector: whose pods go, and what it survives."""
 
-import asyncio
 from random import Random
 
 import pytest
@@ -8,14 +7,12 @@ import pytest
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
-from kcr.apiserver.kinds.catalogue import NODES, PODS
-from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers.census import Census
-from kcr.cluster.controllers.pod_gc import FinishedPodCollector, PodCollector
+from kcr.cluster.controllers import pod_gc
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
 from kcr.testing.faults import Verb
+from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create, names
 
 pytestmark = pytest.mark.virtual
@@ -49,21 +46,14 @@ async def test_pods_of_a_node_never_seen_stay(clock: VirtualClock) -> None:
 async def test_lost_pods_go_though_requests_fail(clock: VirtualClock, call: Verb) -> None:
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
         faults = FaultyTransport(cluster.transport)
-        client = Client(faults)
-        census = Census(client, [NODES.type, PODS.type])
-        collector = PodCollector(client, census, clock)
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
         for number in range(3):
             await create(cluster.client, f"p{number}", nodeName=NODE.name)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(census.run()), group.create_task(collector.run())]
-            await clock.settle()
+        async with running_controllers(clock, faults, pod_gc.setup):
             faults.on(call, Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             await lose(cluster)
             await clock.advance(5)
             assert await names(cluster.client) == set()
-            for task in tasks:
-                task.cancel()
 
 
 async def test_pod_disrupted_before_keeps_the_moment(clock: VirtualClock) -> None:
@@ -118,16 +108,11 @@ async def test_finished_pods_within_the_threshold_stay(clock: VirtualClock, thre
 async def test_finished_pods_go_though_requests_fail(clock: VirtualClock) -> None:
     async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
         faults = FaultyTransport(cluster.transport)
-        faults.on("list", Pod, nth=2).fail(ServerError(500, "InternalError", "no"))
-        faults.on("delete", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
-        census = Census(Client(faults), [PODS.type])
-        collector = FinishedPodCollector(Client(faults), census, 1)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(census.run()), group.create_task(collector.run())]
+        async with running_controllers(clock, faults, lambda manager: pod_gc.setup(manager, threshold=1)):
+            faults.on("list", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
+            faults.on("delete", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             for name in ("a", "b", "c"):
                 await create(cluster.client, name)
                 await finish(cluster, name)
             await clock.advance(100)
             assert await names(cluster.client) == {"c"}
-            for task in tasks:
-                task.cancel()

@@ -1,6 +1,5 @@
 """The garbage collector and the namespace controller as clients: what they survive, and what they never do."""
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -10,14 +9,15 @@ import pytest
 
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key
-from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.client import Client, Request, Response, Transport
+from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, KINDS, NAMESPACES
+from kcr.client import Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers.census import Census
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.errors import TransportError
+from kcr.manager import Manager
 from kcr.testing import VirtualClock
+from tests.kit.cluster_controllers import running_controllers
 
 pytestmark = pytest.mark.virtual
 GHOST = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "no-such"}
@@ -40,26 +40,32 @@ class Meddling:
             yield response
 
 
+def garbage_collector(manager: Manager) -> None:
+    collector = GarbageCollector(manager, [kind.type for kind in KINDS])
+    for kind in (CONFIG_MAPS, NAMESPACES):
+        collector.watch(kind.type)
+
+
+def namespaces(manager: Manager) -> None:
+    controller = NamespaceController(manager, [kind.type for kind in KINDS])
+    controller.watch(CONFIG_MAPS.type)
+
+
 @asynccontextmanager
 async def collected(
     clock: VirtualClock, before: Callable[[EmbeddedCluster, Request], Awaitable[None]] | None = None
 ) -> AsyncIterator[EmbeddedCluster]:
-    """A cluster whose collectors reach it through a meddling transport."""
+    """A cluster whose garbage collector and namespace controller reach it through a meddling transport."""
 
     async def meddle(request: Request) -> None:
         if before is not None:
             await before(cluster, request)
 
-    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False) as cluster:
-        client = Client(Meddling(cluster.transport, meddle))
-        census = Census(client, [kind.type for kind in KINDS])
-        runs = (census.run, GarbageCollector(client, census).run, NamespaceController(client, census, clock).run)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run()) for run in runs]
-            await clock.settle()
-            yield cluster
-            for task in tasks:
-                task.cancel()
+    async with (
+        EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False) as cluster,
+        running_controllers(clock, Meddling(cluster.transport, meddle), garbage_collector, namespaces),
+    ):
+        yield cluster
 
 
 async def make(cluster: EmbeddedCluster, name: str, *owners: dict[str, Any], **metadata: Any) -> dict[str, Any]:
