@@ -1,5 +1,5 @@
-"""A scenario of the Job controller as a scenario: lived through undisturbed, with a crash after each of the
-controller's writes, and with the reply to each of them lost.
+"""Scenarios of the Job controller: each is run undisturbed, with a crash after each of the controller's writes, and
+with the reply to each of them lost.
 
 ```python
 @scenario()
@@ -69,7 +69,7 @@ def scenario(
     late: Mapping[str, float] | None = None,
     collects: bool = False,
     soak: bool = False,
-    calm: bool = False,
+    disturbed: bool = True,
 ) -> Callable[[Scenario], Callable[..., None]]:
     """Make a test of a scenario: undisturbed, with a crash after every write, with every reply lost.
 
@@ -78,7 +78,7 @@ def scenario(
         late: See `Setting`.
         collects: See `Setting`.
         soak: Whether it has so many pods that the disturbed runs belong into `make soak`.
-        calm: Whether it is not to be disturbed, because it asks what other scenarios ask under any fault.
+        disturbed: Whether it is run with faults; one that asks what others ask under any fault is not.
     """
     setting = Setting(options or {}, late or {}, collects)
     marks = [pytest.mark.soak, pytest.mark.timeout(0)] if soak else [pytest.mark.timeout(60)]
@@ -101,7 +101,7 @@ def scenario(
         faults = inspect.Parameter("faults", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         test.__signature__ = inspect.Signature([faults, *own])  # type: ignore[attr-defined]  # what pytest reads
         rows = [pytest.param(live_undisturbed, id="undisturbed")]
-        if not calm:
+        if disturbed:
             rows.append(pytest.param(crash_after_every_write, id="crashes", marks=marks))
             rows.append(pytest.param(lose_every_reply, id="lost", marks=marks))
         whole: Callable[..., None] = pytest.mark.parametrize("faults", rows)(test)

@@ -65,8 +65,6 @@ class Simulation(UserActions, FakeNode):
         self._metrics: Metrics
         self._wanted, self._up = asyncio.Event(), asyncio.Event()
 
-    # The controller.
-
     @property
     def writes(self) -> int:
         """How many writes the controller has sent, in all its lives."""
@@ -121,8 +119,6 @@ class Simulation(UserActions, FakeNode):
         """Let the controller hear of a kind again, of what it missed first."""
         self.gate.open[plural].set()
 
-    # What can be seen.
-
     def counted(self, name: str, **labels: str) -> float:
         """Return a counter of the controller's, of its present life."""
         return self._metrics.registry.get_sample_value(f"job_controller_{name}_total", labels) or 0
@@ -162,8 +158,6 @@ class Simulation(UserActions, FakeNode):
         found = await self.client.list(Event, "default", fields="involvedObject.kind=Job")
         found = tuple(sorted(found, key=lambda event: int(event.metadata.resource_version)))
         return [(event.reason, event.message) for event in found]
-
-    # Waiting.
 
     async def until(self, counts: str | None = None, *, seconds: float = PATIENCE_SECONDS, **wanted: Any) -> Job:
         """Wait until the Job's counters are these, in the words of job-controller §0: `A2 F1`, all others 0.

@@ -1,6 +1,7 @@
 """Pods that the Job controller and another client remove in the same moment."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -40,6 +41,18 @@ async def comes_to(cluster: EmbeddedCluster, clock: VirtualClock, *, seconds: fl
     raise AssertionError(f"not in {seconds} s: {wanted}; {status}; {await pods_of(cluster.client)}")
 
 
+@asynccontextmanager
+async def two_pods(
+    cluster: EmbeddedCluster, clock: VirtualClock, *, late: Mapping[str, float] = {}
+) -> AsyncIterator[tuple[UserActions, FaultyTransport, tuple[Pod, ...]]]:
+    """Run the controller, and a Job until its two pods are active."""
+    user, faults = UserActions(cluster.client, clock), FaultyTransport(cluster.transport)
+    async with job_controller(cluster, clock, transport=LateWatches(faults, Random(1), late)):
+        await user.create(**TWO)
+        await comes_to(cluster, clock, active=2)
+        yield user, faults, await pods_of(cluster.client)
+
+
 async def all_go(cluster: EmbeddedCluster, clock: VirtualClock, **wanted: Any) -> None:
     """Let the other finalizer go, and see that the pods do as well."""
     user = UserActions(cluster.client, clock)
@@ -48,11 +61,7 @@ async def all_go(cluster: EmbeddedCluster, clock: VirtualClock, **wanted: Any) -
 
 
 async def test_pods_deleted_while_their_job_is_suspended_terminate(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
-    async with job_controller(bare, clock, transport=faults):
-        await user.create(**TWO)
-        await comes_to(bare, clock, active=2)
-        pods = await pods_of(bare.client)
+    async with two_pods(bare, clock) as (user, faults, pods):
         # The request is on its way when the other client's arrives.
         faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
         await user.patch(suspend=True)
@@ -65,11 +74,8 @@ async def test_pods_deleted_while_their_job_is_suspended_terminate(bare: Embedde
 async def test_pod_that_ends_while_its_job_is_suspended_is_counted(
     bare: EmbeddedCluster, clock: VirtualClock, phase: str
 ) -> None:
-    user, node, faults = UserActions(bare.client, clock), FakeNode(bare.client, clock), FaultyTransport(bare.transport)
-    async with job_controller(bare, clock, transport=faults):
-        await user.create(**TWO)
-        await comes_to(bare, clock, active=2)
-        first, _ = await pods_of(bare.client)
+    async with two_pods(bare, clock) as (user, faults, (first, _)):
+        node = FakeNode(bare.client, clock)
         faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: node.end(first, phase, 0))
         await user.patch(suspend=True)
         counted = {phase.lower(): 1}
@@ -82,11 +88,7 @@ async def touch(user: UserActions, pod: Pod) -> None:
 
 
 async def test_conflict_on_one_pod_delays_nothing(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
-    async with job_controller(bare, clock, transport=faults):
-        await user.create(**TWO)
-        await comes_to(bare, clock, active=2)
-        first, _ = await pods_of(bare.client)
+    async with two_pods(bare, clock) as (user, faults, (first, _)):
         faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(user, first))
         await user.patch(suspend=True)
         # In the same pass: a retry would come a second later.
@@ -95,11 +97,7 @@ async def test_conflict_on_one_pod_delays_nothing(bare: EmbeddedCluster, clock: 
 
 
 async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
-    async with job_controller(bare, clock, transport=faults):
-        await user.create(**TWO)
-        await comes_to(bare, clock, active=2)
-        first, _ = await pods_of(bare.client)
+    async with two_pods(bare, clock) as (user, faults, (first, _)):
         faults.on("patch", Pod, name=first.metadata.name).fail(ConflictError)
         await user.patch(suspend=True)
         await comes_to(bare, clock, active=1, terminating=1, seconds=0.5)
@@ -112,11 +110,7 @@ async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCl
 async def test_live_pod_that_cannot_be_read_is_looked_at_again(
     bare: EmbeddedCluster, clock: VirtualClock, page: int
 ) -> None:
-    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
-    async with job_controller(bare, clock, transport=faults):
-        await user.create(**TWO)
-        await comes_to(bare, clock, active=2)
-        first, _ = await pods_of(bare.client)
+    async with two_pods(bare, clock) as (user, faults, (first, _)):
         faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(user, first))
         look = faults.on("get", Pod, nth=1)
         look.lose_request(page) if page else look.fail(ServerError)
@@ -129,10 +123,7 @@ async def test_live_pod_that_cannot_be_read_is_looked_at_again(
 async def test_deletion_that_the_watch_does_not_show_yet_is_no_obstacle(
     bare: EmbeddedCluster, clock: VirtualClock, late: Mapping[str, float]
 ) -> None:
-    user, faults = UserActions(bare.client, clock), FaultyTransport(bare.transport)
-    async with job_controller(bare, clock, transport=LateWatches(faults, Random(1), late)):
-        await user.create(**TWO)
-        await comes_to(bare, clock, active=2)
+    async with two_pods(bare, clock, late=late) as (user, faults, _):
         await clock.advance(10)
         pods = await pods_of(bare.client)
         faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))

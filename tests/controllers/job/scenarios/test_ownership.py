@@ -220,7 +220,7 @@ async def test_job_of_our_own_is_looked_after(sim: Simulation, name: str | None)
     await sim.ends("Complete", "CompletionsReached")
 
 
-@scenario(options={"take_over": False}, calm=True)
+@scenario(options={"take_over": False}, disturbed=False)
 async def test_jobs_of_the_cluster_are_left_to_it(sim: Simulation) -> None:
     # Row 132: beside a controller that looks after Jobs already.
     for name in (None, "kubernetes.io/job-controller", "example.com/x"):
