@@ -47,7 +47,7 @@ SHARED_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("Options", "Plan", "Outcome", "Memory", "Actions", "JobEvents"), "the same role in both plugins"),
     **dict.fromkeys(
         (
-            "Node", "Census", "Address", "Run", "Listing", "Services",
+            "Node", "Address", "Run", "Listing", "Services",
         ),
         LATER,
     ),
