@@ -30,6 +30,7 @@ from kcr.app.logs import configure_logs
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.controllers import scheduler
 from kcr.cluster.node import Node
 from kcr.controller import Controller, Reconciler, Result
 from kcr.controllers.job.controller import Options, setup
@@ -209,6 +210,7 @@ async def measure(completions: int, parallelism: int, *, indexed: bool) -> tuple
         EmbeddedCluster(clock=clock, random=random, runtime=None, gc=False) as cluster,
         asyncio.TaskGroup() as group,
     ):
+        scheduler.setup(cluster.manager)
         transport = CountingTransport(cluster.transport)
         manager = TimingManager(Client(transport), clock, random)
         setup(manager, Options(take_over=True))
