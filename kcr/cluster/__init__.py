@@ -1,4 +1,4 @@
-"""The cluster in a box: API server, garbage collector and a node, in one process."""
+"""Embedded cluster: API server, controllers on kcr's own runtime, and a node, in one process."""
 
 from kcr.cluster.cluster import EmbeddedCluster
 from kcr.cluster.transport import InProcessTransport

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = timedelta(days=365)
-# Clocks differ a little, and a certificate from the future is refused.
+# Clocks differ a little, and clients refuse a certificate that is not valid yet.
 _SLACK = timedelta(hours=1)
 
 

@@ -1,12 +1,12 @@
-"""The listener: HTTP over TLS on this machine's own address, for whoever holds the token."""
+"""TLS listener: serves the embedded API server over HTTPS on the loopback address; a bearer token authenticates."""
 
 import asyncio
 import base64
 import hmac
-import logging
 import secrets
 from typing import NamedTuple
 
+import structlog
 import yaml
 from aiohttp import web
 
@@ -19,21 +19,21 @@ from kcr.clock import SystemClock
 from kcr.cluster.certificates import make_certificates
 
 _HOST = "127.0.0.1"
-# What anybody may ask; the same first steps with anything below.
+# Paths that need no authentication, and those below them.
 _OPEN = ("version", "healthz", "livez", "readyz")
-# A client that takes nothing for so long is cut.
+# A connection whose client reads nothing for so long is closed.
 _STUCK_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 0.5
 _KEEPALIVE_SECONDS = 3630.0
-# How many parts of a stream are sent in a second, and at once after a pause. What comes faster goes together: every
-# part costs a record of TLS and wakes the reader up, which at a thousand changes a second takes more than they do.
+# How many chunks of a stream are sent in a second, and at once after a pause. Faster changes are coalesced: each chunk
+# costs a TLS record and wakes up the reader, which at a thousand changes a second takes longer than the changes do.
 _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger()
 
 
 class Address(NamedTuple):
-    """Where the server is, and what it takes to be let in.
+    """Where the server listens, and the credentials that it accepts.
 
     Attributes:
         url: Such as `https://127.0.0.1:46331`.
@@ -65,7 +65,7 @@ class Listener:
         Raises:
             OSError: The port is taken.
         """
-        # What checks the certificate's dates is the machine's clock, whatever time the cluster lives in.
+        # Clients check the dates by the machine's clock, whatever the time of the cluster is.
         certificates = make_certificates(SystemClock().now())
         server = httpserver.Server(self._handle, max_body=LIMIT + 1, keepalive_seconds=_KEEPALIVE_SECONDS)
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
@@ -117,9 +117,9 @@ class Listener:
                 await pace.wait()
             await response.write_eof()
         except ConnectionResetError:
-            _log.debug("%s: the client has gone", request.raw_path)
+            _log.debug("client closed the connection", path=request.raw_path)
         except TimeoutError:
-            _log.warning("%s: cut, the client reads too slowly", request.raw_path)
+            _log.warning("connection closed, the client reads too slowly", path=request.raw_path)
             if request.transport is not None:
                 request.transport.abort()
 

@@ -1,4 +1,4 @@
-"""The way to the embedded server without a socket."""
+"""Transport that calls the embedded API server in the same process, without a socket."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -10,7 +10,7 @@ from kcr.client.wire.transport import Request, Response
 
 
 class InProcessTransport:
-    """Hands requests to a server in the same process, as the admin."""
+    """Passes requests to an API server in the same process, authenticated as the admin."""
 
     def __init__(self, server: APIServer) -> None:
         self._server = server
@@ -21,7 +21,7 @@ class InProcessTransport:
 
     @asynccontextmanager
     async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:
-        # On a network others get their turn here, and a request may be cancelled before it is sent.
+        # As on a network: other tasks run before the request is sent, and it may be cancelled before.
         await asyncio.sleep(0)
         answer = await self._server.handle(HTTPRequest(request.method, request.target, request.headers, request.body))
         try:

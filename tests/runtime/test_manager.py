@@ -108,6 +108,22 @@ async def test_two_controllers_of_one_name_are_refused(cluster: EmbeddedCluster,
         manager.add_controller("greeter", Greeter(manager))
 
 
+async def test_watch_added_to_a_running_controller_enqueues_its_keys(
+    cluster: EmbeddedCluster, clock: VirtualClock
+) -> None:
+    manager = manager_on(cluster.client, clock)
+    greeter = Greeter(manager)
+    controller = manager.add_controller("greeter", greeter)
+    async with running(manager):
+        await create(cluster, "before")
+        await clock.settle()
+        assert greeter.seen == []
+        manager.add_watch(controller, kcr.watch(Namespace))
+        await create(cluster, "after")
+        await clock.settle()
+        assert {"before", "after"} <= set(greeter.seen)
+
+
 async def test_controller_added_late_runs_as_well(
     cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:  # CM-12, CM-21

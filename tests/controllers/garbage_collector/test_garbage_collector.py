@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, KINDS, NAMESPACES
@@ -197,3 +198,25 @@ async def test_orphans_live_on_without_their_owner(clock: VirtualClock) -> None:
         found = await cluster.client.list(ConfigMap, "default")
         assert [one.metadata.name for one in found] == ["below-0", "below-1", "below-2"]
         assert not any(one.metadata.owner_references for one in found)
+
+
+async def test_kind_is_watched_from_its_first_object_on(clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None) as cluster:
+        await clock.settle()
+        watched = {selection.kind.resource.plural for selection in cluster.manager.selections}
+        assert "leases" not in watched
+        above = await make(cluster, "above")
+        owners, hold = [{**above, "blockOwnerDeletion": True}], ["example.dev/hold"]
+        manifest = {"metadata": {"name": "below", "ownerReferences": owners, "finalizers": hold}}
+        await cluster.client.create_manifest(Lease, manifest, "default")
+        # The garbage collector has only just begun to watch the kind of the dependent.
+        await cluster.client.delete(ConfigMap, Key("default", "above"), propagation="Foreground")
+        await clock.advance(1)
+        assert "above" in await names(cluster)
+        await cluster.client.merge_patch(Lease, Key("default", "below"), {"metadata": {"finalizers": None}})
+        await clock.advance(1)
+        assert "above" not in await names(cluster)
+        assert await cluster.client.list(Lease, "default") == ()
+        watched = {selection.kind.resource.plural for selection in cluster.manager.selections}
+        assert "leases" in watched
+        assert "events" not in watched
