@@ -31,7 +31,6 @@ SMALL: Mapping[str, str] = {
     "kcr/api/scale.py": "one API group, for users to import",
 } | dict.fromkeys(
     (
-        "kcr/cluster/controllers/pending.py",
         "kcr/cluster/controllers/quota_status.py",
     ),
     LATER,
