@@ -134,11 +134,6 @@ class KubeletPod(Pod):
     status: KubeletPodStatus = KubeletPodStatus()
 
 
-def is_terminal(pod: Pod) -> bool:
-    """Return whether the pod's phase is final."""
-    return pod.status.phase in {"Succeeded", "Failed"}
-
-
 def termination_grace_period(pod: KubeletPod) -> int:
     """Return how many seconds the pod's processes may take to end when asked to, by its spec."""
     grace = pod.spec.termination_grace_period_seconds

@@ -10,8 +10,9 @@ from contextlib import suppress
 
 from kcr.api.conditions import find, is_true
 from kcr.api.core import Node
-from kcr.api.kubelet import KubeletPod, is_terminal
+from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Condition, Key, whole_seconds
+from kcr.api.pods import is_terminal
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Selection

@@ -6,8 +6,9 @@ All values; a transition is a function that returns the next state.
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from kcr.api.kubelet import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated, is_terminal
+from kcr.api.kubelet import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated
 from kcr.api.meta import whole_seconds
+from kcr.api.pods import is_terminal
 from kcr.cluster.node.runtime import Exit, Run, StartDeferred
 
 Role = Literal["init", "sidecar", "main"]

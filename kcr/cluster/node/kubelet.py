@@ -9,8 +9,9 @@ from typing import Literal
 import structlog
 
 from kcr.api.core import reference_to
-from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodStatus, is_terminal
+from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodStatus
 from kcr.api.meta import Key, whole_seconds
+from kcr.api.pods import is_terminal
 from kcr.cluster.node.containers import Running, Waiting, backed_off, restore, start_deferred, started, terminated
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.pod_state import (

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from kcr.api.kubelet import KubeletPod, KubeletPodStatus, is_terminal, termination_grace_period
+from kcr.api.kubelet import KubeletPod, KubeletPodStatus, termination_grace_period
+from kcr.api.pods import is_terminal
 from kcr.cluster.node.containers import (
     BackingOff,
     ContainerRecord,
