@@ -31,7 +31,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.controllers import scheduler
-from kcr.cluster.node import Node
+from kcr.cluster.node import NodeAgent
 from kcr.controller import Controller, Reconciler, Result
 from kcr.controllers.job.controller import Options, setup
 from kcr.informer import Handler
@@ -216,7 +216,7 @@ async def measure(completions: int, parallelism: int, *, indexed: bool) -> tuple
         setup(manager, Options(take_over=True))
         watcher = Watcher(manager, transport, completions)
         manager.informer(Job).add_handler(watcher)
-        node = Node(cluster.client, clock=clock, random=random, fast=True)
+        node = NodeAgent(cluster.client, clock=clock, random=random, fast=True)
         tasks = [group.create_task(node.run()), group.create_task(manager.run())]
         await manager.wait_ready()
         manifest = job(NAME, parallelism, label=NAME, indexed=indexed)

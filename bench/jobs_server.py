@@ -22,7 +22,7 @@ from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.apiserver.storage.storage import Storage
 from kcr.app.process import fast_loop, tune_gc
 from kcr.clock import SystemClock
-from kcr.cluster.listener import Address, Listener
+from kcr.cluster.listener import Listener, ServerAddress
 
 # Where the moments stand at which objects were created, as seconds of the epoch: `/created/jobs`.
 CREATED = "/created/"
@@ -67,7 +67,7 @@ async def main(kubeconfig: Path, write_seconds: float) -> None:
         await listener.close()
 
 
-def _announce(address: Address, kubeconfig: Path) -> None:
+def _announce(address: ServerAddress, kubeconfig: Path) -> None:
     kubeconfig.write_text(address.kubeconfig)
     print("ready", flush=True)
 

@@ -20,12 +20,12 @@ from kcr.clock import Clock, SystemClock
 from kcr.cluster.controllers import pod_gc, quota_status, scheduler
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
-from kcr.cluster.node import Node, OnRun
+from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.transport import InProcessTransport
 from kcr.manager import Manager
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
-    from kcr.cluster.listener import Address
+    from kcr.cluster.listener import ServerAddress
 
 Runtime = Literal["simulated", "process"]
 
@@ -95,10 +95,10 @@ class EmbeddedCluster:
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _node(self, runtime: Runtime | None, on_run: OnRun | None) -> Node | None:
+    def _node(self, runtime: Runtime | None, on_run: OnRun | None) -> NodeAgent | None:
         if runtime is None:
             return None
-        node = Node(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
+        node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
         self.server.logs = node.logs
         return node
 
@@ -157,7 +157,7 @@ class EmbeddedCluster:
             task.cancel()
         self.server.close()
 
-    async def serve(self, port: int = 0) -> "Address":
+    async def serve(self, port: int = 0) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1, for as long as the context lives.
 
         Args:

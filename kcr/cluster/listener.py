@@ -32,7 +32,7 @@ _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
 _log = structlog.get_logger()
 
 
-class Address(NamedTuple):
+class ServerAddress(NamedTuple):
     """Where the server listens, and the credentials that it accepts.
 
     Attributes:
@@ -56,7 +56,7 @@ class Listener:
         self._token = secrets.token_urlsafe(24)
         self._runner: web.ServerRunner | None = None
 
-    async def open(self, port: int) -> Address:
+    async def open(self, port: int) -> ServerAddress:
         """Listen, and return the address.
 
         Args:
@@ -73,7 +73,7 @@ class Listener:
         await web.TCPSite(self._runner, _HOST, port, ssl_context=certificates.context()).start()
         url = f"https://{_HOST}:{self._runner.addresses[0][1]}"
         authority = certificates.authority.decode()
-        return Address(url, self._token, authority, _kubeconfig(url, self._token, certificates.authority))
+        return ServerAddress(url, self._token, authority, _kubeconfig(url, self._token, certificates.authority))
 
     async def close(self) -> None:
         """End all watches, then stop listening."""

@@ -11,7 +11,7 @@ import pytest_asyncio
 import yaml
 
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.listener import Address
+from kcr.cluster.listener import ServerAddress
 from kcr.testing.waiting import eventually
 from tests.kit.api import config_map
 
@@ -26,11 +26,11 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 
 @pytest_asyncio.fixture
-async def address(cluster: EmbeddedCluster) -> Address:
+async def address(cluster: EmbeddedCluster) -> ServerAddress:
     return await cluster.serve()
 
 
-def strict(address: Address) -> ssl.SSLContext:
+def strict(address: ServerAddress) -> ssl.SSLContext:
     """Return a context as strict as Python's default from 3.13."""
     context = ssl.create_default_context(cadata=address.ca_pem)
     context.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -38,7 +38,7 @@ def strict(address: Address) -> ssl.SSLContext:
 
 
 @pytest_asyncio.fixture
-async def http(address: Address) -> AsyncIterator[aiohttp.ClientSession]:
+async def http(address: ServerAddress) -> AsyncIterator[aiohttp.ClientSession]:
     headers = {"Authorization": f"Bearer {address.token}"}
     connector = aiohttp.TCPConnector(ssl=strict(address))
     async with aiohttp.ClientSession(address.url, headers=headers, connector=connector) as session:
@@ -64,7 +64,7 @@ async def test_without_the_token_only_health_answers(http: aiohttp.ClientSession
         assert response.status == 401
 
 
-async def test_kubeconfig_holds_all_that_is_needed(address: Address) -> None:
+async def test_kubeconfig_holds_all_that_is_needed(address: ServerAddress) -> None:
     config = yaml.safe_load(address.kubeconfig)
     assert config["clusters"][0]["cluster"]["server"] == address.url
     assert "certificate-authority-data" in config["clusters"][0]["cluster"]
@@ -101,12 +101,12 @@ async def test_escaped_queries_arrive_whole(http: aiohttp.ClientSession) -> None
         assert len((await response.json())["items"]) == 1
 
 
-async def test_taken_port_is_an_os_error(cluster: EmbeddedCluster, address: Address) -> None:
+async def test_taken_port_is_an_os_error(cluster: EmbeddedCluster, address: ServerAddress) -> None:
     with pytest.raises(OSError, match="address already in use"):
         await cluster.serve(int(address.url.rpartition(":")[2]))
 
 
-async def test_two_clusters_do_not_meet(cluster: EmbeddedCluster, address: Address) -> None:
+async def test_two_clusters_do_not_meet(cluster: EmbeddedCluster, address: ServerAddress) -> None:
     async with EmbeddedCluster(runtime=None) as other:
         assert (await other.serve()).url != address.url
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {address.token}"}) as session:

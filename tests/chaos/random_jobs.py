@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from tests.kit.harness import manifest
 
 CODES = (1, 2, 3)
@@ -102,14 +102,14 @@ def random_options(random: Random) -> dict[str, Any]:
     }
 
 
-def random_outcomes(seed: int) -> Callable[[Any, str, int], Outcome]:
+def random_outcomes(seed: int) -> Callable[[Any, str, int], RunResult]:
     """Each run of a container has a fate of its own, the same whenever it is asked for."""
     mood = Random(seed)
     fails, codes = mood.choice((0.0, 0.1, 0.5, 1.0)), mood.choice((CODES, CODES[:1]))
 
-    def outcome(pod: Any, container: str, attempt: int) -> Outcome:
+    def outcome(pod: Any, container: str, attempt: int) -> RunResult:
         dice = Random(f"{seed} {pod.metadata.name} {attempt}")
-        return Outcome(
+        return RunResult(
             exit_code=dice.choice(codes) if dice.random() < fails else 0,
             run_for=dice.choice((0.0, dice.random() * 15, dice.random() * 15, dice.random() * 60)),
             start_delay=dice.choice((0.0, 0.0, 2.0)),

@@ -15,7 +15,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import AlreadyExistsError
 from kcr.testing import VirtualClock
@@ -41,9 +41,9 @@ class Race:
         lag = self.random.choice(LAGS)
         self.late = {"jobs": self.random.choice((0.0, lag)), "pods": lag}
 
-    def ends(self, *_: object) -> Outcome:
+    def ends(self, *_: object) -> RunResult:
         """Let a pod end well, soon or later."""
-        return Outcome(run_for=self.random.choice(RUNS))
+        return RunResult(run_for=self.random.choice(RUNS))
 
     async def run(self) -> None:
         """Run the race, and check what came of it."""

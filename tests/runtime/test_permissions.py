@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
 from tests.kit import cronjob_harness, harness
@@ -72,8 +72,8 @@ async def test_quota_is_no_missing_right(cluster: EmbeddedCluster, clock: Virtua
 
 
 async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
-    def runs(pod: object, container: str, attempt: int) -> Outcome:
-        return Outcome(run_for=70 if container == "long" else 1)
+    def runs(pod: object, container: str, attempt: int) -> RunResult:
+        return RunResult(run_for=70 if container == "long" else 1)
 
     async with EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=runs) as cluster:
         transport = FaultyTransport(cluster.transport)

@@ -79,7 +79,7 @@ def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
     )
 
 
-class Listing:
+class UncountedPods:
     """Goes through the pods of a Job once and notes which are to be listed, and which may be let go.
 
     A pod that changes its phase after it was listed keeps the place it has. The successes of an Indexed Job are
@@ -254,9 +254,9 @@ def _ending(seen: Snapshot, plan: Plan, outcome: Outcome, active: int) -> Ending
     return None
 
 
-def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None) -> Listing:
+def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None) -> UncountedPods:
     indexes = plan.counts.indexes
-    listing = Listing(
+    listing = UncountedPods(
         replace(seen.job, status=status),
         ending=ending.condition if ending is not None else "",
         succeeding=indexes.succeeded if indexes is not None else IndexSet(),
@@ -269,7 +269,7 @@ def _listed(seen: Snapshot, plan: Plan, status: JobStatus, ending: Ending | None
     return listing
 
 
-def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Listing) -> JobStatus:
+def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: UncountedPods) -> JobStatus:
     """The status of an Indexed Job with its indexes on record; their number is the count of successes."""
     indexes = plan.counts.indexes
     if indexes is None:

@@ -2,7 +2,7 @@
 
 from kcr.cluster.node.environment import ImageCommand
 from kcr.cluster.node.logs import Logs
-from kcr.cluster.node.node import Node
-from kcr.cluster.node.simulated import FOREVER, OnRun, Outcome
+from kcr.cluster.node.node import NodeAgent
+from kcr.cluster.node.simulated import FOREVER, OnRun, RunResult
 
-__all__ = ["FOREVER", "ImageCommand", "Logs", "Node", "OnRun", "Outcome"]
+__all__ = ["FOREVER", "ImageCommand", "Logs", "NodeAgent", "OnRun", "RunResult"]

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from kcr.api.kubelet import KubeletContainer, KubeletContainerStatus, KubeletPod, KubeletTerminated
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_terminal
-from kcr.cluster.node.runtime import Exit, Run, StartDeferred
+from kcr.cluster.node.runtime import Exit, RunningContainer, StartDeferred
 
 Role = Literal["init", "sidecar", "main"]
 
@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
 class Running(NamedTuple):
     """Runs since `since`, ready from `ready_at` on (both on the loop's time). `signal` is the last one sent to it."""
 
-    run: Run
+    run: RunningContainer
     container_id: str
     started_at: datetime
     since: float

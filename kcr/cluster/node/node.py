@@ -21,7 +21,7 @@ from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.process_runtime import process_runtime
 from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo
-from kcr.cluster.node.simulated import OnRun, Outcome, SimulatedRuntime, annotated_outcome, default_outcome
+from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
 from kcr.errors import AlreadyExistsError, ApiError, TransportError
 from kcr.informer import Handler, Selection
 from kcr.manager import Manager
@@ -40,7 +40,7 @@ _CONDITIONS = (
 )
 
 
-class Node:
+class NodeAgent:
     """Runs every pod of the cluster, as processes or as a simulation.
 
     Attributes:
@@ -135,7 +135,7 @@ class Node:
             return process_runtime(self._client, self.logs, self.info, self._images)
         return nullcontext(SimulatedRuntime(self.logs, self._outcome_of, fast=self._fast))
 
-    def _outcome_of(self, pod: KubeletPod, container: KubeletContainer, attempt: int) -> Outcome:
+    def _outcome_of(self, pod: KubeletPod, container: KubeletContainer, attempt: int) -> RunResult:
         usual = default_outcome(pod, container, self._default_runtime)
         outcome = self.on_run(pod, container.name, attempt) if self.on_run is not None else None
         if outcome is not None:

@@ -33,7 +33,7 @@ from kcr.cluster.node.processes import (
     process_descriptors,
     spawn,
 )
-from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, Run, StartDeferred
+from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RunningContainer, StartDeferred
 from kcr.errors import ApiError, TransportError
 
 MAX_MESSAGE_BYTES = 4096
@@ -90,7 +90,7 @@ class ProcessRuntime:
 
     async def start(
         self, pod: KubeletPod, container: KubeletContainer, attempt: int, on_exit: OnExit
-    ) -> Run | StartDeferred | Exit:
+    ) -> RunningContainer | StartDeferred | Exit:
         """Start a container; see `ContainerRuntime`."""
         home = self._root / pod.metadata.uid
         home.mkdir(mode=0o700, exist_ok=True)

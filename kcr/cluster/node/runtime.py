@@ -54,7 +54,7 @@ class StartDeferred(NamedTuple):
     retry_seconds: float = 10.0
 
 
-class Run(Protocol):
+class RunningContainer(Protocol):
     """A container that runs. Asking it to end returns at once; its end is reported to `on_exit`."""
 
     @property
@@ -79,7 +79,7 @@ class ContainerRuntime(Protocol):
 
     async def start(
         self, pod: KubeletPod, container: KubeletContainer, attempt: int, on_exit: OnExit
-    ) -> Run | StartDeferred | Exit:
+    ) -> RunningContainer | StartDeferred | Exit:
         """Start a container.
 
         Args:

@@ -10,14 +10,14 @@ from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import controller_of
 from kcr.cluster.node.environment import is_idle_shell
 from kcr.cluster.node.logs import Log, Logs
-from kcr.cluster.node.runtime import Exit, OnExit, Run, StartDeferred
+from kcr.cluster.node.runtime import Exit, OnExit, RunningContainer, StartDeferred
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 PREFIX = "sim.kcr.dev/"
 FOREVER = math.inf
 
 
-class Outcome(NamedTuple):
+class RunResult(NamedTuple):
     """How one run of a container goes. Times in seconds.
 
     Attributes:
@@ -47,10 +47,10 @@ class Outcome(NamedTuple):
     image_error: str = ""
 
 
-OnRun = Callable[[KubeletPod, str, int], Outcome | None]
+OnRun = Callable[[KubeletPod, str, int], RunResult | None]
 
 
-def default_outcome(pod: KubeletPod, container: KubeletContainer, runtime_seconds: float) -> Outcome:
+def default_outcome(pod: KubeletPod, container: KubeletContainer, runtime_seconds: float) -> RunResult:
     """Return the default outcome: a Job's container succeeds, any other runs until its pod is deleted.
 
     Args:
@@ -60,15 +60,15 @@ def default_outcome(pod: KubeletPod, container: KubeletContainer, runtime_second
     """
     owner = controller_of(pod.metadata)
     if container.restart_policy == "Always":
-        return Outcome(run_for=FOREVER)
+        return RunResult(run_for=FOREVER)
     if owner is not None and owner.kind == "Job":
-        return Outcome(run_for=runtime_seconds)
+        return RunResult(run_for=runtime_seconds)
     if is_idle_shell(container) or container in pod.spec.init_containers:
-        return Outcome()
-    return Outcome(run_for=FOREVER)
+        return RunResult()
+    return RunResult(run_for=FOREVER)
 
 
-def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: Outcome) -> Outcome:
+def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: RunResult) -> RunResult:
     """Return the outcome that the pod's annotations describe, with the default for what they do not mention.
 
     Args:
@@ -167,13 +167,13 @@ _READERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
 }
 
 
-OutcomeOf = Callable[[KubeletPod, KubeletContainer, int], Outcome]
+OutcomeOf = Callable[[KubeletPod, KubeletContainer, int], RunResult]
 
 
 class SimulatedRun:
     """A run that ends when its time is over, or by a signal."""
 
-    def __init__(self, outcome: Outcome, log: Log, on_exit: OnExit) -> None:
+    def __init__(self, outcome: RunResult, log: Log, on_exit: OnExit) -> None:
         self._outcome = outcome
         self._log = log
         self._on_exit = on_exit
@@ -225,11 +225,11 @@ class SimulatedRuntime:
         self._outcome_of = outcome_of
         self._fast = fast
         # Outcomes of runs whose start is delayed, by pod and container; asked for, not yet begun.
-        self._delayed: dict[str, dict[str, Outcome]] = {}
+        self._delayed: dict[str, dict[str, RunResult]] = {}
 
     async def start(
         self, pod: KubeletPod, container: KubeletContainer, attempt: int, on_exit: OnExit
-    ) -> Run | StartDeferred | Exit:
+    ) -> RunningContainer | StartDeferred | Exit:
         """Start a container; see `ContainerRuntime`."""
         uid = pod.metadata.uid
         outcome = self._delayed.get(uid, {}).pop(container.name, None)
@@ -256,6 +256,6 @@ class SimulatedRuntime:
         self._delayed.pop(uid, None)
 
 
-def end_of(outcome: Outcome) -> Exit:
+def end_of(outcome: RunResult) -> Exit:
     """Return the end of a run that no signal ends early."""
     return Exit(outcome.exit_code, outcome.reason, outcome.message)

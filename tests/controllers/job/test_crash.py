@@ -12,7 +12,7 @@ import pytest
 from kcr.api.batch import Job
 from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.answers import LOSSES, Loss
 from tests.kit.crash import NO_FAULT, WriteFault, crash_after_every_write, in_virtual_time, lose_every_reply, surviving
@@ -32,11 +32,11 @@ SPEC: dict[str, Any] = {"parallelism": 10, "completions": 50, "backoffLimit": 10
 SMALL: dict[str, Any] = {"parallelism": 3, "completions": 6}
 
 
-def some_fail(pod: object, container: str, attempt: int) -> Outcome:
+def some_fail(pod: object, container: str, attempt: int) -> RunResult:
     """Pods run for different times, and every seventh fails: its replacement must be the only one."""
     name = pod.metadata.name  # type: ignore[attr-defined]  # a pod as the node sees it
     dice = sum(name.encode())
-    return Outcome(exit_code=1 if dice % 7 == 0 else 0, run_for=1.0 + dice % 5)
+    return RunResult(exit_code=1 if dice % 7 == 0 else 0, run_for=1.0 + dice % 5)
 
 
 async def live(fault: WriteFault, **spec: Any) -> int:
@@ -91,7 +91,7 @@ def test_lost_reply_of_any_write_of_a_small_job_loses_nothing(loss: Loss) -> Non
 async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
     """Run a Job whose pods fail at once, with one reply lost; return the seconds between its two pods."""
     clock = VirtualClock()
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(exit_code=1)) as cluster:
+    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(exit_code=1)) as cluster:
         transport = CrashingTransport(cluster.transport)
         transport.lose_reply(lost_reply, loss)
         async with job_controller(cluster, clock, transport=transport):

@@ -14,7 +14,7 @@ from kcr.api.meta import Key
 from kcr.api.scheduling import PodGroup, TypedLocalReference, Workload, WorkloadSpec
 from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
 from kcr.testing.answers import LOSSES
@@ -34,7 +34,7 @@ async def cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
 
 
 def cluster_with_gangs(clock: VirtualClock) -> EmbeddedCluster:
-    return EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=lambda *_: Outcome(run_for=30))
+    return EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=lambda *_: RunResult(run_for=30))
 
 
 async def groups_of_pods(cluster: EmbeddedCluster) -> list[Any]:

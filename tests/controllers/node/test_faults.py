@@ -12,7 +12,7 @@ from kcr.api.kubelet import KubeletPod
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.controllers import scheduler
-from kcr.cluster.node import FOREVER, Node, Outcome
+from kcr.cluster.node import FOREVER, NodeAgent, RunResult
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import create, delete, get, names, state
@@ -43,8 +43,10 @@ class Unreliable:
             yield response
 
 
-def node_of(cluster: EmbeddedCluster, clock: VirtualClock, transport: Transport, *, outcome: Outcome) -> Node:
-    node = Node(Client(transport), clock=clock, random=random.Random(1), on_run=lambda pod, container, attempt: outcome)
+def node_of(cluster: EmbeddedCluster, clock: VirtualClock, transport: Transport, *, outcome: RunResult) -> NodeAgent:
+    node = NodeAgent(
+        Client(transport), clock=clock, random=random.Random(1), on_run=lambda pod, container, attempt: outcome
+    )
     cluster.server.logs = node.logs
     return node
 
@@ -60,7 +62,7 @@ async def bare_cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
 @pytest.mark.parametrize("every", [2, 3, 5, 7])
 async def test_every_pod_ends_though_requests_fail(clock: VirtualClock, every: int) -> None:
     async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, Unreliable(cluster.transport, every), outcome=Outcome(run_for=5))
+        node = node_of(cluster, clock, Unreliable(cluster.transport, every), outcome=RunResult(run_for=5))
         running = group.create_task(node.run())
         for number in range(20):
             await create(cluster.client, f"p{number}")
@@ -78,7 +80,7 @@ async def test_nothing_stirs_after_the_end_of_the_node(clock: VirtualClock) -> N
     errors: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
     async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, cluster.transport, outcome=Outcome(exit_code=1, run_for=20))
+        node = node_of(cluster, clock, cluster.transport, outcome=RunResult(exit_code=1, run_for=20))
         running = group.create_task(node.run())
         await create(cluster.client, "runs")
         await create(cluster.client, "backs-off", policy="OnFailure")
@@ -95,7 +97,7 @@ async def test_nothing_stirs_after_the_end_of_the_node(clock: VirtualClock) -> N
 
 async def test_changes_made_while_the_watch_was_away_are_found(clock: VirtualClock) -> None:
     async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, cluster.transport, outcome=Outcome(run_for=FOREVER))
+        node = node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER))
         running = group.create_task(node.run())
         await create(cluster.client, "kept")
         await create(cluster.client, "lost")
@@ -104,7 +106,7 @@ async def test_changes_made_while_the_watch_was_away_are_found(clock: VirtualClo
         await clock.settle()
         await delete(cluster.client, "lost", grace=0)
         await create(cluster.client, "fresh")
-        again = group.create_task(node_of(cluster, clock, cluster.transport, outcome=Outcome(run_for=FOREVER)).run())
+        again = group.create_task(node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER)).run())
         await clock.advance(1)
         assert await names(cluster.client) == {"kept", "fresh"}
         assert state(await get(cluster.client, "fresh")) == "running"
@@ -116,13 +118,13 @@ async def test_changes_made_while_the_watch_was_away_are_found(clock: VirtualClo
 
 async def test_restartable_pod_goes_on_under_a_new_node(clock: VirtualClock) -> None:
     async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, cluster.transport, outcome=Outcome(run_for=FOREVER))
+        node = node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER))
         running = group.create_task(node.run())
         await create(cluster.client, "a", policy="OnFailure")
         await clock.advance(1)
         running.cancel()
         await clock.settle()
-        again = group.create_task(node_of(cluster, clock, cluster.transport, outcome=Outcome(run_for=FOREVER)).run())
+        again = group.create_task(node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER)).run())
         await clock.advance(1)
         pod = await get(cluster.client, "a")
         assert (state(pod), pod.status.container_statuses[0].restart_count) == ("running", 1)
@@ -133,7 +135,7 @@ async def test_pod_failed_by_somebody_else_stops_and_stays_failed(
     cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:
     assert cluster.node is not None
-    cluster.node.on_run = lambda pod, container, attempt: Outcome(run_for=FOREVER, term_exit_code=0)
+    cluster.node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER, term_exit_code=0)
     pod = await create(cluster.client, "a")
     await clock.advance(1)
     await cluster.client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
@@ -154,9 +156,9 @@ async def test_pods_with_gates_wait_until_the_last_is_gone(cluster: EmbeddedClus
 
 async def test_hurried_node_writes_one_status_for_a_short_pod(clock: VirtualClock) -> None:
     async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = Node(
+        node = NodeAgent(
             cluster.client, clock=clock, random=random.Random(1), fast=True,
-            on_run=lambda pod, container, attempt: Outcome(logs="done\n"),
+            on_run=lambda pod, container, attempt: RunResult(logs="done\n"),
         )  # fmt: skip
         cluster.server.logs = node.logs
         running = group.create_task(node.run())

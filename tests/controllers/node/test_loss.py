@@ -7,7 +7,7 @@ from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, Outcome
+from kcr.cluster.node import FOREVER, RunResult
 from kcr.cluster.node.node import AWAY_SECONDS
 from kcr.errors import BadRequestError
 from kcr.testing import VirtualClock
@@ -28,14 +28,14 @@ async def nodes(cluster: EmbeddedCluster) -> list[str]:
     return [node.metadata.name for node in await cluster.client.list(NodeObject)]
 
 
-def runs(cluster: EmbeddedCluster, outcome: Outcome) -> None:
+def runs(cluster: EmbeddedCluster, outcome: RunResult) -> None:
     assert cluster.node is not None
     cluster.node.on_run = lambda pod, container, attempt: outcome
 
 
 async def test_lost_pods_fail_as_disrupted_and_go(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # api-server §30.77, §27.8.
-    runs(cluster, Outcome(run_for=FOREVER))
+    runs(cluster, RunResult(run_for=FOREVER))
     held = manifest("held") | {"metadata": {"name": "held", "finalizers": [HOLD]}}
     await cluster.client.create_manifest(Pod, held, "default")
     await create(cluster.client, "free")
@@ -53,7 +53,7 @@ async def test_lost_pods_fail_as_disrupted_and_go(cluster: EmbeddedCluster, cloc
 
 async def test_lost_pod_that_had_ended_keeps_its_end(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     held = manifest("held") | {"metadata": {"name": "held", "finalizers": [HOLD]}}
-    runs(cluster, Outcome(run_for=1))
+    runs(cluster, RunResult(run_for=1))
     await cluster.client.create_manifest(Pod, held, "default")
     await clock.advance(5)
     await lose(cluster)
@@ -78,7 +78,7 @@ async def test_lost_node_comes_back_and_runs_what_waits(cluster: EmbeddedCluster
 
 async def test_nothing_of_a_lost_pod_runs_on(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     held = manifest("held") | {"metadata": {"name": "held", "finalizers": [HOLD]}}
-    runs(cluster, Outcome(run_for=5, logs="soon\n"))
+    runs(cluster, RunResult(run_for=5, logs="soon\n"))
     await cluster.client.create_manifest(Pod, held, "default")
     await clock.advance(1)
     await lose(cluster)

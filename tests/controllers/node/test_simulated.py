@@ -12,7 +12,7 @@ from kcr.api.core import Node as NodeObject
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, Outcome
+from kcr.cluster.node import FOREVER, RunResult
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import History, create, delete, events, get, log, manifest, names, state
 
@@ -28,14 +28,14 @@ async def history(cluster: EmbeddedCluster) -> AsyncIterator[History]:
         task.cancel()
 
 
-def runs(cluster: EmbeddedCluster, *outcomes: Outcome) -> None:
+def runs(cluster: EmbeddedCluster, *outcomes: RunResult) -> None:
     """Have each run go as the outcomes say, one after the other; the last holds for all that follow."""
     assert cluster.node is not None
     cluster.node.on_run = lambda pod, container, attempt: outcomes[min(attempt, len(outcomes) - 1)]
 
 
 async def test_pod_goes_through_every_step(cluster: EmbeddedCluster, clock: VirtualClock, history: History) -> None:
-    runs(cluster, Outcome(run_for=5))
+    runs(cluster, RunResult(run_for=5))
     await create(cluster.client, "a")
     await clock.advance(5)
     assert history.lines == [
@@ -50,7 +50,7 @@ async def test_pod_goes_through_every_step(cluster: EmbeddedCluster, clock: Virt
 async def test_failing_run_is_shown_before_each_restart(
     cluster: EmbeddedCluster, clock: VirtualClock, history: History
 ) -> None:
-    runs(cluster, Outcome(exit_code=1, run_for=30))
+    runs(cluster, RunResult(exit_code=1, run_for=30))
     await create(cluster.client, "a", policy="OnFailure")
     await clock.advance(3 * 30 + 30)
     assert history.lines[3:] == [
@@ -64,7 +64,7 @@ async def test_failing_run_is_shown_before_each_restart(
 async def test_fourth_run_begins_after_three_runs_and_thirty_seconds(
     cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:
-    runs(cluster, Outcome(exit_code=1, run_for=20))
+    runs(cluster, RunResult(exit_code=1, run_for=20))
     await create(cluster.client, "a", policy="OnFailure")
     await clock.advance(89.9)
     assert (await get(cluster.client, "a")).status.container_statuses[0].restart_count == 2
@@ -73,7 +73,7 @@ async def test_fourth_run_begins_after_three_runs_and_thirty_seconds(
 
 
 async def test_success_after_a_failure_ends_the_pod(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(exit_code=1), Outcome(exit_code=0))
+    runs(cluster, RunResult(exit_code=1), RunResult(exit_code=0))
     await create(cluster.client, "a", policy="OnFailure")
     await clock.advance(1)
     pod = await get(cluster.client, "a")
@@ -83,7 +83,7 @@ async def test_success_after_a_failure_ends_the_pod(cluster: EmbeddedCluster, cl
 
 
 async def test_log_of_the_run_before_stays_readable(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(exit_code=1, logs="first\n"), Outcome(run_for=FOREVER, logs="second\n"))
+    runs(cluster, RunResult(exit_code=1, logs="first\n"), RunResult(run_for=FOREVER, logs="second\n"))
     await create(cluster.client, "a", policy="OnFailure")
     await clock.advance(1)
     assert await log(cluster.client, "a") == "second\n"
@@ -93,7 +93,7 @@ async def test_log_of_the_run_before_stays_readable(cluster: EmbeddedCluster, cl
 async def test_deleted_pod_ends_before_its_object_goes(
     cluster: EmbeddedCluster, clock: VirtualClock, history: History
 ) -> None:
-    runs(cluster, Outcome(run_for=FOREVER))
+    runs(cluster, RunResult(run_for=FOREVER))
     await create(cluster.client, "a")
     await clock.advance(5)
     await delete(cluster.client, "a")
@@ -106,7 +106,7 @@ async def test_deleted_pod_ends_before_its_object_goes(
 async def test_container_that_ignores_the_signal_is_killed_after_its_grace(
     cluster: EmbeddedCluster, clock: VirtualClock, history: History
 ) -> None:
-    runs(cluster, Outcome(run_for=FOREVER, ignore_sigterm=True))
+    runs(cluster, RunResult(run_for=FOREVER, ignore_sigterm=True))
     await create(cluster.client, "a", grace=30)
     await clock.advance(5)
     await delete(cluster.client, "a")
@@ -118,7 +118,7 @@ async def test_container_that_ignores_the_signal_is_killed_after_its_grace(
 
 
 async def test_second_deletion_may_shorten_the_grace(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(run_for=FOREVER, ignore_sigterm=True))
+    runs(cluster, RunResult(run_for=FOREVER, ignore_sigterm=True))
     await create(cluster.client, "a", grace=300)
     await clock.advance(5)
     await delete(cluster.client, "a")
@@ -131,7 +131,7 @@ async def test_second_deletion_may_shorten_the_grace(cluster: EmbeddedCluster, c
 async def test_pod_deleted_in_back_off_goes_at_once(
     cluster: EmbeddedCluster, clock: VirtualClock, history: History
 ) -> None:
-    runs(cluster, Outcome(exit_code=1))
+    runs(cluster, RunResult(exit_code=1))
     await create(cluster.client, "a", policy="OnFailure")
     await clock.advance(5)
     await delete(cluster.client, "a")
@@ -140,7 +140,7 @@ async def test_pod_deleted_in_back_off_goes_at_once(
 
 
 async def test_forced_deletion_stops_silently(cluster: EmbeddedCluster, clock: VirtualClock, history: History) -> None:
-    runs(cluster, Outcome(run_for=FOREVER))
+    runs(cluster, RunResult(run_for=FOREVER))
     await create(cluster.client, "a")
     await clock.advance(5)
     await delete(cluster.client, "a", grace=0)
@@ -149,7 +149,7 @@ async def test_forced_deletion_stops_silently(cluster: EmbeddedCluster, clock: V
 
 
 async def test_pod_with_a_finalizer_turns_terminal_and_stays(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(run_for=FOREVER))
+    runs(cluster, RunResult(run_for=FOREVER))
     pod = await create(cluster.client, "a")
     await clock.advance(5)
     await cluster.client.merge_patch(KubeletPod, pod.key, {"metadata": {"finalizers": ["example.dev/hold"]}})
@@ -163,7 +163,7 @@ async def test_pod_with_a_finalizer_turns_terminal_and_stays(cluster: EmbeddedCl
 async def test_pod_deleted_before_its_start_fails_and_goes(
     cluster: EmbeddedCluster, clock: VirtualClock, history: History
 ) -> None:
-    runs(cluster, Outcome(start_delay=60))
+    runs(cluster, RunResult(start_delay=60))
     await create(cluster.client, "a")
     await clock.advance(5)
     await delete(cluster.client, "a")
@@ -174,7 +174,7 @@ async def test_pod_deleted_before_its_start_fails_and_goes(
 async def test_container_that_always_restarts_backs_off_after_success_too(
     cluster: EmbeddedCluster, clock: VirtualClock
 ) -> None:
-    runs(cluster, Outcome(run_for=1))
+    runs(cluster, RunResult(run_for=1))
     await create(cluster.client, "a", policy="Always")
     await clock.advance(5)
     pod = await get(cluster.client, "a")
@@ -190,7 +190,7 @@ async def test_node_object_says_that_it_is_ready(cluster: EmbeddedCluster, clock
 
 
 async def test_ended_pod_goes_when_it_is_deleted(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome())
+    runs(cluster, RunResult())
     await create(cluster.client, "a")
     await clock.advance(1)
     await delete(cluster.client, "a")
@@ -199,7 +199,7 @@ async def test_ended_pod_goes_when_it_is_deleted(cluster: EmbeddedCluster, clock
 
 
 async def test_same_name_again_is_another_pod(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(run_for=FOREVER))
+    runs(cluster, RunResult(run_for=FOREVER))
     await create(cluster.client, "a")
     await clock.advance(5)
     await delete(cluster.client, "a", grace=0)
@@ -210,7 +210,7 @@ async def test_same_name_again_is_another_pod(cluster: EmbeddedCluster, clock: V
 
 
 async def test_deadline_of_the_pod_ends_it(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(run_for=FOREVER))
+    runs(cluster, RunResult(run_for=FOREVER))
     await create(cluster.client, "a", activeDeadlineSeconds=60)
     await clock.advance(59)
     assert (await get(cluster.client, "a")).status.phase == "Running"
@@ -221,7 +221,7 @@ async def test_deadline_of_the_pod_ends_it(cluster: EmbeddedCluster, clock: Virt
 
 
 async def test_init_containers_run_one_by_one(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(run_for=10))
+    runs(cluster, RunResult(run_for=10))
     inits = [{"name": "one", "image": "app:1"}, {"name": "two", "image": "app:1"}]
     await create(cluster.client, "a", initContainers=inits)
     await clock.advance(15)
@@ -234,7 +234,7 @@ async def test_init_containers_run_one_by_one(cluster: EmbeddedCluster, clock: V
 
 async def test_failed_init_container_fails_the_pod_under_never(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     assert cluster.node is not None
-    cluster.node.on_run = lambda pod, container, attempt: Outcome(exit_code=1 if container == "one" else 0)
+    cluster.node.on_run = lambda pod, container, attempt: RunResult(exit_code=1 if container == "one" else 0)
     await create(cluster.client, "a", initContainers=[{"name": "one", "image": "app:1"}])
     await clock.advance(1)
     pod = await get(cluster.client, "a")
@@ -243,7 +243,7 @@ async def test_failed_init_container_fails_the_pod_under_never(cluster: Embedded
 
 async def test_sidecar_stops_when_the_others_have_ended(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     assert cluster.node is not None
-    cluster.node.on_run = lambda pod, container, attempt: Outcome(run_for=FOREVER if container == "side" else 10)
+    cluster.node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER if container == "side" else 10)
     sidecar = {"name": "side", "image": "app:1", "restartPolicy": "Always"}
     await create(cluster.client, "a", initContainers=[sidecar])
     await clock.advance(9)
@@ -272,7 +272,7 @@ async def test_annotations_make_a_pod_slow_and_late(cluster: EmbeddedCluster, cl
 
 
 async def test_image_that_cannot_be_pulled_keeps_the_pod_pending(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(image_error="ErrImagePull"))
+    runs(cluster, RunResult(image_error="ErrImagePull"))
     await create(cluster.client, "a")
     await clock.advance(60)
     pod = await get(cluster.client, "a")
@@ -290,7 +290,7 @@ async def test_pod_that_fits_no_node_says_so(cluster: EmbeddedCluster, clock: Vi
 
 
 async def test_events_tell_the_story_of_a_pod(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(exit_code=1, run_for=1))
+    runs(cluster, RunResult(exit_code=1, run_for=1))
     await create(cluster.client, "a", policy="OnFailure")
     await clock.advance(3)
     await delete(cluster.client, "a", grace=0)
@@ -302,7 +302,7 @@ async def test_events_tell_the_story_of_a_pod(cluster: EmbeddedCluster, clock: V
 
 
 async def test_event_names_the_container_and_the_node(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome())
+    runs(cluster, RunResult())
     await create(cluster.client, "a")
     await clock.advance(1)
     (event,) = [event for event in await cluster.client.list(Event, "default") if event.reason == "Started"]
@@ -311,7 +311,7 @@ async def test_event_names_the_container_and_the_node(cluster: EmbeddedCluster, 
 
 
 async def test_many_pods_run_side_by_side_with_own_addresses(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    runs(cluster, Outcome(run_for=3))
+    runs(cluster, RunResult(run_for=3))
     for number in range(200):
         await create(cluster.client, f"p{number}")
     await clock.advance(3)
@@ -345,7 +345,7 @@ async def test_pods_wait_while_the_node_is_cordoned(cluster: EmbeddedCluster, cl
 
 async def test_cordoned_node_keeps_what_it_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     # api-server §27.2.
-    runs(cluster, Outcome(run_for=60))
+    runs(cluster, RunResult(run_for=60))
     await create(cluster.client, "a")
     await clock.advance(1)
     await cluster.client.merge_patch(NodeObject, Key("", "kcr-node-0"), {"spec": {"unschedulable": True}})

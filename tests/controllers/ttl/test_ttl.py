@@ -17,7 +17,7 @@ from kcr.api.meta import Key
 from kcr.client import Transport
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
@@ -39,8 +39,8 @@ LATENCY = "ttl_after_finished_controller_job_deletion_duration_seconds"
 async def jobs_that_end(clock: Clock, *, exit_code: int = 0) -> AsyncIterator[tuple[EmbeddedCluster, Manager]]:
     """A cluster and its Job controller; pods end after a second."""
 
-    def ends(*_: object) -> Outcome:
-        return Outcome(exit_code=exit_code, run_for=1)
+    def ends(*_: object) -> RunResult:
+        return RunResult(exit_code=exit_code, run_for=1)
 
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=ends) as cluster,
@@ -261,7 +261,7 @@ async def test_crash_around_the_deletion_is_made_up_for(write: int, clock: Virtu
 async def live(fault: WriteFault) -> int:
     """Let a Job of three pods come and go in spite of the fault, and return the number of writes."""
     clock = VirtualClock()
-    cluster = EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=1))
+    cluster = EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=1))
 
     def controllers(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
         return ttl_controller(cluster, clock, transport=transport, with_jobs=True)

@@ -7,7 +7,7 @@ import pytest
 from kcr.api.core import Pod
 from kcr.cli.manifests import apply, read_documents
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.virtual
 async def test_lost_node_takes_the_bare_pod_for_good(clock: VirtualClock) -> None:
     # Examples row 27; job-controller row 150.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):

@@ -7,7 +7,7 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, finished, job_controller, read
@@ -20,7 +20,7 @@ KEY = Key("default", "elastic")
 async def test_both_counts_change_together_or_not_at_all(clock: VirtualClock) -> None:
     # Examples row 18; job-controller rows 80 to 83; batch-api row 15.67.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=30)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=30)) as cluster,
         job_controller(cluster, clock),
     ):
 
@@ -41,9 +41,9 @@ async def test_both_counts_change_together_or_not_at_all(clock: VirtualClock) ->
 
 async def test_success_beyond_the_end_is_forgotten(clock: VirtualClock) -> None:
     # Examples row 18; job-controller rows 82 and 83.
-    ends = iter([Outcome(run_for=60), Outcome(run_for=60), Outcome(run_for=5)])
+    ends = iter([RunResult(run_for=60), RunResult(run_for=60), RunResult(run_for=5)])
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, Outcome(run_for=5))) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=5))) as cluster,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("elastic"))

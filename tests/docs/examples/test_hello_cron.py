@@ -12,7 +12,7 @@ from kcr.api.core import Pod
 from kcr.client import Request
 from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock, eventually
 from tests.kit.cronjob_harness import (
     CREATED,
@@ -54,8 +54,8 @@ spec:
 """
 
 
-def runs(seconds: float) -> Outcome:
-    return Outcome(run_for=seconds)
+def runs(seconds: float) -> RunResult:
+    return RunResult(run_for=seconds)
 
 
 async def row(cluster: EmbeddedCluster) -> list[Any]:

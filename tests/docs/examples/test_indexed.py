@@ -6,7 +6,7 @@ import pytest
 
 from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
@@ -35,9 +35,9 @@ async def test_every_pod_knows_its_index_three_ways() -> None:
 @pytest.mark.virtual
 async def test_failed_index_is_made_again(clock: VirtualClock) -> None:
     # Examples row 17; job-controller rows 69 to 71.
-    ends = iter([Outcome(run_for=5), Outcome(run_for=5, exit_code=1)])
+    ends = iter([RunResult(run_for=5), RunResult(run_for=5, exit_code=1)])
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, Outcome(run_for=5))) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=5))) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):

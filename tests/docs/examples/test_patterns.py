@@ -20,7 +20,7 @@ from kcr.api.kubelet import KubeletPod
 from kcr.cli.manifests import Document, apply, read_documents
 from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock, eventually
 from tests.kit.harness import conditions, ended, finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
@@ -81,9 +81,9 @@ async def test_each_item_gets_one_pod(clock: VirtualClock) -> None:
     # Examples row 21.
     queue, done = deque(ITEMS), dict[str, str]()
 
-    def take(pod: KubeletPod, container: str, attempt: int) -> Outcome:
+    def take(pod: KubeletPod, container: str, attempt: int) -> RunResult:
         done[pod.metadata.name] = queue.popleft()
-        return Outcome(run_for=5)
+        return RunResult(run_for=5)
 
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=take) as cluster, job_controller(cluster, clock):
         await apply(cluster.client, pattern(POD_PER_ITEM))
@@ -112,7 +112,7 @@ async def test_pods_print_the_item_each_has_taken() -> None:
 @pytest.mark.virtual
 async def test_no_pod_is_made_once_the_queue_is_empty(clock: VirtualClock) -> None:
     # Examples row 22: one worker finds the queue empty while the other still has an item.
-    runs = iter([Outcome(run_for=10), Outcome(run_for=15)])
+    runs = iter([RunResult(run_for=10), RunResult(run_for=15)])
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(runs)) as cluster,
         observing_pods(cluster) as seen,
@@ -162,9 +162,9 @@ async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
     items: dict[str, Any] = pattern(STATIC)[0].manifest["data"]
     done: list[str] = []
 
-    def work(pod: KubeletPod, container: str, attempt: int) -> Outcome:
+    def work(pod: KubeletPod, container: str, attempt: int) -> RunResult:
         done.append(items[pod.metadata.annotations[INDEX]])
-        return Outcome(run_for=5, exit_code=int(done == ["apple"]))
+        return RunResult(run_for=5, exit_code=int(done == ["apple"]))
 
     async with EmbeddedCluster(clock=clock, random=Random(0), on_run=work) as cluster, job_controller(cluster, clock):
         await apply(cluster.client, pattern(STATIC))
@@ -177,7 +177,7 @@ async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
 async def test_one_job_per_item_from_one_template(clock: VirtualClock, expanded: Path) -> None:
     # Examples row 24.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
         job_controller(cluster, clock),
     ):
         await apply(cluster.client, read_documents(str(expanded)))
@@ -196,7 +196,7 @@ async def test_one_job_per_item_from_one_template(clock: VirtualClock, expanded:
 async def test_all_members_run_side_by_side(clock: VirtualClock) -> None:
     # Examples row 25.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=30)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=30)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import FOREVER, Outcome
+from kcr.cluster.node import FOREVER, RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import (
     conditions,
@@ -24,8 +24,8 @@ from tests.kit.observers import observing_pods
 pytestmark = pytest.mark.virtual
 
 
-def runs(seconds: float, exit_code: int = 0) -> Outcome:
-    return Outcome(exit_code=exit_code, run_for=seconds)
+def runs(seconds: float, exit_code: int = 0) -> RunResult:
+    return RunResult(exit_code=exit_code, run_for=seconds)
 
 
 async def test_pi_completes_and_keeps_its_pod(clock: VirtualClock) -> None:

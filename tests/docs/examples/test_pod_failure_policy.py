@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock, eventually
 from tests.kit.harness import conditions, create, ended, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
@@ -18,7 +18,7 @@ JOB = "job-pod-failure-policy-example"
 async def test_exit_42_fails_the_whole_job(clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 97.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(exit_code=42, run_for=5)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(exit_code=42, run_for=5)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
@@ -35,7 +35,7 @@ async def test_exit_42_fails_the_whole_job(clock: VirtualClock) -> None:
 async def test_evicted_pod_is_replaced_and_not_counted(clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 98.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):
@@ -51,9 +51,9 @@ async def test_evicted_pod_is_replaced_and_not_counted(clock: VirtualClock) -> N
 
 async def test_ordinary_failure_is_counted_and_tried_again(clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 99.
-    ends = iter([Outcome(exit_code=1, run_for=5)])
+    ends = iter([RunResult(exit_code=1, run_for=5)])
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, Outcome(run_for=60))) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=60))) as cluster,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, example("pod-failure-policy"))

@@ -6,7 +6,7 @@ import pytest
 
 from kcr.cli.manifests import apply, read_documents
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import events_of, finished, job_controller, read
 from tests.kit.observers import observing_pods
@@ -19,7 +19,7 @@ EXCEEDED = "exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: 
 async def test_job_of_five_completes_under_quota_of_two(clock: VirtualClock) -> None:
     # Examples row 20; job-controller row 134; api-server 16.6.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):

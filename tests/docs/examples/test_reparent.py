@@ -9,7 +9,7 @@ from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, controller_of
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, finished, job_controller, nothing_left_behind
@@ -31,7 +31,7 @@ def successor(uid: str) -> Any:
 async def test_new_job_takes_over_the_running_pods(clock: VirtualClock) -> None:
     # Examples rows 7 and 8; job-controller row 126.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=60)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):

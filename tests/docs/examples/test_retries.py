@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import conditions, counters, create, events_of, example, finished, job_controller, pods_of
 from tests.kit.kubectl_watch import statuses_of_pods
@@ -19,8 +19,8 @@ RUN = 20
 SLACK = 2
 
 
-def always_fails(pod: object, container: str, attempt: int) -> Outcome:
-    return Outcome(exit_code=1, run_for=RUN, logs="Hello world!\n", last_logs="completed\n")
+def always_fails(pod: object, container: str, attempt: int) -> RunResult:
+    return RunResult(exit_code=1, run_for=RUN, logs="Hello world!\n", last_logs="completed\n")
 
 
 async def test_fourth_run_is_terminated_before_it_completes(clock: VirtualClock) -> None:

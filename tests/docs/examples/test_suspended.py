@@ -9,7 +9,7 @@ from kcr.api.conditions import find
 from kcr.api.core import Event
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
@@ -30,7 +30,7 @@ async def state(cluster: EmbeddedCluster) -> tuple[str, bool, int]:
 async def test_suspend_and_resume_write_the_events_in_order(clock: VirtualClock) -> None:
     # Examples row 6; job-controller rows 57 to 59.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
         observing_pods(cluster) as seen,
         job_controller(cluster, clock),
     ):

@@ -8,7 +8,7 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import conditions, create, example, finished, job_controller, pods_of, ttl_controller
 from tests.kit.observers import DeletionObserver
@@ -21,7 +21,7 @@ NAME = "pi-with-ttl"
 async def test_finished_job_goes_after_its_ttl(clock: VirtualClock) -> None:
     # Examples row 4; job-controller rows 145 and 146.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
         job_controller(cluster, clock) as jobs,
         ttl_controller(cluster, clock),
     ):

@@ -8,7 +8,7 @@ import pytest
 from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, ended, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.virtual
 
 async def test_first_success_stops_all_creation(clock: VirtualClock) -> None:
     # Examples row 16; job-controller rows 19 to 24.
-    ends = iter([Outcome(run_for=5), Outcome(run_for=30, exit_code=1), Outcome(run_for=60)])
+    ends = iter([RunResult(run_for=5), RunResult(run_for=30, exit_code=1), RunResult(run_for=60)])
     async with (
         EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends)) as cluster,
         observing_pods(cluster) as seen,
@@ -38,7 +38,7 @@ async def test_parallelism_zero_waits(clock: VirtualClock) -> None:
     manifest: dict[str, Any] = example("work-queue")
     manifest["spec"]["parallelism"] = 0
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: Outcome(run_for=5)) as cluster,
+        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
         job_controller(cluster, clock),
     ):
         await create(cluster.client, manifest)

@@ -25,7 +25,7 @@ from kcr.client import (
     retry_on_conflict,
 )
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node import Outcome
+from kcr.cluster.node import RunResult
 from kcr.errors import BadRequestError, ConflictError, InvalidError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
@@ -41,7 +41,7 @@ POD_SPEC = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "
 @pytest_asyncio.fixture(params=["in-process", "tls"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     """Give a client of a cluster whose pods print two lines and end."""
-    outcome = Outcome(logs="hello\n", last_logs="bye\n", run_for=0.05)
+    outcome = RunResult(logs="hello\n", last_logs="bye\n", run_for=0.05)
     async with EmbeddedCluster(random=Random(0), on_run=lambda pod, container, attempt: outcome) as cluster:
         if request.param == "in-process":
             yield cluster.client
