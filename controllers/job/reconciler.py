@@ -108,7 +108,9 @@ class JobReconciler:
 
         Sent again, the create of a pod that was created, counted and deleted meanwhile would make a surplus pod.
         """
-        self._count(job, self._deps.actions.confirm(job))
+        outcome = self._deps.actions.confirm(job)
+        if outcome.created:
+            self._count(job, outcome)
 
     def _count(self, job: Job, outcome: Outcome) -> None:
         reason = creation_reason(job, job.status.failed, job.status.terminating or 0)

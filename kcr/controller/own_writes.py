@@ -105,15 +105,17 @@ class OwnWrites:
         if pending is None:
             return
         for store, version in tuple(pending.versions.items()):
-            store.notify_at_version(version, partial(self._enqueue_if_unseen, key, pending, store, enqueue))
+            store.notify_at_version(version, partial(self._all_reached, key, pending, enqueue))
 
-    def _enqueue_if_unseen(
-        self, key: Key, pending: "PendingVersions", store: Store[Any], enqueue: Callable[[], None]
-    ) -> None:
+    def _all_reached(self, key: Key, pending: "PendingVersions", enqueue: Callable[[], None]) -> None:
+        """Drop what is pending once all stores have passed it: their handlers have been called with all of it."""
         # A reconcile that has begun since sees everything.
-        if self._versions.get(key) is pending and any(
-            shown is store and store.get(name) is None for shown, name in pending.written
+        if self._versions.get(key) is not pending or any(
+            store.resource_version < version for store, version in pending.versions.items()
         ):
+            return
+        self.forget_versions(key)
+        if any(store.get(name) is None for store, name in pending.written):
             enqueue()
 
     def of(self, owner: Resource) -> "PendingObjects":
