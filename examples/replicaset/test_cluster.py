@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 
 import kcr
 from examples.replicaset.api import ReplicaSet
@@ -24,17 +26,11 @@ KEY = kcr.Key("default", "web")
 
 
 def manifest(replicas: int) -> dict[str, Any]:
-    """A ReplicaSet as a user writes it."""
-    labels = {"app": "web"}
-    containers = [{"name": "main", "image": "busybox"}]
-    return {
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
-        },
-    }
+    """The ReplicaSet of the example, for so many pods."""
+    found: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "web.yaml").read_text(encoding="utf-8"))
+    found["metadata"]["namespace"] = "default"
+    found["spec"]["replicas"] = replicas
+    return found
 
 
 @asynccontextmanager

@@ -46,7 +46,7 @@ DEFECTS = (
     defect("failed-indexes-may-exceed", Edit("too_many_failed_indexes", "len(A) <= B", "len(A) <= B + 1")),
     # The order of writes.
     defect("lists-without-cap", Edit("_is_full", "A.capped |= B")),
-    defect("delayed-pods-are-let-go", Edit("_listed", argument="Listing.held", by="frozenset()")),
+    defect("delayed-pods-are-let-go", Edit("_listed", argument="UncountedPods.held", by="frozenset()")),
     defect("full-lists-are-not-taken-up-again", Edit("compute_status", argument="StatusUpdate.requeue", by="False")),
     defect(
         "finalizers-go-before-the-count",

@@ -43,8 +43,9 @@ def test_code_in_documents_is_code(document: Path) -> None:
 def test_every_example_is_mentioned_or_tested(path: Path) -> None:
     assert all(one["kind"] for one in yaml.safe_load_all(path.read_text()))
     tests = "".join(test.read_text() for test in (ROOT / "tests").rglob("test_*.py"))
+    beside = "".join(test.read_text() for test in path.parent.glob("test_*.py"))
     name = path.relative_to(ROOT / "examples")
-    assert f'"{name.with_suffix("")}"' in tests or str(name) in tests
+    assert f'"{name.with_suffix("")}"' in tests or str(name) in tests or f'"{path.name}"' in beside
 
 
 def test_files_the_readme_names_are_there() -> None:
