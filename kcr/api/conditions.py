@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kcr.api.meta import Condition, whole_seconds
+from kcr.api.meta import Condition, PodCondition, whole_seconds
+
+C = TypeVar("C", bound=PodCondition)
 
 
-def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
+def find(conditions: Iterable[C], kind: str) -> C | None:
     """Return the first condition of a type, or None."""
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
-def is_true(conditions: Iterable[Condition], kind: str) -> bool:
+def is_true(conditions: Iterable[PodCondition], kind: str) -> bool:
     """Return whether a condition of this type holds."""
     return any(condition.type == kind and condition.status == "True" for condition in conditions)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.meta import Condition, Key, MicroTime, Object, Resource
+from kcr.api.meta import Condition, Key, MicroTime, Object, PodCondition, Resource
 
 
 class Container(Object):
@@ -73,7 +73,7 @@ class PodStatus(Object):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 

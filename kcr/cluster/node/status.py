@@ -11,7 +11,7 @@ import msgspec
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.durations import go_duration
 from kcr.api.kubelet import Address, KubeletContainerState, KubeletContainerStatus, KubeletPodStatus, KubeletTerminated
-from kcr.api.meta import Condition, whole_seconds
+from kcr.api.meta import PodCondition, whole_seconds
 from kcr.cluster.node.containers import (
     LOST,
     BackingOff,
@@ -139,7 +139,7 @@ def _back_off_message(record: ContainerRecord, state: PodState) -> str:
 
 def _conditions(
     state: PodState, statuses: Mapping[str, KubeletContainerStatus], phase: str, *, started: bool, moment: datetime
-) -> tuple[Condition, ...]:
+) -> tuple[PodCondition, ...]:
     """Return the four conditions that a kubelet owns, in the order in which it writes them."""
     unready = [c.name for c in (*state.mains, *state.inits) if c.role != "init" and not statuses[c.name].ready]
     incomplete = [c.name for c in state.inits if not is_init_done(c)]
@@ -163,11 +163,11 @@ def _conditions(
 
 
 def _condition(
-    kind: str, status: str, reason: str, message: str, before: Condition | None, moment: datetime
-) -> Condition:
+    kind: str, status: str, reason: str, message: str, before: PodCondition | None, moment: datetime
+) -> PodCondition:
     same = before is not None and before.status == status
     changed = before.last_transition_time if before is not None and same else whole_seconds(moment)
-    return Condition(type=kind, status=status, reason=reason, message=message, last_transition_time=changed)
+    return PodCondition(type=kind, status=status, reason=reason, message=message, last_transition_time=changed)
 
 
 def _listed(names: Iterable[str]) -> str:
