@@ -4,7 +4,7 @@ Source: Go's encoding/json; kubernetes/staging/src/k8s.io/apiserver/pkg/endpoint
 evanphx/json-patch, AccumulatedCopySizeLimit; apimachinery/pkg/api/resource/quantity.go.
 """
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -165,10 +165,11 @@ async def test_small_request_cannot_become_large(
     api: Api, method: str, target: str, body: Any, form: str, code: int
 ) -> None:
     await api.post(CONFIG_MAPS, config_map("a"))
-    began = perf_counter()
+    began = process_time()
     reply = await api.call(method, target, body, content_type=form)
     assert reply.status == code, reply.body
-    assert perf_counter() - began < 1  # a tenth of it where nothing else runs
+    # Of its own CPU, which other processes do not lengthen: a tenth of a second as a rule, minutes without the bounds.
+    assert process_time() - began < 3
 
 
 async def test_copies_within_the_limit_are_made(api: Api) -> None:
