@@ -1,1 +1,1 @@
-"""The controllers that kcr brings along. Each is found through its entry point, like anybody's."""
+"""The controllers that kcr ships: plugins, found through the entry-point group `kcr.controllers`."""

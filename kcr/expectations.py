@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 
 _log = structlog.get_logger()
 
-# A write whose outcome nobody knows may never be seen. Source: controller_utils.go, ExpectationsTimeout.
+# A write without an answer may never be observed. Source: controller_utils.go, ExpectationsTimeout.
 TTL = timedelta(minutes=5)
 
 
@@ -29,7 +29,7 @@ class Expectations(Generic[K]):
     """Counts, for each key, the creations and deletions that watch events have yet to show.
 
     Expect before the first write is sent, or its event may overtake the record. Whoever made the write
-    reports it as observed when it failed or was never sent; when nobody knows whether it happened, it stays.
+    reports it as observed when it failed or was never sent; a write without an answer stays expected.
     Keys carry the uid, so that an object of the same name inherits nothing.
 
     While they are not met, do everything but create and delete. Nothing else needs to bring the key back: the
@@ -48,7 +48,7 @@ class Expectations(Generic[K]):
     For those who know them from Go. `kcr.OwnWrites` needs no counting, no handler and no time to live.
 
     Attributes:
-        expired: How often nobody saw in time what was expected.
+        expired: How many records expired before they were met.
 
     Source: kubernetes/pkg/controller/controller_utils.go, ControllerExpectations; there without uid.
     """

@@ -35,7 +35,7 @@ class Actions:
     async def clear_away(self, cron: CronJob, jobs: Sequence[Job]) -> frozenset[str]:
         """Delete ended Jobs, one after the other, and return the UIDs of those that are gone or going.
 
-        What cannot be deleted keeps nobody from starting the next run: the next reconcile tries again.
+        A Job that cannot be deleted does not delay the next run: the next reconcile tries again.
 
         Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, removeOldestJobs.
         """
@@ -104,7 +104,7 @@ class Actions:
             The Job, or None when its name is another's; and whether it is new.
 
         Raises:
-            KcrError: There is no such Job, or nobody knows.
+            KcrError: There is no such Job, or the server does not say.
         """
         try:
             job = await self._client.create_manifest(Job, codec.encode(start.job), cron.metadata.namespace)

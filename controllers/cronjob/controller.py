@@ -44,7 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     cronjob_time_zone: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a zone that is unknown, which would be found out by nobody until the first run is late."""
+        """Refuse a zone that is unknown, which would show only when the first run is late."""
         load_zone(self.cronjob_time_zone)
 
 

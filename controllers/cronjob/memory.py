@@ -23,7 +23,7 @@ class CronJobState:
         self.unconfirmed: Start | None = None
         # A run that was started and is not on record yet.
         self.started: Run | None = None
-        # Whether nobody has been told of that run.
+        # Whether no event has been recorded for that run.
         self.is_news = False
 
     def note(self, start: Start, outcome: Outcome) -> None:
@@ -34,7 +34,7 @@ class CronJobState:
             self.started, self.is_news = Run(start.run, outcome.job), outcome.is_new
 
     def left(self, cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
-        """Return the Jobs that were not deleted, and forget the deleted ones that nobody shows any more."""
+        """Return the Jobs that were not deleted; forget deleted ones that neither store nor status shows."""
         if not self.deleted:
             return tuple(jobs)
         self.deleted.intersection_update(

@@ -156,7 +156,7 @@ class Sync:
 
 
 class ExternalJobs(Handler[Job]):
-    """Counts the Jobs that name somebody else's controller.
+    """Counts the Jobs that name another controller.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, addJob.
     """
@@ -173,7 +173,7 @@ class ExternalJobs(Handler[Job]):
 
 
 class EndedPods(Handler[Pod]):
-    """Counts the pods that have ended with the tracking finalizer, and those that have lost it; anybody's.
+    """Counts the pods that have ended with the tracking finalizer, and those that have lost it, whoever owns them.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, recordFinishedPodWithTrackingFinalizer.
     """

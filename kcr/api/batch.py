@@ -66,7 +66,7 @@ class SuccessPolicy(Object):
 
 
 class JobSpec(Object):
-    """What a Job is to do. None means that nobody said; the server fills in its defaults."""
+    """What a Job is to do. None means unset; the server fills in its defaults."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -137,7 +137,7 @@ def is_succeeded(job: Job) -> bool:
 
 
 class CronJobSpec(Object):
-    """When to start Jobs, and which. None means that nobody said; the server fills in its defaults."""
+    """When to start Jobs, and which. None means unset; the server fills in its defaults."""
 
     schedule: str = ""
     time_zone: str | None = None

@@ -53,7 +53,7 @@ class Controller:
             own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
-            metrics: Where it is counted; None for metrics that nobody sees.
+            metrics: Where it is counted; None for metrics that are not served.
 
         Raises:
             ValueError: It has no workers, or the metrics know a controller of this name.

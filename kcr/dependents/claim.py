@@ -99,7 +99,7 @@ async def claim(
 
 
 async def _check_owner(client: Client, owner: Resource) -> None:
-    """Raise unless the server still has this very owner, and nobody has asked for it to go."""
+    """Raise unless the server still has this very owner, and it has no deletionTimestamp."""
     live = await client.get(type(owner), owner.key)
     if live.metadata.uid != owner.metadata.uid:
         raise KcrError(f"{owner.resource.display} {owner.key}: its name belongs to another object now, adopts nothing")

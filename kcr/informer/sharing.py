@@ -20,7 +20,7 @@ _OWN = frozenset({"uid", "resource_version", "message"})
 def share(new: Struct, known: object, spare: object) -> None:
     """Replace the parts of a value by the equal parts of others.
 
-    The value does not change, only what it is made of. It must be one's own still, seen by nobody else.
+    The value does not change, only what it is made of. No other code may have seen it yet.
 
     Args:
         new: The value.

@@ -78,7 +78,7 @@ def _timestamp(moment: datetime) -> str:
 
 
 # Jobs by namespace and name of their controller. The name alone counts: the Jobs of an earlier CronJob of the same
-# name are looked after as well, for nobody else will (cronjob-controller §4, Q2).
+# name are looked after as well, for no other controller does (cronjob-controller §4, Q2).
 BY_CONTROLLER = "cronjob-controller-name"
 
 

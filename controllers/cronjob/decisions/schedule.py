@@ -185,7 +185,7 @@ def last_run(timetable: Timetable, start: datetime, now: datetime) -> tuple[date
 
 
 def _earliest(cronjob: CronJob, now: datetime, *, use_deadline: bool) -> datetime:
-    # What nobody has created yet has missed nothing.
+    # A CronJob that is not created yet has missed no run.
     earliest = cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or now
     deadline = cronjob.spec.starting_deadline_seconds
     if use_deadline and deadline is not None and (now - earliest) // _SECOND >= deadline:

@@ -1,7 +1,7 @@
 """Pods that are scheduled all or none: the Workload and the PodGroup of a Job whose members need each other.
 
 Alpha, and off unless the gates `GenericWorkload` and `WorkloadWithJob` are on. Whatever does not fit, such as a
-Workload that somebody else made, leaves the Job to be scheduled as any other.
+Workload that another client created, leaves the Job to be scheduled as any other.
 
 Source: kubernetes/pkg/controller/job (WorkloadWithJob); job-controller §35.
 """

@@ -40,7 +40,7 @@ def is_ending(job: Job) -> bool:
 
 
 def is_being_deleted(job: Job) -> bool:
-    """Return whether somebody has asked for the Job to go."""
+    """Return whether the Job has a deletionTimestamp."""
     return job.metadata.deletion_timestamp is not None
 
 

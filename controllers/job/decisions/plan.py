@@ -47,7 +47,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class PodCounts(NamedTuple):
     """The pods of a snapshot, sorted by what they are; and the totals they make.
 
-    `tracked` has the UIDs of those that carry the finalizer, as far as anybody knows.
+    `tracked` has the UIDs of those that carry the finalizer, as far as this process knows.
     """
 
     tracked: frozenset[str]

@@ -150,7 +150,7 @@ def selects(job: Job, pod: Pod) -> bool:
 # carry the tracking finalizer, and those that may have to be released. All others are in the counters already, so
 # that the cost of a pass follows the pods that changed and not the size of the Job.
 UNSETTLED = "job-unsettled"
-# Pods that nobody controls, by namespace: a Job whose selector fits adopts them.
+# Pods without a controller, by namespace: a Job whose selector fits adopts them.
 ORPHANS = "job-orphans"
 
 

@@ -45,7 +45,7 @@ _NOTHING = UncountedTerminatedPods()
 
 
 def tracked_uids(pods: Iterable[Pod], untracked: Set[str]) -> frozenset[str]:
-    """Return the UIDs of the pods that still carry the finalizer, as far as anybody knows."""
+    """Return the UIDs of the pods that still carry the finalizer, as far as this process knows."""
     return frozenset(pod.metadata.uid for pod in pods if is_tracked(pod) and pod.metadata.uid not in untracked)
 
 
@@ -64,7 +64,7 @@ def newly_ended(job: Job, pods: Iterable[Pod], tracked: Set[str]) -> tuple[tuple
 def counted(status: JobStatus, tracked: Set[str]) -> JobStatus:
     """Return the status with every listed pod that lost its finalizer moved into the counters.
 
-    The lists are there afterwards, though they may be empty: their absence means that nobody has counted yet.
+    The lists are there afterwards, though they may be empty: their absence means that no pod has been counted yet.
     """
     listed = status.uncounted_terminated_pods or _NOTHING
     remaining = UncountedTerminatedPods(

@@ -265,7 +265,7 @@ class HttpResponse:
 
 
 class _Headers(Mapping[str, str]):
-    """Headers as `Response` has them, put together when they are asked for: of most answers, nobody does."""
+    """Headers as `Response` has them, built when they are read: those of most responses are not."""
 
     def __init__(self, sent: CIMultiDictProxy[str]) -> None:
         self._sent = sent

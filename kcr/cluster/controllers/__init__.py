@@ -1,1 +1,1 @@
-"""Controllers of the cluster that are not workload controllers, on kcr's own `Manager`, as anybody's are."""
+"""The cluster's controllers that are not workload controllers; they run on `Manager`."""
