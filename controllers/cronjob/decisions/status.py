@@ -52,8 +52,8 @@ def forgotten(cron: CronJob, jobs: Sequence[Job], now: datetime) -> tuple[Run, .
     A controller that ends between creating a Job and writing the status leaves such a run behind. Its Job is ours
     beyond doubt: it belongs to this very CronJob, and its name and annotation are those of a run later than all on
     record. A run in the future, written by a process with a wrong clock, is left alone: with it on record nothing
-    would be due until then. Unlike upstream, which warns of such a Job, does not wait for it under `Forbid`, does not replace it under
-    `Replace`, and with a history limit of 0 may start its run once more.
+    would be due until then. Unlike upstream, which warns of such a Job, does not wait for it under `Forbid`, does not
+    replace it under `Replace`, and with a history limit of 0 may start its run once more.
     """
     listed = {listed.uid for listed in cron.status.active}
     found = (
