@@ -5,10 +5,8 @@ from tests.chaos.planting import Edit, defect
 DEFECTS = (
     defect("restarts-may-exceed-the-limit", Edit("restarts_exceeded", "A > 0 if B == 0 else A >= B", "A > B")),
     defect("failures-may-not-reach-the-limit", Edit("limit_exceeded", "A > B", "A >= B")),
-    defect("refused-create-stays-unconfirmed", Edit("_create_one", "A.pop(...)")),
     defect("failed-deletion-stays-pending", Edit("_delete_one", "NotFoundError", "KcrError")),
     defect("unconfirmed-create-is-forgotten", Edit("_create_one", "creates[A.key] = B")),
-    defect("create-that-the-store-shows-stays-unconfirmed", Edit("confirm", "del A[B.key]")),
     defect("no-read-your-writes", Edit("setup", argument="add_controller.own_writes", by="None")),
     defect(
         "memory-by-name-only",

@@ -65,15 +65,16 @@ class FaultRates(NamedTuple):
 
 
 def random_rates(random: Random) -> FaultRates:
-    """Draw no faults at all, a few, an outage, or faults of all kinds all the time."""
+    """Draw no faults, a few, an outage (the watch of pods may lag as well), or faults of all kinds all the time."""
     kind = random.random()
     if kind < 0.2:
         return FaultRates(most=0)
     if kind < 0.4:
         return FaultRates(share=0.2, most=random.randint(1, 3))
-    if kind < 0.5:
+    if kind < 0.6:
         start = random.choice((0.0, random.random() * 20))
-        return FaultRates(most=0, outage=(start, start + random.random() * 8))
+        outage = (start, start + random.random() * 8)
+        return FaultRates(most=0, outage=outage, delay=random.choice((0.0, 30.0)))
     delay = random.choice((0.0, 0.5, 3.0, 20.0))
     return FaultRates(
         share=random.choice((0.0, 0.05, 0.2)),

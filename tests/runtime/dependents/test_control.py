@@ -103,6 +103,16 @@ async def test_skipped_and_failed_creations_are_counted(cluster: EmbeddedCluster
     assert sum("FailedCreate" in event for event in shop.told()) == 1
 
 
+async def test_refused_create_is_not_sent_again(cluster: EmbeddedCluster) -> None:
+    shop = Shop(cluster)
+    owner = await shop.owner()
+    shop.faults.on("create", ConfigMap).fail(ForbiddenError)
+    await shop.control.create(owner, TEMPLATE)
+    shop.faults.heal()
+    assert (await shop.control.resolve(owner, wanted=True)).done == ()
+    assert await shop.objects() == ()
+
+
 async def test_create_whose_reply_is_lost_makes_one_object(cluster: EmbeddedCluster) -> None:
     shop = Shop(cluster)
     owner = await shop.owner()
@@ -165,6 +175,9 @@ async def test_unconfirmed_create_is_confirmed_by_the_store(cluster: EmbeddedClu
     shop.informer.add(made)
     assert shop.control.confirm(owner) == (made,)
     assert shop.told() == [f"Normal SuccessfulCreate Created configmap: {made.metadata.name}"]
+    shop.faults.heal()
+    (second,) = (await shop.control.create(owner, TEMPLATE)).done
+    assert second.metadata.name != made.metadata.name
 
 
 async def test_create_that_is_cancelled_stays_unconfirmed(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
