@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kcr.apiserver.endpoints import container_logs, discovery, listing, self_subject_review, subresources, writing
-from kcr.apiserver.endpoints.discovery import Discovery, OpenApi
+from kcr.apiserver.endpoints.discovery import Discovery
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
     MediaType,
@@ -22,6 +22,7 @@ from kcr.apiserver.endpoints.watching import Watch, watch_options
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.gojson import TOO_DEEP
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, Kind
+from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.registry import Registry
@@ -96,7 +97,7 @@ class APIServer:
         self._random = random
         self._routes = Routes(kinds)
         self._discovery = Discovery(self._routes)
-        self._openapi = OpenApi(self._routes)
+        self._openapi = OpenAPI(self._routes)
         self._max_backlog = max_watch_backlog
         self._watches: set[Watch] = set()
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
@@ -164,7 +165,7 @@ class APIServer:
         """Handle the paths beside the resources; all of them are read only."""
         match steps[0]:
             case "openapi":
-                return self._openapi.respond(steps)
+                return self._openapi.respond(steps, headers.get("accept", ""))
             case name if name in _HEALTH_PATHS:
                 return text_response(200, _health(name, query))
         response = discovery.version() if steps == ["version"] else self._discovery.respond(steps, headers)

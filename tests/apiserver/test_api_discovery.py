@@ -55,14 +55,3 @@ async def test_aggregated_discovery_tells_all_at_once(api: Api) -> None:
 async def test_core_group_has_no_name(api: Api) -> None:
     reply = await api.call("GET", "/api", accept=AGGREGATED)
     assert reply.body["items"][0]["metadata"] == {}
-
-
-async def test_openapi_offers_server_side_validation(api: Api) -> None:
-    index = await api.get("/openapi/v3?timeout=32s")
-    document = await api.get(index["paths"]["apis/batch/v1"]["serverRelativeURL"])
-    paths = document["paths"]
-    for kind in ("Job", "CronJob"):
-        patch = paths[f"/apis/batch/v1/namespaces/{{namespace}}/{kind.lower()}s/{{name}}"]["patch"]
-        assert patch["x-kubernetes-group-version-kind"] == {"group": "batch", "version": "v1", "kind": kind}
-        assert patch["parameters"][0]["name"] == "fieldValidation"
-    assert (await api.call("GET", "/openapi/v2")).status == 404

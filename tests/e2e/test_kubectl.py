@@ -94,3 +94,11 @@ async def test_kinds_without_controller_are_made_and_scaled(kubectl: Kubectl) ->
     assert "poddisruptionbudget.policy/p created" in await kubectl(budget)
     assert "priorityclass.scheduling.k8s.io/high created" in await kubectl("create priorityclass high --value=7")
     assert "0/3" in await kubectl("get deployment web")
+
+
+async def test_explain_tells_fields_types_and_meaning(kubectl: Kubectl) -> None:  # api-server §4.3
+    shown = await kubectl("explain job.spec.template.spec.containers")
+    assert "FIELD: containers <[]Container>" in shown
+    assert "image\t<string>" in shown
+    assert "name\t<string> -required-" in shown
+    assert "List of containers belonging to the pod." in shown

@@ -1,10 +1,6 @@
-"""Discovery: the legacy documents and the aggregated ones, and as much OpenAPI as kubectl needs.
+"""Discovery: the legacy documents and the aggregated ones.
 
-Before kubectl applies or creates a file, it looks for a `patch` operation of the kind with the parameter
-`fieldValidation`; finding it, it leaves validation to the server.
-
-Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/discovery; k8s.io/kubectl/pkg/util/openapi,
-k8s.io/client-go/openapi3.
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/discovery.
 """
 
 import hashlib
@@ -154,54 +150,3 @@ def _spoken(subresource: str) -> dict[str, str]:
 def _response_kind(name: str) -> dict[str, str]:
     # Empty group and version mean those of the enclosing entry.
     return {"group": "", "version": "", "kind": name}
-
-
-class OpenApi:
-    """Answers `/openapi/v3` and the documents it names; there is no `/openapi/v2`."""
-
-    def __init__(self, routes: Routes) -> None:
-        self._documents = {name: _document(name, kinds) for name, kinds in _by_group_version(routes).items()}
-
-    def respond(self, steps: list[str]) -> APIResponse:
-        """Return the document of a path, given as its steps."""
-        if steps == ["openapi", "v3"]:
-            # The content depends on the version alone, so that serves as the hash.
-            index = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={VERSION[1:]}"} for name in self._documents}
-            return json_response(encoded({"paths": index}))
-        document = self._documents.get("/".join(steps[2:])) if steps[:2] == ["openapi", "v3"] else None
-        if document is None:
-            return text_response(404, "404 page not found\n")
-        return json_response(encoded(document), headers={"Cache-Control": "public, immutable"})
-
-
-def _by_group_version(routes: Routes) -> dict[str, list[Kind]]:
-    found: dict[str, list[Kind]] = {}
-    for kind in routes.kinds:
-        root = f"apis/{kind.type.group}/{kind.type.version}" if kind.type.group else f"api/{kind.type.version}"
-        found.setdefault(root, []).append(kind)
-    return found
-
-
-def _document(name: str, kinds: list[Kind]) -> dict[str, Any]:
-    return {
-        "openapi": "3.0.0",
-        "info": {"title": "kcr", "version": VERSION},
-        "components": {"schemas": {}},
-        "paths": {_path(name, kind): {"patch": _patch(kind)} for kind in kinds},
-    }
-
-
-def _path(root: str, kind: Kind) -> str:
-    room = "namespaces/{namespace}/" if kind.type.namespaced else ""
-    return f"/{root}/{room}{kind.type.plural}/{{name}}"
-
-
-def _patch(kind: Kind) -> dict[str, Any]:
-    return {
-        "operationId": f"patch{kind.type.kind}",
-        "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
-        "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-group-version-kind": {
-            "group": kind.type.group, "version": kind.type.version, "kind": kind.type.kind,
-        },
-    }  # fmt: skip

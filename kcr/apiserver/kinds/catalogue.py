@@ -98,6 +98,7 @@ class Kind:
         garbage_collected: Whether the garbage collector's finalizers apply.
         scale: What `/scale` reads and writes; None where there is no such subresource.
         conversion: Set where the objects are those of another kind.
+        openapi_schema: The schema of a custom kind as its CustomResourceDefinition has it; None for built-in kinds.
     """
 
     type: ResourceType
@@ -114,6 +115,7 @@ class Kind:
     garbage_collected: bool = True
     scale: ScalePaths | None = None
     conversion: Conversion | None = None
+    openapi_schema: Mapping[str, Any] | None = None
 
     @property
     def stored(self) -> "Kind":

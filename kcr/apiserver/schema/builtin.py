@@ -14,12 +14,22 @@ from kcr.apiserver.schema.defaults import DEFAULTS
 from kcr.apiserver.schema.scalars import ANY, SCALARS
 from kcr.apiserver.schema.shape import ABSENT, Field, Shape, Type, list_of, map_of
 
-_LIST, _MAP = "[]", "map[string]"
+# How the names of types begin that are lists and maps.
+LIST, MAP = "[]", "map[string]"
 _METADATA = "meta.v1.ObjectMeta"
 
 
-class _Facts(msgspec.Struct, frozen=True, rename="camel"):
-    """What the table says of a field: its type, or this where there is more to say."""
+class FieldFacts(msgspec.Struct, frozen=True, rename="camel"):
+    """What the table says of a field: its type, or this where there is more to say.
+
+    Attributes:
+        type: As Go writes it, such as `string`, `[]core.v1.Container` or `map[string]quantity`.
+        required: Whether an object is invalid without it.
+        patch_merge_key: How strategic merge patch merges a list; None for a list that it replaces.
+        list_type: `atomic`, `set` or `map`.
+        list_map_keys: What tells the items of such a map apart.
+        map_type: `granular` or `atomic`.
+    """
 
     type: str
     required: bool = False
@@ -57,8 +67,10 @@ class _Table(msgspec.Struct, frozen=True):
         atomic: The types whose objects server-side apply replaces as a whole.
         kinds: By apiVersion and kind, the type and perhaps more.
         types: The fields of each type.
+        source: Which document the table was made of.
     """
 
+    source: Mapping[str, str]
     atomic: frozenset[str]
     kinds: Mapping[str, str | BuiltinKind]
     types: Mapping[str, msgspec.Raw]
@@ -70,7 +82,7 @@ class _Tags(msgspec.Struct, frozen=True):
     types: Mapping[str, str]
 
 
-_FIELDS = msgspec.json.Decoder(dict[str, str | _Facts])
+_FIELDS = msgspec.json.Decoder(dict[str, str | FieldFacts])
 
 
 @cache
@@ -83,6 +95,27 @@ def _tags() -> _Tags:
     return msgspec.json.decode(Path(__file__).with_name("struct_tags.json").read_bytes(), type=_Tags)
 
 
+def type_facts(name: str) -> dict[str, FieldFacts]:
+    """Return what the table says of the fields of a type, such as `meta.v1.ObjectMeta`.
+
+    Raises:
+        KeyError: The table has no such type.
+    """
+    fields = _FIELDS.decode(_table().types[name])
+    return {field: FieldFacts(facts) if isinstance(facts, str) else facts for field, facts in fields.items()}
+
+
+def type_of_kind(api_version: str, kind: str) -> str | None:
+    """Return the name of the type of a kind's objects, None for unknown kinds."""
+    known = _table().kinds.get(f"{api_version} {kind}")
+    return known.type if isinstance(known, BuiltinKind) else known
+
+
+def document_path() -> str:
+    """Return which file of the package `kubernetes-validate` the table was made of."""
+    return _table().source["file"]
+
+
 def builtin_kinds() -> dict[tuple[str, str], BuiltinKind]:
     """Return the kinds whose names are known, by apiVersion and kind."""
     named = ((name.split(" "), kind) for name, kind in _table().kinds.items())
@@ -93,8 +126,8 @@ def encoded_shape(api_version: str, kind: str) -> Shape | None:
     """Return the shape of what a body is said to be, an object or the options of a DELETE; None for unknown kinds."""
     if kind == "DeleteOptions":
         return type_shape("meta.v1.DeleteOptions")
-    known = _table().kinds.get(f"{api_version} {kind}")
-    return None if known is None else type_shape(known if isinstance(known, str) else known.type)
+    known = type_of_kind(api_version, kind)
+    return None if known is None else type_shape(known)
 
 
 @cache
@@ -113,23 +146,26 @@ def kind_shape(api_version: str, kind: str) -> Shape:
     """
 
     def read() -> Mapping[str, Field]:
-        known = _table().kinds[f"{api_version} {kind}"]
+        known = type_of_kind(api_version, kind)
+        assert known is not None  # only kinds of the table are served so
         metadata = Field(ANY._replace(shape=type_shape(_METADATA), has_fields=True))
-        return {**_fields(known if isinstance(known, str) else known.type), "metadata": metadata}
+        return {**_fields(known), "metadata": metadata}
 
     return Shape(f"{api_version.rpartition('/')[2]}.{kind}", read)
 
 
 def _fields(name: str) -> Mapping[str, Field]:
     tags = dict(entry.split(":") for entry in _tags().types.get(name, "").split())
-    defaults, fields = DEFAULTS.get(name, {}), _FIELDS.decode(_table().types[name])
-    return {field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT)) for field, facts in fields.items()}
+    defaults = DEFAULTS.get(name, {})
+    return {
+        field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT))
+        for field, facts in type_facts(name).items()
+    }
 
 
-def _field(said: str | _Facts, tag: str, default: Any) -> Field:
-    facts = _Facts(said) if isinstance(said, str) else said
+def _field(facts: FieldFacts, tag: str, default: Any) -> Field:
     # Optional lists and maps are left out when they are empty; an object is there or not there, and never zero.
-    dropped = not facts.required if facts.type.startswith((_LIST, _MAP)) else tag.endswith("?")
+    dropped = not facts.required if facts.type.startswith((LIST, MAP)) else tag.endswith("?")
     return Field(
         _type(facts.type),
         keeps_zero=not dropped,
@@ -146,8 +182,8 @@ def _field(said: str | _Facts, tag: str, default: Any) -> Field:
 
 @cache
 def _type(written: str) -> Type:
-    if written.startswith(_LIST):
-        return list_of(_type(written.removeprefix(_LIST)))
-    if written.startswith(_MAP):
-        return map_of(_type(written.removeprefix(_MAP)))
+    if written.startswith(LIST):
+        return list_of(_type(written.removeprefix(LIST)))
+    if written.startswith(MAP):
+        return map_of(_type(written.removeprefix(MAP)))
     return SCALARS.get(written) or type_shape(written).type
