@@ -23,7 +23,7 @@ import msgspec
 from bench.jobs_load import job
 from bench.jobs_requests import CountingTransport
 from kcr.api.batch import Job
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
@@ -146,7 +146,7 @@ class Watcher(Handler[Job]):
             self._mark(done)
         self._look()
         over = any(
-            (condition := find(new.status.conditions, kind)) is not None and condition.status == "True"
+            (condition := find_condition(new.status.conditions, kind)) is not None and condition.status == "True"
             for kind in ("Complete", "Failed")
         )
         if over and not self.ended.done():

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kcr.api.batch import Job
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
@@ -61,9 +61,9 @@ class Ends(Handler[Job]):
         name, conditions = new.metadata.name, new.status.conditions
         if name in self.at or not conditions:
             return
-        if (failed := find(conditions, "Failed")) is not None and failed.status == "True":
+        if (failed := find_condition(conditions, "Failed")) is not None and failed.status == "True":
             self._result(name).set_exception(RuntimeError(f"job {name} has failed: {failed.reason} {failed.message}"))
-        elif (complete := find(conditions, "Complete")) is not None and complete.status == "True":
+        elif (complete := find_condition(conditions, "Complete")) is not None and complete.status == "True":
             self.at[name] = time.perf_counter()
             self.succeeded[name] = new.status.succeeded
             self._result(name).set_result(None)

@@ -49,18 +49,25 @@ The path of a change: a watch updates a *store*, handlers enqueue a *key* in a *
 reconciles, and what it writes comes back as the next watch event. A key is never processed concurrently, changes
 while it waits are coalesced, and one that failed is requeued with exponential backoff.
 
-- Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. Conditions of a
-  status are set with `set_condition`.
+- Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. The conditions of
+  a status are set with `set_condition` and read with `find_condition` and `is_condition_true`; the status is written
+  with `client.patch_status(old, new)`.
 - A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
   other fields as bytes, decoded when read. `metadata_only(Pod)` is a kind of which only the metadata are requested and
   cached.
-- `Client` always talks to the server; cached reads are `Manager.store`.
+- `Client` always talks to the server; cached reads are `Manager.store`, with indexes (`Store.add_index`). `Selection`
+  says which objects of a kind are cached.
+- `watch(Kind, predicate=…)` filters changes: `generation_changed`, `labels_changed`, `annotations_changed`,
+  `resource_version_changed`, `labels_match`, and their combinations by `any_of`, `all_of` and `none_of`.
+  `watch(Kind, map_to=keys_by_index(…))` enqueues the objects that refer to the changed one.
+- `Result(requeue_after=600, jitter=0.1)` looks again although nothing has changed: a resync.
 - `Manager` starts informers, then controllers, and stops them in the reverse order. Its `expose`
   serves metrics and probes; `metrics` and `health` take your own.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
 - For controllers that own other objects there is `kcr.dependents`: creation and deletion with events
-  (`DependentControl`), adoption (`claim`), owner references, finalizers (`finalized`), and `create_or_patch`.
+  (`DependentControl`), adoption (`claim`), owner references (`set_controller`), finalizers (`finalized`), and
+  `create_or_patch`.
 - `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
 """
 
@@ -71,7 +78,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from kcr.api.conditions import set_condition
+    from kcr.api.conditions import (
+        find_condition,
+        is_condition_true,
+        remove_condition,
+        set_condition,
+    )
     from kcr.api.meta import (
         Condition,
         Key,
@@ -87,8 +99,39 @@ if TYPE_CHECKING:
     from kcr.api.unstructured import Unstructured, unstructured
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.clock import Clock, SystemClock
-    from kcr.controller import Controller, OwnWrites, Reconciler, Result, Source, channel, owned, watch
-    from kcr.dependents import DependentControl, claim, create_or_patch, finalized, set_controller, slow_start
+    from kcr.controller import (
+        Controller,
+        OwnWrites,
+        Reconciler,
+        Result,
+        Source,
+        all_of,
+        annotations_changed,
+        any_of,
+        channel,
+        generation_changed,
+        keys_by_index,
+        labels_changed,
+        labels_match,
+        none_of,
+        owned,
+        resource_version_changed,
+        watch,
+    )
+    from kcr.dependents import (
+        DependentControl,
+        add_finalizer,
+        claim,
+        create_or_patch,
+        finalized,
+        has_finalizer,
+        has_owner,
+        remove_finalizer,
+        remove_owner,
+        set_controller,
+        set_owner,
+        slow_start,
+    )
     from kcr.errors import (
         AlreadyExistsError,
         ApiError,
@@ -109,7 +152,12 @@ if TYPE_CHECKING:
     )
     from kcr.events import EventRecorder
     from kcr.expectations import Expectations
-    from kcr.informer import Handler, Informer, Store
+    from kcr.informer import (
+        Handler,
+        Informer,
+        Selection,
+        Store,
+    )
     from kcr.manager import Manager
     from kcr.metrics import Metrics
     from kcr.workqueue import RateLimiter, WorkQueue
@@ -148,6 +196,7 @@ __all__ = [
     "Reconciler",
     "Resource",
     "Result",
+    "Selection",
     "ServerError",
     "Source",
     "Store",
@@ -158,19 +207,37 @@ __all__ = [
     "UnauthorizedError",
     "Unstructured",
     "WorkQueue",
+    "add_finalizer",
+    "all_of",
+    "annotations_changed",
+    "any_of",
     "channel",
     "claim",
     "controller_reference",
     "create_or_patch",
     "finalized",
+    "find_condition",
+    "generation_changed",
+    "has_finalizer",
+    "has_owner",
+    "is_condition_true",
     "is_controlled_by",
+    "keys_by_index",
+    "labels_changed",
+    "labels_match",
     "load_config",
     "metadata_only",
+    "none_of",
     "owned",
+    "remove_condition",
+    "remove_finalizer",
+    "remove_owner",
+    "resource_version_changed",
     "retry_on_conflict",
     "run",
     "set_condition",
     "set_controller",
+    "set_owner",
     "slow_start",
     "unstructured",
     "watch",
@@ -179,30 +246,28 @@ __all__ = [
 # Where the names live. They are imported when first used: the pytest plugin and the command line import this
 # package in every process, and the HTTP client alone takes a sixth of a second.
 _HOMES = {
-    "kcr.api.conditions": {"set_condition"},
-    "kcr.api.meta": {
-        "Condition",
-        "Key",
-        "Object",
-        "ObjectMeta",
-        "OwnerReference",
-        "PartialObjectMetadata",
-        "Resource",
-        "controller_reference",
-        "is_controlled_by",
-        "metadata_only",
-    },
-    "kcr.api.unstructured": {"Unstructured", "unstructured"},
-    "kcr.client": {"Client", "HttpTransport", "load_config", "retry_on_conflict"},
-    "kcr.clock": {"Clock", "SystemClock"},
-    "kcr.controller": {"Controller", "OwnWrites", "Reconciler", "Result", "Source", "channel", "owned", "watch"},
-    "kcr.dependents": {"DependentControl", "claim", "create_or_patch", "finalized", "set_controller", "slow_start"},
-    "kcr.events": {"EventRecorder"},
-    "kcr.expectations": {"Expectations"},
-    "kcr.informer": {"Handler", "Informer", "Store"},
-    "kcr.manager": {"Manager"},
-    "kcr.metrics": {"Metrics"},
-    "kcr.workqueue": {"RateLimiter", "WorkQueue"},
+    "kcr.api.conditions": "find_condition is_condition_true remove_condition set_condition",
+    "kcr.api.meta": (
+        "Condition Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource controller_reference "
+        "is_controlled_by metadata_only"
+    ),
+    "kcr.api.unstructured": "Unstructured unstructured",
+    "kcr.client": "Client HttpTransport load_config retry_on_conflict",
+    "kcr.clock": "Clock SystemClock",
+    "kcr.controller": (
+        "Controller OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
+        "generation_changed keys_by_index labels_changed labels_match none_of owned resource_version_changed watch"
+    ),
+    "kcr.dependents": (
+        "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "
+        "remove_owner set_controller set_owner slow_start"
+    ),
+    "kcr.events": "EventRecorder",
+    "kcr.expectations": "Expectations",
+    "kcr.informer": "Handler Informer Selection Store",
+    "kcr.manager": "Manager",
+    "kcr.metrics": "Metrics",
+    "kcr.workqueue": "RateLimiter WorkQueue",
 }
 
 
@@ -211,7 +276,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse 
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module 'kcr' has no attribute {name!r}")
-        home = next((home for home, names in _HOMES.items() if name in names), "kcr.errors")
+        home = next((home for home, names in _HOMES.items() if name in names.split()), "kcr.errors")
         value = globals()[name] = getattr(importlib.import_module(home), name)
         return value
 

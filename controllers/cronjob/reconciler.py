@@ -178,7 +178,7 @@ class CronJobReconciler:
         """Write the status if it differs, and return the CronJob to go on with."""
         if status is cron.status:
             return cron
-        written = await self._use.client.patch(cron, replace(cron, status=status), subresource="status")
+        written = await self._use.client.patch_status(cron, replace(cron, status=status))
         if written is not cron:
             self._use.own_writes.wrote(cron.key, self._use.crons, written)
         return written

@@ -78,7 +78,7 @@ class Actions:
     async def write_status(self, job: Job, status: JobStatus) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
         try:
-            written = await self._client.patch(job, replace(job, status=status), subresource="status")
+            written = await self._client.patch_status(job, replace(job, status=status))
         except (TransportError, ServerError):
             self._own_writes.of(job).unconfirmed_status = True
             raise

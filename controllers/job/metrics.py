@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_terminal
@@ -110,7 +110,7 @@ class JobMetrics:
 
     def finished(self, job: Job) -> None:
         """Count a Job that has just ended."""
-        ends = (find(job.status.conditions, kind) for kind in (COMPLETE, FAILED))
+        ends = (find_condition(job.status.conditions, kind) for kind in (COMPLETE, FAILED))
         for end in ends:
             if end is not None and end.status == "True":
                 result = "failed" if end.type == FAILED else "succeeded"

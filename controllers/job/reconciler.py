@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api.batch import FAILED, Job, JobStatus, is_finished
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.clock import Clock
@@ -240,7 +240,7 @@ class JobReconciler:
         state.finished = True
         self._deps.memory.own_writes.forget_versions(job.key)
         self._deps.metrics.finished(job)
-        failed = find(job.status.conditions, FAILED)
+        failed = find_condition(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
             self._deps.actions.event(job, "Warning", failed.reason, failed.message)
             return

@@ -43,7 +43,7 @@ class ReplicaSetReconciler:
         error = await self._scale(owner, todo)
         now = self._clock.now()
         status = compute_status(owner, pods, failed(todo, error), now)
-        written = await self._client.patch(owner, replace(owner, status=status), subresource="status")
+        written = await self._client.patch_status(owner, replace(owner, status=status))
         if written is not owner:
             self._own_writes.wrote(key, self._owners, written)
         if error is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import kcr
 from examples.replicaset.api import ReplicaSet, ReplicaSetStatus
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.pods import is_active, is_ready, is_terminating, ranked
 
@@ -45,7 +45,7 @@ def available_in(owner: ReplicaSet, pod: Pod, now: datetime) -> timedelta | None
     """Return how long until a pod has been ready for `minReadySeconds`, zero when it has; None while it is not."""
     if not is_ready(pod):
         return None
-    ready = find(pod.status.conditions, "Ready")
+    ready = find_condition(pod.status.conditions, "Ready")
     since = ready.last_transition_time if ready is not None else None
     if owner.spec.min_ready_seconds <= 0 or since is None:
         return timedelta()
@@ -65,7 +65,7 @@ def compute_status(
     """
     active = [pod for pod in pods if is_active(pod)]
     waits = [available_in(owner, pod, now) for pod in active]
-    conditions, known = owner.status.conditions, find(owner.status.conditions, FAILURE)
+    conditions, known = owner.status.conditions, find_condition(owner.status.conditions, FAILURE)
     if failure is None:
         conditions = tuple(one for one in conditions if one.type != FAILURE)
     elif known is None or known.reason != failure.reason:

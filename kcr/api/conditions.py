@@ -11,13 +11,19 @@ from kcr.api.meta import Condition, PodCondition, whole_seconds
 C = TypeVar("C", bound=PodCondition)
 
 
-def find(conditions: Iterable[C], kind: str) -> C | None:
-    """Return the first condition of a type, or None."""
+def find_condition(conditions: Iterable[C], kind: str) -> C | None:
+    """Return the first condition of a type, or None.
+
+    Source: apimachinery/pkg/api/meta/conditions.go, FindStatusCondition.
+    """
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
-def is_true(conditions: Iterable[PodCondition], kind: str) -> bool:
-    """Return whether a condition of this type holds."""
+def is_condition_true(conditions: Iterable[PodCondition], kind: str) -> bool:
+    """Return whether a condition of this type has the status `True`; an absent one has not.
+
+    Source: apimachinery/pkg/api/meta/conditions.go, IsStatusConditionTrue.
+    """
     return any(condition.type == kind and condition.status == "True" for condition in conditions)
 
 
@@ -36,8 +42,9 @@ def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: dat
     `observed_generation` become those of `wanted`; `last_transition_time` changes with the status only.
 
     ```python
-    ready = kcr.Condition(type="Ready", status="False", reason="NoPods", observed_generation=obj.metadata.generation)
-    status = replace(obj.status, conditions=kcr.set_condition(obj.status.conditions, ready, manager.clock.now()))
+    ready = kcr.Condition(type="Ready", status="False", reason="NoPods", observed_generation=site.metadata.generation)
+    conditions = kcr.set_condition(site.status.conditions, ready, manager.clock.now())
+    await client.patch_status(site, replace(site, status=replace(site.status, conditions=conditions)))
     ```
 
     Args:
@@ -47,7 +54,7 @@ def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: dat
 
     Source: apimachinery/pkg/api/meta/conditions.go, SetStatusCondition.
     """
-    present = find(conditions, wanted.type)
+    present = find_condition(conditions, wanted.type)
     moment = wanted.last_transition_time or whole_seconds(now)
     if present is None:
         return (*conditions, replace(wanted, last_transition_time=moment))
@@ -62,6 +69,15 @@ def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: dat
     if changed == present:
         return conditions
     return tuple(changed if condition is present else condition for condition in conditions)
+
+
+def remove_condition(conditions: tuple[Condition, ...], kind: str) -> tuple[Condition, ...]:
+    """Return the conditions without those of a type; the very same tuple when there is none.
+
+    Source: apimachinery/pkg/api/meta/conditions.go, RemoveStatusCondition.
+    """
+    rest = tuple(condition for condition in conditions if condition.type != kind)
+    return conditions if len(rest) == len(conditions) else rest
 
 
 def ensure(conditions: tuple[Condition, ...], wanted: Condition) -> tuple[Condition, ...]:

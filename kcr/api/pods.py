@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kcr.api import codec
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.meta import Object, ObjectMeta, Resource
 
@@ -30,7 +30,7 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_ready(pod: Pod) -> bool:
     """Return whether the node reports the pod ready."""
-    return is_true(pod.status.conditions, "Ready")
+    return is_condition_true(pod.status.conditions, "Ready")
 
 
 def sidecars(pod: Pod) -> tuple[ContainerStatus, ...]:
@@ -52,7 +52,7 @@ def ranked(active: Iterable[Pod]) -> list[Pod]:
 
 def _progress(pod: Pod) -> tuple[Any, ...]:
     """Rank a pod by how much would be lost with it; the first place that differs decides."""
-    ready = find(pod.status.conditions, "Ready")
+    ready = find_condition(pod.status.conditions, "Ready")
     since = ready.last_transition_time if ready is not None and ready.status == "True" else None
     created = pod.metadata.creation_timestamp
     return (

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple, Protocol
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Event, Pod
 from kcr.api.cron import next_run
 from kcr.api.crontab import CronError, Every, Expression, UnknownZoneError, load_zone, parse
@@ -76,8 +76,8 @@ class JobView(NamedTuple):
 def view_of(job: Job) -> JobView:
     """Return what is shown of a Job."""
     status = job.status
-    state = next((kind for kind in _CONDITIONS if is_true(status.conditions, kind)), "Running")
-    condition = find(status.conditions, state)
+    state = next((kind for kind in _CONDITIONS if is_condition_true(status.conditions, kind)), "Running")
+    condition = find_condition(status.conditions, state)
     why = ""
     if condition is not None and state in ("Failed", "FailureTarget"):
         why = f"{condition.reason}: {condition.message}"

@@ -36,7 +36,7 @@ _WHOLE_LOG = LogOptions()
 
 
 class Subresources(Calls):
-    """Reads and writes subresources. A status is written by `patch(…, subresource="status")`."""
+    """Reads and writes subresources. A status is written by `patch_status(old, new)`."""
 
     async def scale(self, kind: type[Resource], key: Key) -> Scale:
         """Return the scale of an object: replicas wanted and present.

@@ -1,7 +1,7 @@
 """Writes: create, patch, apply, update, delete."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kcr.api import codec
 from kcr.api.meta import Key, PartialObjectMetadata, Resource
@@ -26,7 +26,8 @@ class Writes(Calls):
     An existing object is changed in one of these ways, because a type that models a part of an object must
     never overwrite the rest:
 
-    - `patch(old, new)`: a merge patch of the fields that differ, for fields that only this client writes;
+    - `patch(old, new)` and, for the status, `patch_status(old, new)`: a merge patch of the fields that differ, for
+      fields that only this client writes;
     - `strategic_patch`, `json_patch`: one item of a list that other clients write too;
     - `apply`: server-side apply of the fields that this field manager owns;
     - `update`: a PUT, for whole objects only.
@@ -106,18 +107,50 @@ class Writes(Calls):
         body = _whole(kind, manifest)
         return await self._patch(kind, _key_of(manifest), body, ("", APPLY_PATCH), query)
 
-    async def patch(self, old: R, new: R, *, subresource: str = "") -> R:
+    async def patch(self, old: R, new: R) -> R:
         """Write the difference between two versions as a merge patch; send nothing when they are equal.
+
+        Of a kind with the subresource `status` the server leaves the status as it is: that is `patch_status`.
 
         Args:
             old: The version that `new` was made from. Its resourceVersion is the precondition.
             new: What it is to be. Lists are replaced whole, so they must be ours alone.
-            subresource: For example `status`.
 
         Raises:
             ConflictError: The object has changed since `old` was read.
         """
-        difference = codec.difference(old, new)
+        return await self._patch_difference(old, codec.difference(old, new), "")
+
+    async def patch_status(self, old: R, new: R) -> R:
+        """Write the difference between two versions of a status; send nothing when they are equal.
+
+        ```python
+        status = replace(website.status, ready=3, observed_generation=website.metadata.generation)
+        website = await client.patch_status(website, replace(website, status=status))
+        ```
+
+        Args:
+            old: The version that `new` was made from. Its resourceVersion is the precondition.
+            new: The same object with another status. Lists, conditions too, are replaced whole.
+
+        Returns:
+            The object as it is then: the version that the next write starts from.
+
+        Raises:
+            ValueError: The two differ in something else, which a status write would drop silently.
+            ConflictError: The object has changed since `old` was read.
+            NotFoundError: The object is gone, or its kind has no subresource `status`.
+        """
+        difference = codec.difference(old, new) or {}
+        others = sorted(difference.keys() - {"status"})
+        if others:
+            raise ValueError(
+                f"patch_status: {old.resource.display} {old.key}: {' and '.join(others)} differ as well, and a status "
+                "write would drop that: write it with patch(old, new), and the status from what that returns"
+            )
+        return await self._patch_difference(old, difference, "status")
+
+    async def _patch_difference(self, old: R, difference: dict[str, Any] | None, subresource: str) -> R:
         if not difference:
             return old
         metadata = difference.setdefault("metadata", {})

@@ -15,7 +15,7 @@ from kcr.controller.predicates import (
     resource_version_changed,
 )
 from kcr.controller.reconcile import Reconciler, Result
-from kcr.controller.sources import Channel, Source, channel, owned, watch
+from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
 from kcr.controller.workers import DeadlineError
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "any_of",
     "channel",
     "generation_changed",
+    "keys_by_index",
     "labels_changed",
     "labels_match",
     "none_of",

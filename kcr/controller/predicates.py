@@ -1,4 +1,8 @@
-"""Which changes of a watched object matter: `kcr.watch(Website, predicate=any_of(generation_changed, labels_changed))`.
+"""Which changes of a watched object matter.
+
+```python
+kcr.watch(Website, predicate=kcr.any_of(kcr.generation_changed, kcr.labels_changed))
+```
 
 A predicate is a function of the object before and the object after: None before means that it was created or is seen
 for the first time, None after that it is gone. Those named `…_changed` let both pass. Whoever leaves a change out must

@@ -2,6 +2,7 @@
 
 import math
 from datetime import timedelta
+from random import Random
 from typing import NamedTuple, Protocol
 
 from kcr.api.meta import Key
@@ -13,30 +14,50 @@ class Result(NamedTuple):
     Attributes:
         requeue_after: When to look again although nothing has changed: a `timedelta`, or a number of seconds; zero
             or less means at once, None never.
+        jitter: The worker waits longer by a random part of so much of `requeue_after`: 0.1 for up to a tenth. For a
+            resync of everything now and then, `Result(requeue_after=600, jitter=0.1)`, so that the objects that
+            were reconciled together at the start do not stay together.
+
+    Source: apimachinery/pkg/util/wait/backoff.go, Jitter.
     """
 
     requeue_after: timedelta | float | None = None
+    jitter: float = 0.0
 
 
-def requeue_seconds(result: object) -> float | None:
+def requeue_seconds(result: object, random: Random) -> float | None:
     """Return the seconds after which a reconcile wants its key back, None for never.
 
     Args:
         result: What a reconciler returned, whatever that is.
+        random: Draws the jitter.
 
     Raises:
         TypeError: It is no `Result`, or asks for no time that there is.
     """
     if not isinstance(result, Result):
         raise TypeError(f"reconcile returned {result!r:.100}, not a kcr.Result: end it with `return kcr.Result()`")
-    match result.requeue_after:
+    if not result.jitter:
+        return _seconds(result.requeue_after)
+    if not _is_number(result.jitter) or result.jitter < 0:
+        raise TypeError(f"jitter is {result.jitter!r:.100}: give it a part of requeue_after, such as 0.1")
+    seconds = _seconds(result.requeue_after)
+    return seconds and seconds * (1.0 + result.jitter * random.random())
+
+
+def _seconds(after: timedelta | float | None) -> float | None:
+    match after:
         case None:
             return None
-        case timedelta() as after:
+        case timedelta():
             return after.total_seconds()
-        case int() | float() as seconds if not isinstance(seconds, bool) and math.isfinite(seconds):
-            return float(seconds)
-    raise TypeError(f"requeue_after is {result.requeue_after!r:.100}: give it a timedelta, a number of seconds or None")
+        case _ if _is_number(after):
+            return float(after)
+    raise TypeError(f"requeue_after is {after!r:.100}: give it a timedelta, a number of seconds or None")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class Reconciler(Protocol):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
-from kcr.informer import Handler
+from kcr.informer import Handler, Store
 from kcr.workqueue import WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -34,8 +34,8 @@ def watch(
 
     Args:
         kind: The kind.
-        map_to: Maps a changed object to the keys to enqueue; without it, the object's own key. It is called on the
-            event loop with every change, so it must be quick, and it never awaits.
+        map_to: Maps a changed object to the keys to enqueue, such as `keys_by_index(…)`; without it, the object's own
+            key. It is called on the event loop with every change, so it must be quick, and it never awaits.
         predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues.
     """
     return Source(kind, map_to or _own_key, predicate)
@@ -66,6 +66,24 @@ def channel(keys: AsyncIterable[Key]) -> Channel:
     the manager.
     """
     return Channel(keys)
+
+
+def keys_by_index(store: Store[R], index: str) -> Callable[[Resource], Iterable[Key]]:
+    """Return a `map_to` for objects that others refer to: it enqueues those others, found in an index of their store.
+
+    ```python
+    websites = manager.store(Website)
+    websites.add_index("config", lambda site: [f"{site.metadata.namespace}/{site.spec.config_map}"])
+    kcr.watch(ConfigMap, map_to=kcr.keys_by_index(websites, "config"))
+    ```
+
+    Args:
+        store: Has the objects to enqueue.
+        index: Holds each of them under the keys of what it refers to, as `str(key)` spells them.
+
+    Source: controller-runtime/pkg/handler/enqueue_mapped.go, EnqueueRequestsFromMapFunc, with a field index.
+    """
+    return lambda obj: [found.key for found in store.by_index(index, str(obj.key))]
 
 
 class EnqueueRequests(Handler[Any]):

@@ -123,7 +123,7 @@ class Worker:
     async def _reconcile(self, key: Key) -> Outcome:
         try:
             result = await (self._reconciler.reconcile(key) if self._seconds is None else self._in_time(key))
-            requeue_after = requeue_seconds(result)
+            requeue_after = requeue_seconds(result, self._random)
         except asyncio.CancelledError as error:
             if _is_stopping():
                 raise

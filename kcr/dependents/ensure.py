@@ -52,7 +52,7 @@ async def create_or_patch(client: Client, template: R, mutate: Callable[[R], R])
     wanted = _mutated(found, mutate)
     patched = await client.patch(found, _with_status_of(wanted, found))
     # The patch may have brought a new version; the status is what it was.
-    recorded = await client.patch(patched, _with_status_of(patched, wanted), subresource="status")
+    recorded = await client.patch_status(patched, _with_status_of(patched, wanted))
     return Ensured(recorded, _RESULTS[patched is not found, recorded is not patched])
 
 

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from kcr.api.batch import Job, UncountedTerminatedPods, is_finished
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.core import Pod
 from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.client import Client
@@ -46,7 +46,7 @@ def end_has_nothing_open(step: JobStep) -> Iterator[str]:
 
 
 def _is_over(trail: JobTrail) -> bool:
-    return is_finished(trail.job) or is_true(trail.job.status.conditions, SUCCESS_CRITERIA_MET)
+    return is_finished(trail.job) or is_condition_true(trail.job.status.conditions, SUCCESS_CRITERIA_MET)
 
 
 ALWAYS = (

@@ -97,7 +97,7 @@ async def change(client: Client, name: str = "hello", **spec: Any) -> CronJob:
 
 async def with_status(client: Client, cron: CronJob, **fields: Any) -> CronJob:
     """Write a status as the controller would have left it."""
-    return await client.patch(cron, replace(cron, status=replace(cron.status, **fields)), subresource="status")
+    return await client.patch_status(cron, replace(cron, status=replace(cron.status, **fields)))
 
 
 async def until(clock: VirtualClock, moment: datetime) -> None:
@@ -141,7 +141,7 @@ async def make_job(
     if end == "Complete":
         completed = completed or moment
     status = replace(job.status, conditions=conditions, start_time=started, completion_time=completed)
-    return await client.patch(job, replace(job, status=status), subresource="status")
+    return await client.patch_status(job, replace(job, status=status))
 
 
 async def listed(client: Client) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from kcr.api.batch import Job
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, Transport
@@ -108,7 +108,7 @@ def conditions(job: Job) -> list[tuple[str, str]]:
 
 
 def has_ended(job: Job) -> bool:
-    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
+    return is_condition_true(job.status.conditions, "Complete") or is_condition_true(job.status.conditions, "Failed")
 
 
 async def ended(client: Client, name: str = "pi") -> Job | None:

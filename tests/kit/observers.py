@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.core import Pod
 from kcr.api.meta import Resource
 from kcr.api.pods import is_active
@@ -80,7 +80,7 @@ class JobObserver(Observer[Job]):
         super().on_update(old, new)
         self.history.append(new)
         for kind in (COMPLETE, FAILED, *INTERIM.values()):
-            if is_true(old.status.conditions, kind) and not is_true(new.status.conditions, kind):
+            if is_condition_true(old.status.conditions, kind) and not is_condition_true(new.status.conditions, kind):
                 self.wrongs.append(f"{kind} was taken back")
         if is_finished(old) and old.status != new.status:
             self.wrongs.append("the status changed after the end")

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Event, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal
@@ -196,8 +196,8 @@ class Simulation(UserActions, FakeNode):
 
     async def interim(self, kind: str, reason: str) -> Job:
         """Wait until an interim condition holds; the terminal one must not hold yet."""
-        await self.wait(lambda: is_true(self.job().status.conditions, kind), kind)
-        found = find(self.job().status.conditions, kind)
+        await self.wait(lambda: is_condition_true(self.job().status.conditions, kind), kind)
+        found = find_condition(self.job().status.conditions, kind)
         assert found is not None
         assert found.reason == reason
         assert not is_finished(self.job())

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kcr.api.batch import COMPLETE, FAILED, UncountedTerminatedPods
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_active, is_terminating
@@ -156,7 +156,7 @@ ENDINGS: tuple[Rule, ...] = (
 
 
 def _recorded(seen: Snapshot, terminal: str) -> Ending | None:
-    condition = find(seen.job.status.conditions, INTERIM[terminal])
+    condition = find_condition(seen.job.status.conditions, INTERIM[terminal])
     if condition is None or condition.status != "True":
         return None
     return Ending(terminal, condition.reason, condition.message)

@@ -9,7 +9,7 @@ Source: kubernetes/pkg/controller/job (WorkloadWithJob); job-controller §35.
 import hashlib
 
 from kcr.api.batch import Job
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.meta import ObjectMeta, OwnerReference, controller_reference
 from kcr.api.scheduling import (
     GangSchedulingPolicy,
@@ -42,7 +42,7 @@ def is_new(job: Job, *, has_pods: bool) -> bool:
     """Return whether nothing has come of the Job yet; only then may its pods still become a group."""
     status = job.status
     begun = status.start_time is not None or status.succeeded or status.failed
-    return not has_pods and not begun and find(status.conditions, SUSPENDED) is None
+    return not has_pods and not begun and find_condition(status.conditions, SUSPENDED) is None
 
 
 def workload_of(job: Job) -> Workload:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, SuccessPolicyRule
-from kcr.api.conditions import ensure, is_true, made
+from kcr.api.conditions import ensure, is_condition_true, made
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import whole_seconds
@@ -36,7 +36,7 @@ JOB_RESUMED = "JobResumed"
 
 def is_ending(job: Job) -> bool:
     """Return whether it is on record how the Job ends: its pods have been told to go."""
-    return any(is_true(job.status.conditions, interim) for interim in INTERIM.values())
+    return any(is_condition_true(job.status.conditions, interim) for interim in INTERIM.values())
 
 
 def is_being_deleted(job: Job) -> bool:
@@ -83,7 +83,7 @@ def time_to_deadline(job: Job, now: datetime) -> timedelta | None:
     limit = job.spec.active_deadline_seconds
     if limit is None or job.status.start_time is None or job.spec.suspend:
         return None
-    start = now if is_true(job.status.conditions, SUSPENDED) else job.status.start_time
+    start = now if is_condition_true(job.status.conditions, SUSPENDED) else job.status.start_time
     return start + timedelta(seconds=limit) - now
 
 

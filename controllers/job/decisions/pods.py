@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kcr.api.batch import Job
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_terminal, is_terminating, sidecars
@@ -101,7 +101,7 @@ def finish_time(pod: Pod) -> datetime | None:
 
     Source: kubernetes/pkg/controller/job/backoff_utils.go, getFinishedTime.
     """
-    ready = find(pod.status.conditions, "Ready")
+    ready = find_condition(pod.status.conditions, "Ready")
     metadata = pod.metadata
     if (ended := _containers_ended(pod)) is not None:
         return ended

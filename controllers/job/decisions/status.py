@@ -14,7 +14,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from kcr.api.batch import COMPLETE, FAILED, Job, JobStatus, UncountedTerminatedPods
-from kcr.api.conditions import ensure, is_true, made
+from kcr.api.conditions import ensure, is_condition_true, made
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import whole_seconds
@@ -283,7 +283,7 @@ def _with_indexes(seen: Snapshot, plan: Plan, status: JobStatus, listing: Uncoun
 def _with_interim(status: JobStatus, ending: Ending, now: datetime) -> JobStatus:
     """The interim condition is on record before the first finalizer goes: the pods are the only other witness."""
     interim = INTERIM[ending.condition]
-    if is_true(status.conditions, interim):
+    if is_condition_true(status.conditions, interim):
         return status
     condition = made(interim, "True", ending.reason, ending.message, now)
     return replace(status, conditions=ensure(status.conditions, condition))
@@ -300,7 +300,7 @@ def _with_times(status: JobStatus, job: Job, kind: str, moment: datetime) -> Job
 
 
 def _suspension(status: JobStatus) -> tuple[str, str]:
-    suspended = is_true(status.conditions, SUSPENDED)
+    suspended = is_condition_true(status.conditions, SUSPENDED)
     return ("Suspended", "Job suspended") if suspended else ("Resumed", "Job resumed")
 
 

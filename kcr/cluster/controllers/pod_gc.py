@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Node, Pod
 from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only, whole_seconds
 from kcr.controller import Result, watch
@@ -50,7 +50,7 @@ class OrphanedPodCollector:
         return Result()
 
     async def _fail(self, pod: Pod) -> None:
-        before = find(pod.status.conditions, "DisruptionTarget")
+        before = find_condition(pod.status.conditions, "DisruptionTarget")
         lasts = before is not None and before.status == "True"
         condition = Condition(
             type="DisruptionTarget", status="True", reason="DeletionByPodGC", message="PodGC: node no longer exists",

@@ -8,7 +8,7 @@ Source: kubernetes/pkg/scheduler/schedule_one.go, schedulePod, bind, handleSched
 from collections import Counter
 from contextlib import suppress
 
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Node
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Condition, Key, whole_seconds
@@ -57,7 +57,7 @@ class SchedulerReconciler:
     async def reconcile(self, key: Key) -> Result:
         """Bind the pod to the first node that takes it, or mark it as unschedulable."""
         pod = self._pods.get(key)
-        nodes = [node for node in self._nodes.list() if is_true(node.status.conditions, "Ready")]
+        nodes = [node for node in self._nodes.list() if is_condition_true(node.status.conditions, "Ready")]
         # Without a node nothing is written: the cluster has just started, and the node is about to register.
         if pod is None or not nodes or not wants_a_node(pod):
             return Result()
@@ -76,7 +76,7 @@ class SchedulerReconciler:
         self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {node}")
 
     async def _mark_unschedulable(self, pod: KubeletPod, message: str) -> None:
-        present = find(pod.status.conditions, "PodScheduled")
+        present = find_condition(pod.status.conditions, "PodScheduled")
         if present is not None and (present.status, present.message) == ("False", message):
             return
         condition = Condition(

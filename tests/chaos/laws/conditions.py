@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from kcr.api.batch import COMPLETE, FAILED, Job, UncountedTerminatedPods, is_finished
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.lifecycle import FAILURE_TARGET, INTERIM, SUCCESS_CRITERIA_MET, SUSPENDED
 from kcr.controllers.job.decisions.pod_template import restart_policy
@@ -23,7 +23,7 @@ def conditions_stay(step: JobStep) -> Iterator[str]:
     if old is None or new is None:
         return
     for before in old.status.conditions:
-        after = find(new.status.conditions, before.type)
+        after = find_condition(new.status.conditions, before.type)
         if before.type in STAYS and before.status == "True" and after != before:
             yield f"{before.type} was {before}, now {after}"
         if before.type not in KNOWN and step.author in (CONTROLLER, LATE) and after != before:
@@ -54,7 +54,10 @@ def end_comes_last(step: JobStep) -> Iterator[str]:
     if status.active or status.terminating or status.uncounted_terminated_pods != UncountedTerminatedPods():
         yield f"ended: {status.active} active, {status.terminating} terminating, {status.uncounted_terminated_pods}"
     for terminal, interim in INTERIM.items():
-        end, before = find(status.conditions, terminal), step.old and find(step.old.status.conditions, interim)
+        end, before = (
+            find_condition(status.conditions, terminal),
+            step.old and find_condition(step.old.status.conditions, interim),
+        )
         if end is not None and end.status == "True" and (not before or _words(end) != _words(before)):
             yield f"ended with {end}, after {before}"
     for pod in step.trail.present():
@@ -71,7 +74,7 @@ def start_time_follows_suspension(step: JobStep) -> Iterator[str]:
     old, new = step.old, step.new
     if old is None or new is None or is_finished(new):
         return
-    was, suspended = (is_true(job.status.conditions, SUSPENDED) for job in (old, new))
+    was, suspended = (is_condition_true(job.status.conditions, SUSPENDED) for job in (old, new))
     before, after = old.status.start_time, new.status.start_time
     if was and not suspended and (after is None or now() - after > timedelta(seconds=30)):
         yield f"resumed, and started {after}"
@@ -124,8 +127,8 @@ def ending_has_a_reason(step: JobStep) -> Iterator[str]:
     if job is None:
         return
     for kind in (FAILURE_TARGET, SUCCESS_CRITERIA_MET):
-        found = find(job.status.conditions, kind)
-        is_new = found is not None and (step.old is None or not is_true(step.old.status.conditions, kind))
+        found = find_condition(job.status.conditions, kind)
+        is_new = found is not None and (step.old is None or not is_condition_true(step.old.status.conditions, kind))
         if found is not None and is_new and not _holds(found.reason, job, step.trail):
             yield f"{kind} for {found.reason}, which is not so"
 

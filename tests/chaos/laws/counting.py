@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from kcr.api.batch import COMPLETE, Job, is_finished
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Pod
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions.lifecycle import (
@@ -58,7 +58,7 @@ def _belongs(step: JobStep, pod: PodTrail, kind: str) -> Iterator[str]:
     job, name = step.new, pod.pod.metadata.name
     assert job is not None  # a Job that is gone lists nothing
     phase = pod.ended.status.phase if pod.ended is not None else ""
-    fails = is_true(job.status.conditions, FAILURE_TARGET)
+    fails = is_condition_true(job.status.conditions, FAILURE_TARGET)
     if kind == "succeeded" and phase != "Succeeded":
         yield f"pod {name} {phase} is listed as succeeded"
     if kind == "succeeded" or fails:
@@ -74,7 +74,7 @@ def _policy_is_honoured(job: Job, pod: PodTrail) -> Iterator[str]:
     actions, name = actions_on(job, pod), pod.pod.metadata.name
     if actions == {"Ignore"}:
         yield f"pod {name} is listed as failed, and its failure is to be ignored"
-    if is_true(job.status.conditions, SUCCESS_CRITERIA_MET) or is_being_deleted(job):
+    if is_condition_true(job.status.conditions, SUCCESS_CRITERIA_MET) or is_being_deleted(job):
         return
     if actions == {"FailJob"}:
         yield f"pod {name} is listed, and the Job does not fail for it"
@@ -118,7 +118,7 @@ def _may_go(trail: JobTrail, pod: PodTrail, state: Pod) -> bool:
     job = trail.job
     if any(pod.uid in ever for ever in trail.listed.values()) or not _was_its_business(trail, pod):
         return True
-    ends_well = is_true(job.status.conditions, SUCCESS_CRITERIA_MET) or is_being_deleted(job)
+    ends_well = is_condition_true(job.status.conditions, SUCCESS_CRITERIA_MET) or is_being_deleted(job)
     if ends_well and pod.told_to_go_by is not None:
         # It was not needed any more; how it ends is nobody's business.
         return True
@@ -157,7 +157,7 @@ def nothing_is_left(trail: JobTrail) -> Iterator[str]:
     for pod in trail.present():
         if pod.is_active and not pod.disturbed:
             yield f"pod {pod.pod.metadata.name} outlives its Job"
-    complete = find(trail.job.status.conditions, COMPLETE)
+    complete = find_condition(trail.job.status.conditions, COMPLETE)
     limits = {(spec.backoff_limit, spec.active_deadline_seconds) for spec in trail.specs}
     if complete is None or complete.reason != COMPLETIONS_REACHED or len(limits) > 1 or _restarted_too_often(trail):
         return

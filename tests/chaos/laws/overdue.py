@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions.lifecycle import (
     FAILURE_TARGET,
@@ -82,7 +82,9 @@ def _obligations(trail: JobTrail) -> Iterator[str]:
     active = [pod for pod in pods if pod.is_active]
     yield from _reports(job, pods, active)
     yield from _uncounted(trail, pods, active)
-    if is_true(job.status.conditions, FAILURE_TARGET) or is_true(job.status.conditions, SUCCESS_CRITERIA_MET):
+    if is_condition_true(job.status.conditions, FAILURE_TARGET) or is_condition_true(
+        job.status.conditions, SUCCESS_CRITERIA_MET
+    ):
         yield from (["pods are deleted: the Job ends"] if active else [])
         if not any(pod.is_active or pod.is_terminating or pod.is_tracked for pod in trail.present()):
             yield "ends: nothing is left of it"
@@ -155,14 +157,19 @@ def _past_deadline(job: Job) -> float | None:
     """For how many seconds its deadline has passed; None when none counts."""
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     ends = (*INTERIM.values(), COMPLETE, FAILED, SUSPENDED)
-    if limit is None or start is None or job.spec.suspend or any(is_true(job.status.conditions, kind) for kind in ends):
+    if (
+        limit is None
+        or start is None
+        or job.spec.suspend
+        or any(is_condition_true(job.status.conditions, kind) for kind in ends)
+    ):
         return None
     passed = (now() - start - timedelta(seconds=limit)).total_seconds()
     return passed if passed > 0 else None
 
 
 def _numbers(job: Job, pods: list[PodTrail], active: list[PodTrail]) -> Iterator[str]:
-    if bool(job.spec.suspend) != is_true(job.status.conditions, SUSPENDED):
+    if bool(job.spec.suspend) != is_condition_true(job.status.conditions, SUSPENDED):
         yield "tells whether it is suspended"
     if job.spec.suspend:
         yield from (["pods go: it is suspended"] if active else [])

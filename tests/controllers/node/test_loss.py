@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -44,7 +44,7 @@ async def test_lost_pods_fail_as_disrupted_and_go(cluster: EmbeddedCluster, cloc
     await clock.advance(1)
     assert await names(cluster.client) == {"held"}
     pod = await cluster.client.get(Pod, Key("default", "held"))
-    condition = find(pod.status.conditions, "DisruptionTarget")
+    condition = find_condition(pod.status.conditions, "DisruptionTarget")
     assert condition is not None
     assert (pod.status.phase, condition.status) == ("Failed", "True")
     assert (condition.reason, condition.message) == ("DeletionByPodGC", "PodGC: node no longer exists")
@@ -60,7 +60,7 @@ async def test_lost_pod_that_had_ended_keeps_its_end(cluster: EmbeddedCluster, c
     await clock.advance(1)
     pod = await cluster.client.get(Pod, Key("default", "held"))
     assert pod.metadata.deletion_timestamp is not None
-    assert (pod.status.phase, find(pod.status.conditions, "DisruptionTarget")) == ("Succeeded", None)
+    assert (pod.status.phase, find_condition(pod.status.conditions, "DisruptionTarget")) == ("Succeeded", None)
 
 
 async def test_lost_node_comes_back_and_runs_what_waits(cluster: EmbeddedCluster, clock: VirtualClock) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.core import Event
 from kcr.api.core import Node as NodeObject
 from kcr.api.kubelet import KubeletPod
@@ -184,7 +184,7 @@ async def test_container_that_always_restarts_backs_off_after_success_too(
 async def test_node_object_says_that_it_is_ready(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
     await clock.advance(1)
     node = await cluster.client.get(NodeObject, Key("", "kcr-node-0"))
-    assert is_true(node.status.conditions, "Ready")
+    assert is_condition_true(node.status.conditions, "Ready")
     assert node.metadata.labels["kubernetes.io/hostname"] == "kcr-node-0"
     assert node.metadata.annotations == {"kcr.dev/simulated": "true"}
 

@@ -59,7 +59,7 @@ async def ended_at(cluster: EmbeddedCluster, when: datetime, **spec: Any) -> Job
     job = await create(cluster.client, manifest(**fields))
     conditions = tuple(made(kind, "True", "Done", "", when) for kind in ("SuccessCriteriaMet", "Complete"))
     status = replace(job.status, start_time=START - timedelta(days=1), completion_time=when, conditions=conditions)
-    return await cluster.client.patch(job, replace(job, status=status), subresource="status")
+    return await cluster.client.patch_status(job, replace(job, status=status))
 
 
 async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> None:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kcr.api.batch import Job
-from kcr.api.conditions import find
+from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
@@ -22,7 +22,7 @@ KEY = Key("default", "myjob")
 async def state(cluster: EmbeddedCluster) -> tuple[str, bool, int]:
     """The status of the condition Suspended, whether the Job has started, and how many pods there are."""
     job = await read(cluster.client, "myjob")
-    condition = find(job.status.conditions, "Suspended")
+    condition = find_condition(job.status.conditions, "Suspended")
     pods = await pods_of(cluster.client, "myjob")
     return condition.status if condition is not None else "", job.status.start_time is not None, len(pods)
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 import kcr
 from kcr.api import codec
-from kcr.api.conditions import ensure, find, is_true, made
+from kcr.api.conditions import ensure, find_condition, is_condition_true, made
 
 READY = kcr.Condition(type="Ready", status="False", reason="NoPods", observed_generation=1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,8 +27,8 @@ def test_other_words_replace_the_condition_in_its_place() -> None:
 
 def test_condition_that_does_not_hold_is_not_added() -> None:
     assert ensure((), made("A", "False", "R", "m", NOW)) == ()
-    assert is_true(ensure((), made("A", "True", "R", "m", NOW)), "A")
-    assert find((), "A") is None
+    assert is_condition_true(ensure((), made("A", "True", "R", "m", NOW)), "A")
+    assert find_condition((), "A") is None
 
 
 def test_condition_that_does_not_hold_is_recorded_where_none_was() -> None:
@@ -61,6 +61,24 @@ def test_transition_time_of_the_caller_counts_where_the_status_changes() -> None
     before = NOW.replace(year=2025)
     (added,) = kcr.set_condition((), replace(READY, last_transition_time=before), NOW)
     assert added.last_transition_time == before
+
+
+def test_condition_counts_as_true_only_with_that_status() -> None:
+    conditions = tuple(
+        made(kind, status, "R", "", NOW) for kind, status in (("A", "True"), ("B", "False"), ("C", "Unknown"))
+    )
+    assert [kcr.is_condition_true(conditions, kind) for kind in "ABCD"] == [True, False, False, False]
+
+
+def test_removed_condition_leaves_the_others_in_their_order() -> None:
+    a, b, c = (made(kind, "True", "R", "", NOW) for kind in "ABC")
+    assert kcr.remove_condition((a, b, c), "B") == (a, c)
+    assert kcr.find_condition(kcr.remove_condition((a, b, c), "B"), "B") is None
+
+
+def test_removal_of_an_absent_condition_is_no_change() -> None:
+    conditions = (made("A", "True", "R", "", NOW),)
+    assert kcr.remove_condition(conditions, "B") is conditions
 
 
 def test_condition_is_written_as_metav1_requires_it() -> None:

@@ -1,9 +1,10 @@
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from kcr.api.batch import Job, JobStatus
+from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
@@ -37,7 +38,7 @@ async def test_patch_sends_the_difference_with_its_precondition() -> None:
     script = Script(Say({"metadata": {"name": "j"}}))
     old = Job(metadata=ObjectMeta(name="j", namespace="default", resource_version="5"))
     new = replace(old, status=JobStatus(active=2, ready=0))
-    await Client(script).patch(old, new, subresource="status")
+    await Client(script).patch_status(old, new)
     request = script.requests[0]
     assert request.method == "PATCH"
     assert request.target == "/apis/batch/v1/namespaces/default/jobs/j/status?fieldManager=kcr"
@@ -50,6 +51,32 @@ async def test_patch_without_difference_sends_nothing() -> None:
     script = Script()
     old = Job(metadata=ObjectMeta(name="j", namespace="default"))
     assert await Client(script).patch(old, replace(old)) is old
+    assert script.requests == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        pytest.param({"spec": JobSpec(parallelism=2)}, "jobs.batch default/j: spec differ", id="spec"),
+        pytest.param(
+            {"metadata": ObjectMeta(name="j", namespace="default", labels={"a": "b"}), "spec": JobSpec(parallelism=2)},
+            "jobs.batch default/j: metadata and spec differ as well",
+            id="metadata-and-spec",
+        ),
+    ],
+)
+async def test_status_write_refuses_what_it_would_drop(changes: dict[str, Any], named: str) -> None:
+    script = Script()
+    old = Job(metadata=ObjectMeta(name="j", namespace="default"))
+    with pytest.raises(ValueError, match=named):
+        await Client(script).patch_status(old, replace(old, status=JobStatus(active=2), **changes))
+    assert script.requests == []
+
+
+async def test_status_write_without_difference_sends_nothing() -> None:
+    script = Script()
+    old = Job(metadata=ObjectMeta(name="j", namespace="default"), status=JobStatus(active=2))
+    assert await Client(script).patch_status(old, replace(old)) is old
     assert script.requests == []
 
 

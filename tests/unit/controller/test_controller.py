@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from kcr.api.meta import Key
 from kcr.controller import Controller, Result
+from kcr.controller.reconcile import requeue_seconds
 from kcr.errors import (
     ConflictError,
     ForbiddenError,
@@ -391,6 +392,8 @@ WRONG_RESULTS = [
     pytest.param(Result(requeue_after=True), "requeue_after is True", id="bool"),
     pytest.param(Result(requeue_after=float("nan")), "requeue_after is nan", id="nan"),
     pytest.param(Result(requeue_after=float("inf")), "requeue_after is inf", id="infinite"),
+    pytest.param(Result(1, jitter=-0.1), "jitter is -0.1: give it a part of requeue_after", id="negative-jitter"),
+    pytest.param(Result(1, jitter="10%"), "jitter is '10%'", id="jitter-text"),  # type: ignore[arg-type]  # what is tested
 ]
 
 
@@ -414,6 +417,25 @@ async def test_requeue_after_may_be_a_number_of_seconds(clock: VirtualClock) -> 
         await clock.advance(10)
     began = script.runs[0][1]
     assert [at - began for _, at in script.runs] == pytest.approx([0.0, 5.0, 5.5])
+
+
+async def test_jitter_lengthens_the_wait_by_a_random_part_of_it(clock: VirtualClock) -> None:
+    keys = [Key("default", f"key-{number}") for number in range(20)]
+    script = Script(*(ask(Result(requeue_after=100, jitter=0.1)) for _ in keys))
+    async with running(script) as controller:
+        for key in keys:
+            controller.queue.add(key)
+        await clock.advance(111)
+    again = [at for _, at in script.runs[len(keys) :]]
+    assert len(set(again)) == len(keys)
+    assert min(again) >= 100
+    assert max(again) <= 110.1
+
+
+@pytest.mark.parametrize("after", [None, 0, -1])
+def test_jitter_changes_no_wait_that_is_none(after: float | None) -> None:
+    waited = requeue_seconds(Result(after, jitter=0.5), random.Random(0))
+    assert waited is None if after is None else waited is not None and waited <= 0
 
 
 async def test_key_of_another_type_is_dropped_with_a_line(clock: VirtualClock) -> None:

@@ -1,12 +1,12 @@
 import pytest
 
 from kcr.api.batch import Job
-from kcr.api.core import Namespace, Pod
+from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta, OwnerReference, Resource
-from kcr.controller import owned, watch
+from kcr.controller import keys_by_index, owned, watch
 from kcr.controller.sources import EnqueueRequests
 from kcr.errors import KcrError
-from kcr.testing import build
+from kcr.testing import FakeInformer, build
 
 LABELLED = watch(Pod, map_to=lambda pod: (Key(pod.metadata.namespace, name) for name in pod.metadata.labels.values()))
 
@@ -89,3 +89,13 @@ def test_failing_predicate_names_controller_kind_and_object() -> None:
     line = "controller 'web': the predicate failed for Pod default/pod: ValueError: no such label"
     with pytest.raises(KcrError, match=line):
         handler.on_delete(pod(), False)
+
+
+@pytest.mark.virtual
+async def test_referred_object_brings_the_keys_of_those_that_refer_to_it() -> None:
+    copies = FakeInformer(ConfigMap)
+    copies.store.add_index("source", lambda obj: [obj.metadata.annotations.get("from", "")])
+    for name, source in (("a", "default/colors"), ("b", "default/colors"), ("c", "default/sizes")):
+        copies.add(build.config_map(name, annotations={"from": source}))
+    mapped = watch(ConfigMap, map_to=keys_by_index(copies.store, "source")).map_to(build.config_map("colors"))
+    assert sorted(mapped) == [Key("default", "a"), Key("default", "b")]

@@ -1,6 +1,6 @@
 from kcr.api import codec
 from kcr.api.batch import Job
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.meta import is_controlled_by
 from kcr.testing import build
 
@@ -11,7 +11,7 @@ def test_pod_is_as_its_phase_says() -> None:
     ended = failed.status.container_statuses[0].state.terminated
     assert ended is not None
     assert ended.exit_code == 3
-    assert is_true(build.pod(phase="Running", ready=True).status.conditions, "Ready")
+    assert is_condition_true(build.pod(phase="Running", ready=True).status.conditions, "Ready")
 
 
 def test_job_takes_fields_of_its_spec_and_of_its_metadata() -> None:

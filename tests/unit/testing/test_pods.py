@@ -5,7 +5,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
@@ -54,9 +54,9 @@ async def test_running_pod_is_scheduled_and_ready(stage: Stage) -> None:  # TK-9
     pod = await stage.pods.run("second")
     assert pod.spec.node_name
     assert pod.status.phase == "Running"
-    assert is_true(pod.status.conditions, "Ready")
+    assert is_condition_true(pod.status.conditions, "Ready")
     pod = await stage.pods.run("second", ready=False)
-    assert not is_true(pod.status.conditions, "Ready")
+    assert not is_condition_true(pod.status.conditions, "Ready")
 
 
 async def test_failed_pod_says_how_its_containers_ended(stage: Stage) -> None:  # TK-9
@@ -70,7 +70,7 @@ async def test_failed_pod_says_how_its_containers_ended(stage: Stage) -> None:  
 async def test_evicted_pod_is_gone(stage: Stage) -> None:  # TK-9
     await stage.pods.run("first")
     pod = await stage.pods.evict("first")
-    disrupted = find(pod.status.conditions, "DisruptionTarget")
+    disrupted = find_condition(pod.status.conditions, "DisruptionTarget")
     assert disrupted is not None
     assert disrupted.reason == "EvictionByEvictionAPI"
     assert pod.status.phase == "Failed"
@@ -98,4 +98,4 @@ async def test_pod_of_a_lost_node_never_ends(stage: Stage) -> None:  # TK-9
     pod = await stage.pods.lose("first")
     assert pod.metadata.deletion_timestamp is not None
     assert pod.status.phase == "Running"
-    assert is_true(pod.status.conditions, "DisruptionTarget")
+    assert is_condition_true(pod.status.conditions, "DisruptionTarget")

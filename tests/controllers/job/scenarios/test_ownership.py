@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kcr.api.batch import Job
-from kcr.api.conditions import is_true
+from kcr.api.conditions import is_condition_true
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Key, controller_of
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, is_tracked
@@ -119,7 +119,7 @@ async def test_pods_pass_from_an_old_job_to_a_new_one(sim: Simulation) -> None:
     assert (len(pods), len(sim.pods.all)) == (3, 3)
     assert sum(pod.metadata.name.startswith("new-") for pod in pods) == 1
     await sim.succeed(*pods)
-    await sim.wait(lambda: is_true(sim.job("new").status.conditions, "Complete"))
+    await sim.wait(lambda: is_condition_true(sim.job("new").status.conditions, "Complete"))
     assert sim.job("new").status.succeeded == 3
 
 
@@ -336,7 +336,7 @@ async def test_what_others_wrote_into_the_status_stays(sim: Simulation) -> None:
         await sim.succeed(*sim.active())
         await sim.clock.advance(5)
     job = await sim.ends("Complete", "CompletionsReached")
-    assert is_true(job.status.conditions, "example.com/Seen")
+    assert is_condition_true(job.status.conditions, "example.com/Seen")
     assert job.metadata.annotations["example.com/by"] == "hand"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kcr.api.batch import Job
-from kcr.api.conditions import find, is_true
+from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.meta import Key
 from kcr.errors import InvalidError
 from tests.kit.scenario import Simulation, scenario
@@ -54,7 +54,7 @@ async def test_suspended_job_runs_when_it_is_resumed(sim: Simulation) -> None:
     # Rows 57 and 58.
     await sim.create(suspend=True, parallelism=2, completions=4)
     job = await sim.until("", ready=0, terminating=0, start_time=None, made=0)
-    suspended = find(job.status.conditions, "Suspended")
+    suspended = find_condition(job.status.conditions, "Suspended")
     assert suspended is not None
     assert (suspended.status, suspended.reason, suspended.message) == ("True", "JobSuspended", "Job suspended")
     await sim.restart()
@@ -62,7 +62,7 @@ async def test_suspended_job_runs_when_it_is_resumed(sim: Simulation) -> None:
     resumed_at = sim.clock.now()
     await sim.patch(suspend=False)
     job = await sim.until("A2", made=2)
-    resumed = find(job.status.conditions, "Suspended")
+    resumed = find_condition(job.status.conditions, "Suspended")
     assert resumed is not None
     assert (resumed.status, resumed.reason, resumed.message) == ("False", "JobResumed", "Job resumed")
     assert job.status.start_time is not None
@@ -81,7 +81,7 @@ async def test_suspension_removes_the_pods_uncounted(sim: Simulation) -> None:
     await sim.until("A2 R2")
     await sim.patch(suspend=True)
     job = await sim.until("", start_time=None, there=0, made=2)
-    assert is_true(job.status.conditions, "Suspended")
+    assert is_condition_true(job.status.conditions, "Suspended")
     # R falls with A, in one write.
     assert all((seen.status.ready or 0) <= seen.status.active for seen in sim.jobs.history)
     if sim.undisturbed:
@@ -96,7 +96,7 @@ async def test_job_never_suspended_does_not_speak_of_it(sim: Simulation) -> None
     await sim.until("A1")
     await sim.succeed(*sim.active())
     job = await sim.ends("Complete", "CompletionsReached")
-    assert find(job.status.conditions, "Suspended") is None
+    assert find_condition(job.status.conditions, "Suspended") is None
 
 
 @scenario()
@@ -117,7 +117,7 @@ async def change_while_suspended(sim: Simulation, change: dict[str, Any]) -> Non
     await sim.create(parallelism=2, completions=4)
     await sim.until("A2")
     await sim.patch(suspend=True)
-    await sim.wait(lambda: is_true(sim.job().status.conditions, "Suspended"))
+    await sim.wait(lambda: is_condition_true(sim.job().status.conditions, "Suspended"))
     await change_template(sim, change)
     await sim.patch(suspend=False)
     await sim.until("A2", there=2)
