@@ -177,9 +177,13 @@ def error_for(
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors themselves, out of whatever groups they come in."""
+    """Yield the errors themselves, out of whatever groups they come in.
+
+    An exception of another library that stands for an error of kcr, as `kcr.client.api_client` raises them, has that
+    as its `kcr_error`.
+    """
     if isinstance(error, BaseExceptionGroup):
         for part in error.exceptions:
             yield from leaves(part)
     else:
-        yield error
+        yield getattr(error, "kcr_error", error)

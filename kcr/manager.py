@@ -5,12 +5,13 @@ import gc
 import random as randomness
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import structlog
 
 from kcr.api.meta import Key, PartialObjectMetadata, Resource
-from kcr.client import Client
+from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
@@ -121,6 +122,11 @@ class Manager:
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind."""
         return self.informer(kind).store
+
+    @cached_property
+    def api_client(self) -> Any:
+        """kubernetes-asyncio's API on `client`: `BatchV1Api(manager.api_client)`, see `kcr.client.api_client`."""
+        return api_client(self.client)
 
     def recorder(self, component: str, *, host: str = "") -> EventRecorder:
         """Return the recorder that writes events in a component's name.

@@ -7,7 +7,6 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
@@ -15,6 +14,7 @@ from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.api.yaml_json import YamlError, load_yaml_documents
 from kcr.client import Client
+from kcr.client.discovery import served_kinds
 from kcr.client.writes import STRATEGIC_PATCH
 from kcr.errors import AlreadyExistsError, ApiError, ConfigError
 
@@ -153,7 +153,7 @@ class _Served:
     async def resource(self, document: Document) -> ResourceType:
         api_version = str(document.manifest["apiVersion"])
         if api_version not in self._lists:
-            self._lists[api_version] = await self._ask(api_version)
+            self._lists[api_version] = await served_kinds(self._client, api_version)
         resource = self._lists[api_version].get(document.kind)
         if resource is None:
             raise ConfigError(
@@ -167,22 +167,6 @@ class _Served:
             return f"it serves {', '.join(kinds)} there"
         option = _ON_DEMAND.get(api_version)
         return f"start it with {option}" if option else "take it out of the file"
-
-    async def _ask(self, api_version: str) -> dict[str, ResourceType]:
-        group, _, version = api_version.rpartition("/")
-        root = f"/apis/{quote(api_version)}" if group else f"/api/{quote(version)}"
-        try:
-            answer = msgspec.json.decode(await self._client.request("GET", root))
-        except ApiError as error:
-            # For an unknown group, a server answers with a page that is no Status.
-            if error.code != 404:
-                raise
-            return {}
-        return {
-            entry["kind"]: ResourceType(group, version, entry["kind"], entry["name"], entry["namespaced"])
-            for entry in answer["resources"]
-            if "/" not in entry["name"]
-        }
 
 
 # Source: kubernetes/staging/src/k8s.io/cli-runtime/pkg/resource/builder.go, FileExtensions.

@@ -6,6 +6,7 @@ from kcr.client.auth.credentials import Credential, Credentials, FixedCredential
 from kcr.client.client import Client
 from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry, retry_on_conflict
 from kcr.client.subresources import LogOptions
+from kcr.client.typed_apis import api_client
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import OnRequest
@@ -28,6 +29,7 @@ __all__ = [
     "Request",
     "Response",
     "Transport",
+    "api_client",
     "load_config",
     "retry_on_conflict",
 ]

@@ -2,11 +2,12 @@
 
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple, Self
 
 import structlog
 
+from kcr.api.resources import ResourceType
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, OnRequest
@@ -64,6 +65,8 @@ class Calls:
         self._component = ""
         # The server's warnings that were logged; one set for all clients made from this one.
         self._warned: set[str] = set()
+        # The kinds that the server serves, by group and version, as far as they were asked for; shared likewise.
+        self.served: dict[str, dict[str, ResourceType]] = {}
         # Missing permissions that were logged: verb, resource, group; shared likewise.
         self._missing_rights: set[tuple[str, str, str]] = set()
 
@@ -91,6 +94,11 @@ class Calls:
         )
         other._component = self._component if field_manager is None else field_manager
         return other
+
+    @property
+    def component(self) -> str:
+        """The part of the program that asks, as the User-Agent names it; empty for the whole."""
+        return self._component
 
     async def request(
         self, method: str, target: str, body: bytes = b"", content_type: str = JSON, *, accept: str = JSON
@@ -131,6 +139,20 @@ class Calls:
             finally:
                 if isinstance(lines, AsyncGenerator):
                     await lines.aclose()
+
+    @asynccontextmanager
+    async def exchange(self, request: Request) -> AsyncIterator[Response]:
+        """Send a request once, as it is given, and yield its response, even a refusal.
+
+        The client's rate limit holds for all requests that have a timeout, and its metrics count it; warnings and
+        missing permissions are logged.
+        """
+        if self._limiter is not None and request.timeout_seconds is not None:
+            await self._limiter.wait(request.method)
+        async with self._transport.send(request) as response:
+            with suppress(ApiError):
+                await self._check(request, response)
+            yield response
 
     async def _write(
         self, method: str, path: str, query: dict[str, object], body: bytes, content_type: str = JSON

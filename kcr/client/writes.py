@@ -7,11 +7,14 @@ from kcr.api import codec
 from kcr.api.meta import Key, PartialObjectMetadata, Resource
 from kcr.api.unstructured import Unstructured
 from kcr.client.calls import Calls
+from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=Unstructured)
+# What can be created and applied.
+W = TypeVar("W", bound=Resource | Model)
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -33,14 +36,20 @@ class Writes(Calls):
     - `update`: a PUT, for whole objects only.
     """
 
-    async def create(self, obj: R) -> R:
+    async def create(self, obj: W) -> W:
         """Create an object, and return it as the server stored it.
+
+        Args:
+            obj: A typed object, or a model of kubernetes-asyncio with `api_version` and `kind`, such as a `V1Job`;
+                the answer is of the same type.
 
         Raises:
             AlreadyExistsError: The name is taken.
             InvalidError: The server refuses the object; `causes` name the fields.
             TypeError: The object is metadata only.
         """
+        if not isinstance(obj, Resource):
+            return model_of(self, type(obj), await self.create(await object_of(self, obj)))
         if isinstance(obj, PartialObjectMetadata):
             raise TypeError(f"create: {obj.resource.kind} {obj.key} is metadata only; create the whole object")
         return await self._create(type(obj), obj.metadata.namespace, codec.encode(obj))
@@ -80,7 +89,7 @@ class Writes(Calls):
         path = object_path(kind, key, subresource)
         return decoding.read_object(kind, await self._write("PUT", path, self._options.query(), body), key.name)
 
-    async def apply(self, obj: R, *, field_owner: str = "", force: bool = False, subresource: str = "") -> R:
+    async def apply(self, obj: W, *, field_owner: str = "", force: bool = False, subresource: str = "") -> W:
         """Server-side apply: set and own the fields of an object; create it if it does not exist.
 
         Fields that this owner applied before and that are absent now are removed, so always apply everything you
@@ -88,7 +97,7 @@ class Writes(Calls):
         but None and emptiness; to say less, use `apply_manifest`.
 
         Args:
-            obj: The fields to own.
+            obj: The fields to own; as with `create` it may be a model of kubernetes-asyncio.
             field_owner: The field manager that owns them; empty for the client's.
             force: Whether to take over fields that others own.
             subresource: For example `status`.
@@ -96,6 +105,11 @@ class Writes(Calls):
         Raises:
             ConflictError: Another owner has set a field to something else; `causes` name owners and fields.
         """
+        if not isinstance(obj, Resource):
+            applied: Unstructured = await self.apply(
+                await object_of(self, obj), field_owner=field_owner, force=force, subresource=subresource
+            )
+            return model_of(self, type(obj), applied)
         query = self._options.query(field_manager=field_owner, force=force)
         return await self._patch(type(obj), obj.key, codec.encode(obj), (subresource, APPLY_PATCH), query)
 

@@ -21,7 +21,7 @@ def test_import_brings_neither_kubernetes_asyncio_nor_aiohttp() -> None:
 
 
 def test_every_public_name_comes_without_kubernetes_asyncio() -> None:
-    code = "import sys; from kcr import *; print(*sys.modules)"
+    code = "import sys; from kcr import *; from kcr.client import *; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "kcr.manager" in loaded
+    assert {"kcr.manager", "kcr.client.typed_apis"} <= set(loaded)
     assert "kubernetes_asyncio" not in loaded

@@ -5,7 +5,7 @@ The first attempt costs nothing extra: the policy is entered only after a failur
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.client.wire.transport import Request
@@ -13,6 +13,8 @@ from kcr.errors import ApiError, KcrError, TransportError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
+
+T = TypeVar("T")
 
 # How long one call may take, its retries included; what must wait longer is the caller's to decide.
 CALL_SECONDS = 30.0
@@ -22,7 +24,7 @@ _CONNECTION_TRIES = 3
 _FIRST_PAUSE_SECONDS = 0.1
 
 
-async def with_retries(request: Request, send: Callable[[Request], Awaitable[bytes]]) -> bytes:
+async def with_retries(request: Request, send: Callable[[Request], Awaitable[T]]) -> T:
     """Send a request, and again where that is safe.
 
     429 and 5xx are tried up to ten times when the answer names a time to wait, for the server promises then
@@ -57,9 +59,7 @@ def pause(request: Request, error: BaseException | None, tries: int) -> float | 
     return None
 
 
-async def _again(
-    request: Request, send: Callable[[Request], Awaitable[bytes]], first: KcrError, deadline: float
-) -> bytes:
+async def _again(request: Request, send: Callable[[Request], Awaitable[T]], first: KcrError, deadline: float) -> T:
     # Imported when something fails: most processes never need it.
     import tenacity  # noqa: PLC0415  # see above
 
@@ -78,11 +78,11 @@ async def _again(
     # The plain call before this policy was its first attempt.
     past = [first]
 
-    async def attempt() -> bytes:
+    async def attempt() -> T:
         if past:
             raise past.pop()
         return await send(request)
 
     policy = tenacity.AsyncRetrying(sleep=asyncio.sleep, wait=wait, stop=is_over, reraise=True)
-    answer: bytes = await policy(attempt)
+    answer: T = await policy(attempt)
     return answer
