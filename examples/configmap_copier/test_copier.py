@@ -8,7 +8,7 @@ from examples.configmap_copier.copier import COPY, FROM, PATIENCE, TO, Copier, k
 from kcr.api.core import ConfigMap
 from kcr.testing import FakeManager, build
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 SOURCE = build.config_map(
     "colors", {"sky": "blue"}, labels={COPY: "true"}, annotations={TO: "kube-public, kube-system"}

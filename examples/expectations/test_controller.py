@@ -6,7 +6,7 @@ from examples.expectations.controller import Observer, Replicas, owner
 from kcr.api.core import ConfigMap
 from kcr.testing import FakeManager
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 async def test_late_watch_makes_no_second_set() -> None:

@@ -15,8 +15,8 @@ from kcr.testing.controlplane import ApiServer
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
 
 
-async def test_pods_are_created_and_deleted_on_any_api_server(apiserver: ApiServer) -> None:
-    client, namespace = apiserver.client, apiserver.namespace
+async def test_pods_are_created_and_deleted_on_any_api_server(kcr_apiserver: ApiServer) -> None:
+    client, namespace = kcr_apiserver.client, kcr_apiserver.namespace
     manager = kcr.Manager(client, namespace=namespace)
     setup(manager)
     async with asyncio.TaskGroup() as group:

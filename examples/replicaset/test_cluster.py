@@ -20,7 +20,7 @@ from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, PodScript, VirtualClock, eventually
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = kcr.Key("default", "web")
 
@@ -56,13 +56,13 @@ async def scaled(client: kcr.Client, replicas: int) -> tuple[Pod, ...]:
 
 
 @pytest_asyncio.fixture
-async def server(clock: VirtualClock) -> EmbeddedCluster:
+async def server(kcr_clock: VirtualClock) -> EmbeddedCluster:
     """A cluster without a node: the test is the kubelet."""
-    return EmbeddedCluster(clock=clock, random=Random(0), runtime=None)
+    return EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None)
 
 
-async def test_replicas_follow_the_spec_and_deletions(server: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with server, running(server.transport, clock):
+async def test_replicas_follow_the_spec_and_deletions(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with server, running(server.transport, kcr_clock):
         client = server.client
         await client.create_manifest(ReplicaSet, manifest(3), "default")
         first, *_ = await scaled(client, 3)
@@ -78,53 +78,55 @@ async def test_replicas_follow_the_spec_and_deletions(server: EmbeddedCluster, c
         await eventually(collected, seconds=60)
 
 
-async def test_pod_counts_as_available_after_min_ready_seconds(server: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with server, running(server.transport, clock):
+async def test_pod_counts_as_available_after_min_ready_seconds(
+    server: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with server, running(server.transport, kcr_clock):
         client = server.client
         body = manifest(1)
         body["spec"]["minReadySeconds"] = 30
         await client.create_manifest(ReplicaSet, body, "default")
         await scaled(client, 1)
-        await PodScript(client, clock).run()
-        await clock.advance(29)
+        await PodScript(client, kcr_clock).run()
+        await kcr_clock.advance(29)
         assert (await client.get(ReplicaSet, KEY)).status.available_replicas == 0
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert (await client.get(ReplicaSet, KEY)).status.available_replicas == 1
 
 
 @pytest.mark.parametrize("write", range(1, 8))
 async def test_crash_after_any_write_makes_no_pod_too_many(
-    server: EmbeddedCluster, clock: VirtualClock, write: int
+    server: EmbeddedCluster, kcr_clock: VirtualClock, write: int
 ) -> None:
     async with server:
         client = server.client
         await client.create_manifest(ReplicaSet, manifest(3), "default")
         dying = CrashingTransport(server.transport)
         dying.crash_after(write)
-        async with running(dying, clock):
-            await clock.advance(60)
-        async with running(server.transport, clock):
+        async with running(dying, kcr_clock):
+            await kcr_clock.advance(60)
+        async with running(server.transport, kcr_clock):
             pods = await scaled(client, 3)
-            await clock.advance(60)
+            await kcr_clock.advance(60)
     assert all((reference := controller_of(pod.metadata)) and reference.name == "web" for pod in pods)
     assert len(await client.list(Pod, "default")) == 3
 
 
 @pytest.mark.parametrize("loss", ["silence", "cut", "garbage", "502"])
-async def test_lost_reply_makes_no_pod_too_many(server: EmbeddedCluster, clock: VirtualClock, loss: Any) -> None:
+async def test_lost_reply_makes_no_pod_too_many(server: EmbeddedCluster, kcr_clock: VirtualClock, loss: Any) -> None:
     async with server:
         lossy = CrashingTransport(server.transport)
         for write in range(1, 5):
             lossy.lose_reply(write, loss)
-        async with running(lossy, clock):
+        async with running(lossy, kcr_clock):
             await server.client.create_manifest(ReplicaSet, manifest(3), "default")
             await scaled(server.client, 3)
-            await clock.advance(120)
+            await kcr_clock.advance(120)
             assert len(await scaled(server.client, 3)) == 3
 
 
-async def test_refusal_is_a_condition_until_it_is_over(server: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with server, running(server.transport, clock):
+async def test_refusal_is_a_condition_until_it_is_over(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with server, running(server.transport, kcr_clock):
         client = server.client
         quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}
         await client.create_manifest(kcr.unstructured("v1", "ResourceQuota", plural="resourcequotas"), quota, "default")
@@ -134,5 +136,5 @@ async def test_refusal_is_a_condition_until_it_is_over(server: EmbeddedCluster, 
         assert (failure.type, failure.status, failure.reason) == ("ReplicaFailure", "True", "FailedCreate")
         assert "exceeded quota: small" in failure.message
         await client.merge_patch(ReplicaSet, KEY, {"spec": {"replicas": 1}})
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert (await client.get(ReplicaSet, KEY)).status.conditions == ()

@@ -11,7 +11,7 @@ from kcr.api.meta import is_controlled_by
 from kcr.api.selectors import LabelSelector
 from kcr.testing import FakeManager, build
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 LABELS = {"app": "web"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}

@@ -1,8 +1,8 @@
 """What users import in tests of their controllers.
 
-Mark a test with `pytest.mark.virtual` and it runs on a loop of its own: time jumps to the next timer whenever
-nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `clock` is
-that test's `VirtualClock`, and `cluster` an `EmbeddedCluster` whose node only simulates its pods. At the end of a
+Mark a test with `pytest.mark.kcr_virtual` and it runs on a loop of its own: time jumps to the next timer whenever
+nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `kcr_clock` is
+that test's `VirtualClock`, and `kcr_cluster` an `EmbeddedCluster` whose node only simulates its pods. At the end of a
 test no task may be left, and no object in a store may have been changed.
 
 Three heights to test at:
@@ -10,11 +10,11 @@ Three heights to test at:
 - a reconciler by itself: `FakeManager` and `FakeInformer`; the test says what the stores hold, `build` makes
   objects in few words, `FakeRecorder` keeps the events;
 - what stands on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
-- a whole controller on the fixture `cluster`, with `FaultyTransport` and `CrashingTransport` in between for what
+- a whole controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` in between for what
   goes wrong, and `PodScript` for pods that do as the test says.
 
 `eventually` and `consistently` wait on whatever loop the test runs, so such a test can run on a real API server as
-well: the fixture `apiserver` is a kube-apiserver where `KUBEBUILDER_ASSETS` names one, else the embedded one.
+well: the fixture `kcr_apiserver` is a kube-apiserver where `KUBEBUILDER_ASSETS` names one, else the embedded one.
 """
 
 import importlib

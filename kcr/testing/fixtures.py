@@ -54,7 +54,7 @@ def unchanged_stores() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture
-async def clock() -> AsyncIterator[VirtualClock]:
+async def kcr_clock() -> AsyncIterator[VirtualClock]:
     """Give the virtual clock of the test; at the end no task may be left, and no stored object changed."""
     clock = VirtualClock()
     with unchanged_stores():
@@ -68,11 +68,11 @@ async def clock() -> AsyncIterator[VirtualClock]:
 
 
 @pytest_asyncio.fixture
-async def cluster(clock: VirtualClock) -> AsyncIterator["EmbeddedCluster"]:
+async def kcr_cluster(kcr_clock: VirtualClock) -> AsyncIterator["EmbeddedCluster"]:
     """Give an embedded cluster whose node simulates its pods, in virtual time and with a fixed seed."""
     from kcr.cluster import EmbeddedCluster  # noqa: PLC0415  # most tests need no cluster
 
-    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime="simulated") as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime="simulated") as cluster:
         yield cluster
 
 
@@ -86,7 +86,7 @@ def _real_server() -> Iterator["ClusterConfig | None"]:
 
 
 @pytest_asyncio.fixture
-async def apiserver(_real_server: "ClusterConfig | None") -> AsyncIterator["ApiServer"]:
+async def kcr_apiserver(_real_server: "ClusterConfig | None") -> AsyncIterator["ApiServer"]:
     """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one.
 
     At the end no stored object may have been changed.

@@ -160,5 +160,5 @@ class VirtualClock:
 def _virtual_loop() -> VirtualLoop:
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError("time passes by itself on this loop: mark the test with pytest.mark.virtual")
+        raise RuntimeError("time passes by itself on this loop: mark the test with pytest.mark.kcr_virtual")
     return loop

@@ -1,8 +1,8 @@
-"""The pytest plugin: tests marked `virtual` run on a loop whose time jumps.
+"""The pytest plugin: tests marked `kcr_virtual` run on a loop whose time jumps.
 
 ```python
-@pytest.mark.virtual
-async def test_backoff_grows(clock, cluster): ...
+@pytest.mark.kcr_virtual
+async def test_backoff_grows(kcr_clock, kcr_cluster): ...
 ```
 
 The mark stands in for `pytest.mark.asyncio`; tests without it keep the loop they have. The plugin loads in
@@ -20,16 +20,16 @@ LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark, and bring the fixtures where pytest-asyncio can run them."""
-    config.addinivalue_line("markers", "integration: can run on a real API server (fixture apiserver of kcr.testing)")
-    config.addinivalue_line("markers", "virtual: runs on a loop whose time jumps to the next timer (kcr.testing)")
+    config.addinivalue_line("markers", "kcr_integration: can run on a real API server (fixture kcr_apiserver)")
+    config.addinivalue_line("markers", "kcr_virtual: runs on a loop whose time jumps to the next timer")
     if config.pluginmanager.hasplugin("asyncio"):
         config.pluginmanager.import_plugin("kcr.testing.fixtures")
 
 
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
     """Make a virtual test an asyncio test with a clock, before pytest-asyncio looks at it."""
-    if _is_coroutine_test(obj) and (_marked(obj) or collector.get_closest_marker("virtual")):
-        pytest.mark.usefixtures("clock")(obj)
+    if _is_coroutine_test(obj) and (_marked(obj) or collector.get_closest_marker("kcr_virtual")):
+        pytest.mark.usefixtures("kcr_clock")(obj)
         pytest.mark.asyncio(obj)
 
 
@@ -37,7 +37,7 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: obje
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFactories | None, LoopFactories]:
     """Give virtual tests their loop, and all others what they would have had."""
     others = yield
-    if item.get_closest_marker("virtual"):
+    if item.get_closest_marker("kcr_virtual"):
         from kcr.testing.loop import VirtualLoop  # noqa: PLC0415  # see the module's docstring
 
         return {"virtual": VirtualLoop}
@@ -50,4 +50,4 @@ def _is_coroutine_test(obj: object) -> bool:
 
 
 def _marked(obj: object) -> bool:
-    return any(mark.name == "virtual" for mark in getattr(obj, "pytestmark", ()))
+    return any(mark.name == "kcr_virtual" for mark in getattr(obj, "pytestmark", ()))

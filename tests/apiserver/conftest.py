@@ -12,9 +12,9 @@ from tests.kit.api import Api
 
 
 @pytest_asyncio.fixture
-async def bare(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+async def bare(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
     """Give a cluster without a node."""
-    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
         yield cluster
 
 

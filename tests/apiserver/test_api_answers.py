@@ -8,7 +8,7 @@ import yaml
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, job, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 ROOT = "/api/v1/namespaces/default"
 CONFIG_MAPS, PODS, SERVICES = f"{ROOT}/configmaps", f"{ROOT}/pods", f"{ROOT}/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -155,14 +155,14 @@ async def test_unknown_choice_of_row_objects_is_a_bad_request(api: Api) -> None:
     assert (await api.call("GET", f"{PODS}?includeObject=All")).status == 200
 
 
-async def test_watch_of_negative_length_ends_at_once(api: Api, clock: VirtualClock) -> None:
+async def test_watch_of_negative_length_ends_at_once(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(PODS, pod("a"))
-    began = clock.now()
+    began = kcr_clock.now()
     events = await api.watch(f"{PODS}?timeoutSeconds=-1&")
     assert (await events.next())["type"] == "ADDED"
     with pytest.raises(StopAsyncIteration):
         await events.next()
-    assert clock.now() == began
+    assert kcr_clock.now() == began
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from tests.kit.api import Api, config_map, job, pod
 from tests.kit.protobuf import PROTOBUF
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 ROOT = "/api/v1/namespaces/default"
 CONFIG_MAPS, PODS, SERVICES = f"{ROOT}/configmaps", f"{ROOT}/pods", f"{ROOT}/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

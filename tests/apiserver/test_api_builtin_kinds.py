@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.api import TABLE, Api
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 
@@ -75,11 +75,11 @@ async def test_kinds_are_told_of_with_their_names(api: Api) -> None:
     assert (volumes["namespaced"], volumes["shortNames"]) == (False, ["pv"])
 
 
-async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, clock: Any) -> None:
+async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_clock: Any) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
     await api.post("/apis/apps/v1/namespaces/team/deployments", deployment())
     await api.call("DELETE", "/api/v1/namespaces/team")
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     assert (await api.call("GET", "/api/v1/namespaces/team")).status == 404
     assert (await api.get("/apis/apps/v1/deployments"))["items"] == []
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.api import Api, config_map, exists, job, owner, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -67,12 +67,12 @@ async def test_generation_grows_once_on_marking(api: Api) -> None:
     assert marked["metadata"]["generation"] == 2
 
 
-async def test_bound_pod_gets_its_grace(api: Api, clock: Any) -> None:
+async def test_bound_pod_gets_its_grace(api: Api, kcr_clock: Any) -> None:
     await bound(api, "a")
     marked = await api.delete(f"{PODS}/a")
     assert marked["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     assert await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 60}) == marked
     shorter = await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 10})
     assert shorter["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:10Z"
@@ -142,43 +142,43 @@ async def test_options_without_sense_are_invalid(api: Api, options: Any, field: 
     assert reply.body["message"].startswith('DeleteOptions.meta.k8s.io "" is invalid: ')
 
 
-async def test_job_without_policy_orphans_with_a_warning(api: Api, clock: Any) -> None:
+async def test_job_without_policy_orphans_with_a_warning(api: Api, kcr_clock: Any) -> None:
     created = await api.post(JOBS, job("x"))
     await api.post(PODS, pod("p", ownerReferences=[owner(created, controller=True)]))
     reply = await api.call("DELETE", f"{JOBS}/x")
     assert reply.headers["Warning"].startswith('299 - "child pods are preserved by default when jobs are deleted; ')
     assert reply.body["metadata"]["finalizers"] == ["orphan"]
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, f"{JOBS}/x")
     assert "ownerReferences" not in (await api.get(f"{PODS}/p"))["metadata"]
 
 
-async def test_background_collects_after_the_owner(api: Api, clock: Any) -> None:
+async def test_background_collects_after_the_owner(api: Api, kcr_clock: Any) -> None:
     created = await api.post(JOBS, job("x"))
     await api.post(PODS, pod("p", ownerReferences=[owner(created, controller=True)]))
     reply = await api.call("DELETE", f"{JOBS}/x", {"propagationPolicy": "Background"})
     assert "Warning" not in reply.headers
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, f"{PODS}/p")
 
 
-async def test_foreground_waits_for_blocking_dependents(api: Api, clock: Any) -> None:
+async def test_foreground_waits_for_blocking_dependents(api: Api, kcr_clock: Any) -> None:
     created = await api.post(JOBS, job("x"))
     about = owner(created, controller=True, blockOwnerDeletion=True)
     await api.post(PODS, pod("p", ownerReferences=[about], finalizers=[TRACKING]))
     await api.post(PODS, pod("q", ownerReferences=[{**about, "blockOwnerDeletion": False}], finalizers=[TRACKING]))
     marked = await api.delete(f"{JOBS}/x", {"propagationPolicy": "Foreground"})
     assert marked["metadata"]["finalizers"] == ["foregroundDeletion"]
-    await clock.settle()
+    await kcr_clock.settle()
     for name in "pq":
         assert "deletionTimestamp" in (await api.get(f"{PODS}/{name}"))["metadata"]
     assert await exists(api, f"{JOBS}/x")
     await api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, f"{JOBS}/x")
 
 
-async def test_second_delete_changes_the_policy(api: Api, clock: Any) -> None:
+async def test_second_delete_changes_the_policy(api: Api, kcr_clock: Any) -> None:
     created = await api.post(JOBS, job("x", finalizers=["a.io/b"]))
     await api.post(PODS, pod("p", ownerReferences=[owner(created, blockOwnerDeletion=True)], finalizers=[TRACKING]))
     await api.delete(f"{JOBS}/x", {"propagationPolicy": "Foreground"})
@@ -186,37 +186,37 @@ async def test_second_delete_changes_the_policy(api: Api, clock: Any) -> None:
     assert marked["metadata"]["finalizers"] == ["a.io/b"]
 
 
-async def test_dependent_of_a_missing_owner_is_collected(api: Api, clock: Any) -> None:
+async def test_dependent_of_a_missing_owner_is_collected(api: Api, kcr_clock: Any) -> None:
     ghost = {"apiVersion": "batch/v1", "kind": "Job", "name": "ghost", "uid": "no-such"}
     await api.post(PODS, pod("p", ownerReferences=[ghost]))
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, f"{PODS}/p")
 
 
-async def test_one_living_owner_is_enough(api: Api, clock: Any) -> None:
+async def test_one_living_owner_is_enough(api: Api, kcr_clock: Any) -> None:
     living = owner(await api.post(CONFIG_MAPS, config_map("a")))
     await api.post(PODS, pod("p", ownerReferences=[{**living, "name": "b", "uid": "gone"}, living]))
-    await clock.settle()
+    await kcr_clock.settle()
     assert (await api.get(f"{PODS}/p"))["metadata"]["ownerReferences"] == [living]
 
 
-async def test_owner_of_the_same_name_is_another(api: Api, clock: Any) -> None:
+async def test_owner_of_the_same_name_is_another(api: Api, kcr_clock: Any) -> None:
     old = owner(await api.post(CONFIG_MAPS, config_map("a")))
     await api.post(PODS, pod("p", ownerReferences=[old]))
     await api.delete(f"{CONFIG_MAPS}/a")
     await api.post(CONFIG_MAPS, config_map("a"))
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, f"{PODS}/p")
 
 
-async def test_owner_of_an_unknown_kind_is_left_alone(api: Api, clock: Any) -> None:
+async def test_owner_of_an_unknown_kind_is_left_alone(api: Api, kcr_clock: Any) -> None:
     about = {"apiVersion": "ex.io/v1", "kind": "Widget", "name": "w", "uid": "u"}
     await api.post(PODS, pod("p", ownerReferences=[about]))
-    await clock.settle()
+    await kcr_clock.settle()
     assert await exists(api, f"{PODS}/p")
 
 
-async def test_owners_in_a_circle_go_together(api: Api, clock: Any) -> None:
+async def test_owners_in_a_circle_go_together(api: Api, kcr_clock: Any) -> None:
     first = await api.post(CONFIG_MAPS, config_map("a"))
     second = config_map("b")
     second["metadata"]["ownerReferences"] = [owner(first, blockOwnerDeletion=True)]
@@ -224,21 +224,21 @@ async def test_owners_in_a_circle_go_together(api: Api, clock: Any) -> None:
     await api.patch(
         f"{CONFIG_MAPS}/a", {"metadata": {"ownerReferences": [owner(made, blockOwnerDeletion=True), owner(first)]}}
     )
-    await clock.settle()
+    await kcr_clock.settle()
     assert len((await api.get(CONFIG_MAPS))["items"]) == 2
     await api.delete(f"{CONFIG_MAPS}/a", {"propagationPolicy": "Foreground"})
-    await clock.settle()
+    await kcr_clock.settle()
     assert (await api.get(CONFIG_MAPS))["items"] == []
 
 
-async def test_chain_of_owners_is_collected_whole(api: Api, clock: Any) -> None:
+async def test_chain_of_owners_is_collected_whole(api: Api, kcr_clock: Any) -> None:
     above = await api.post(CONFIG_MAPS, config_map("c0"))
     for place in range(1, 5):
         below = config_map(f"c{place}")
         below["metadata"]["ownerReferences"] = [owner(above)]
         above = await api.post(CONFIG_MAPS, below)
     await api.delete(f"{CONFIG_MAPS}/c0")
-    await clock.settle()
+    await kcr_clock.settle()
     assert (await api.get(CONFIG_MAPS))["items"] == []
 
 
@@ -251,7 +251,7 @@ async def test_collection_is_deleted_by_selector(api: Api) -> None:
     assert [item["metadata"]["name"] for item in (await api.get(CONFIG_MAPS))["items"]] == ["b"]
 
 
-async def test_namespace_is_emptied_then_goes(api: Api, clock: Any) -> None:
+async def test_namespace_is_emptied_then_goes(api: Api, kcr_clock: Any) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "nsx"}})
     held = pod("held", finalizers=[TRACKING])
     await api.post("/api/v1/namespaces/nsx/pods", held)
@@ -259,7 +259,7 @@ async def test_namespace_is_emptied_then_goes(api: Api, clock: Any) -> None:
     answer = await api.delete("/api/v1/namespaces/nsx")
     assert (answer["kind"], answer["status"]["phase"]) == ("Namespace", "Terminating")
     assert "deletionGracePeriodSeconds" not in answer["metadata"]
-    await clock.settle()
+    await kcr_clock.settle()
     conditions = {
         one["type"]: (one["status"], one["reason"])
         for one in (await api.get("/api/v1/namespaces/nsx"))["status"]["conditions"]
@@ -267,11 +267,11 @@ async def test_namespace_is_emptied_then_goes(api: Api, clock: Any) -> None:
     assert conditions["NamespaceFinalizersRemaining"] == ("True", "SomeFinalizersRemain")
     assert conditions["NamespaceDeletionContentFailure"] == ("False", "ContentDeleted")
     await api.patch("/api/v1/namespaces/nsx/pods/held", {"metadata": {"finalizers": None}})
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, "/api/v1/namespaces/nsx")
 
 
-async def test_terminating_namespace_takes_nothing_new(api: Api, clock: Any) -> None:
+async def test_terminating_namespace_takes_nothing_new(api: Api, kcr_clock: Any) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "nsx"}})
     await api.post("/api/v1/namespaces/nsx/pods", pod("held", finalizers=[TRACKING]))
     await api.delete("/api/v1/namespaces/nsx")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.kit.api import Api
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 AGGREGATED = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"

@@ -10,7 +10,7 @@ import pytest
 from tests.kit.api import Api, config_map
 from tests.kit.protobuf import PROTOBUF, body, message
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CORE = "/api/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.api import Api, config_map, job, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -126,10 +126,10 @@ async def test_nonsense_in_the_query_is_refused(api: Api, query: str, code: int,
     assert message in reply.body["message"]
 
 
-async def test_future_version_is_waited_for_then_refused(api: Api, clock: Any) -> None:
-    before = clock.now()
+async def test_future_version_is_waited_for_then_refused(api: Api, kcr_clock: Any) -> None:
+    before = kcr_clock.now()
     reply = await api.call("GET", f"{CONFIG_MAPS}?resourceVersion=9999")
-    assert (clock.now() - before).total_seconds() == 3
+    assert (kcr_clock.now() - before).total_seconds() == 3
     assert (reply.status, reply.body["reason"]) == (504, "Timeout")
     assert reply.body["details"]["causes"] == [
         {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
@@ -137,11 +137,11 @@ async def test_future_version_is_waited_for_then_refused(api: Api, clock: Any) -
     assert reply.headers["Retry-After"] == "1"
 
 
-async def test_request_ends_when_its_time_is_up(api: Api, clock: Any) -> None:
+async def test_request_ends_when_its_time_is_up(api: Api, kcr_clock: Any) -> None:
     # AS 1.5
-    before = clock.now()
+    before = kcr_clock.now()
     reply = await api.call("GET", f"{CONFIG_MAPS}?resourceVersion=9999&timeout=1s500ms")
-    assert (clock.now() - before).total_seconds() == 1.5
+    assert (kcr_clock.now() - before).total_seconds() == 1.5
     assert (reply.status, reply.body["reason"]) == (504, "Timeout")
     assert reply.body["message"] == "Timeout: request did not complete within the allotted timeout"
 
@@ -159,12 +159,12 @@ async def test_timeout_that_is_no_duration_is_refused(api: Api, path: str, why: 
     assert (reply.status, reply.body["message"]) == (400, message)
 
 
-async def test_watch_does_not_heed_the_timeout(api: Api, clock: Any) -> None:
+async def test_watch_does_not_heed_the_timeout(api: Api, kcr_clock: Any) -> None:
     events = await api.watch(f"{CONFIG_MAPS}?timeout=1s&timeoutSeconds=7&")
-    before = clock.now()
+    before = kcr_clock.now()
     with pytest.raises(StopAsyncIteration):
         await events.next()
-    assert (clock.now() - before).total_seconds() == 7
+    assert (kcr_clock.now() - before).total_seconds() == 7
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit.api import Api, job
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 STRAYS = b"""{

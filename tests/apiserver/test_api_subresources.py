@@ -10,7 +10,7 @@ from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import START
 from tests.kit.api import Api, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 BINDING = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "pa", "annotations": {"a": "b"}}}
 

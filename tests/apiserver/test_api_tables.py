@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.api import TABLE, Api, config_map, job, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
@@ -15,9 +15,9 @@ def columns(table: Any) -> str:
     return ",".join(one["name"] + "*" * one["priority"] for one in table["columnDefinitions"])
 
 
-async def test_jobs_show_progress_and_age(api: Api, clock: Any) -> None:
+async def test_jobs_show_progress_and_age(api: Api, kcr_clock: Any) -> None:
     created = await api.post(JOBS, job("pi"))
-    await clock.advance(150)
+    await kcr_clock.advance(150)
     table = await api.get(JOBS, accept=TABLE)
     assert columns(table) == "Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"
     selector = f"batch.kubernetes.io/controller-uid={created['metadata']['uid']}"

@@ -12,7 +12,7 @@ from kcr.apiserver import APIServer, Storage
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 WATCH_LIST = f"{CONFIG_MAPS}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&"
@@ -148,22 +148,22 @@ async def test_change_of_nothing_is_no_event(api: Api) -> None:
     await events.close()
 
 
-async def test_watch_ends_cleanly_at_its_timeout(api: Api, clock: Any) -> None:
-    before = clock.now()
+async def test_watch_ends_cleanly_at_its_timeout(api: Api, kcr_clock: Any) -> None:
+    before = kcr_clock.now()
     events = await api.watch(f"{CONFIG_MAPS}?timeoutSeconds=7&")
     with pytest.raises(StopAsyncIteration):
         await events.next()
-    assert (clock.now() - before).total_seconds() == 7
+    assert (kcr_clock.now() - before).total_seconds() == 7
 
 
-async def test_bookmarks_come_every_minute_and_before_the_end(api: Api, clock: Any) -> None:
-    before = clock.now()
+async def test_bookmarks_come_every_minute_and_before_the_end(api: Api, kcr_clock: Any) -> None:
+    before = kcr_clock.now()
     events = await api.watch(f"{CONFIG_MAPS}?resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=150&")
     await api.post(PODS, pod("unrelated"))
     moments = []
     for _ in range(3):
         event = await events.next()
-        moments.append(((clock.now() - before).total_seconds(), event["type"]))
+        moments.append(((kcr_clock.now() - before).total_seconds(), event["type"]))
     assert moments == [(60, "BOOKMARK"), (120, "BOOKMARK"), (148, "BOOKMARK")]
     assert event["object"]["metadata"] == {"resourceVersion": await version(api)}
     with pytest.raises(StopAsyncIteration):
@@ -177,8 +177,8 @@ async def test_closing_the_server_ends_watches(api: Api) -> None:
         await events.next()
 
 
-async def test_watcher_far_behind_is_cut(clock: VirtualClock) -> None:
-    api = Api(APIServer(Storage(), clock=clock, random=random.Random(0), max_watch_backlog=3))
+async def test_watcher_far_behind_is_cut(kcr_clock: VirtualClock) -> None:
+    api = Api(APIServer(Storage(), clock=kcr_clock, random=random.Random(0), max_watch_backlog=3))
     slow, fast = await api.watch(f"{CONFIG_MAPS}?"), await api.watch(f"{CONFIG_MAPS}?")
     for name in "abcd":
         await api.post(CONFIG_MAPS, config_map(name))

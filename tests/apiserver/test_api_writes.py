@@ -16,7 +16,7 @@ from kcr.apiserver.storage.storage import Record
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api, config_map, job, owner, pod
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -292,8 +292,8 @@ class FullStorage(Storage):
         return super().put(kind, manifest, old)
 
 
-async def test_fault_of_the_server_is_an_answer(clock: VirtualClock) -> None:
-    api = Api(APIServer(FullStorage(), clock=clock, random=random.Random(0)))
+async def test_fault_of_the_server_is_an_answer(kcr_clock: VirtualClock) -> None:
+    api = Api(APIServer(FullStorage(), clock=kcr_clock, random=random.Random(0)))
     reply = await api.call("POST", CONFIG_MAPS, config_map("last-straw"))
     assert (reply.status, reply.body["reason"]) == (500, "InternalError")
 

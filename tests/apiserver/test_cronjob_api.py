@@ -10,7 +10,7 @@ import pytest
 from tests.kit.api import TABLE, Api, exists, job, owner
 from tests.kit.manifests import cronjob
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 HELLO = f"{CRON_JOBS}/hello"
@@ -116,10 +116,10 @@ async def test_active_list_is_replaced_as_a_whole(api: Api) -> None:
     assert told["status"]["active"] == [{"name": "b"}]
 
 
-async def test_table_shows_schedule_and_last_run(api: Api, clock: Any) -> None:
+async def test_table_shows_schedule_and_last_run(api: Api, kcr_clock: Any) -> None:
     # BA 14, AS 7.2, 7.3
     await api.post(CRON_JOBS, sent())
-    await clock.advance(150)
+    await kcr_clock.advance(150)
     table = await api.get(CRON_JOBS, accept=TABLE)
     assert ",".join(one["name"] + "*" * one["priority"] for one in table["columnDefinitions"]) == (
         "Name,Schedule,Timezone,Suspend,Active,Last Schedule,Age,Containers*,Images*,Selector*"
@@ -152,32 +152,32 @@ async def with_job(api: Api, **more: Any) -> None:
     await api.post(JOBS, job("hello-1", ownerReferences=[owner(made, controller=True)], **more))
 
 
-async def test_delete_takes_the_jobs_along_without_a_warning(api: Api, clock: Any) -> None:
+async def test_delete_takes_the_jobs_along_without_a_warning(api: Api, kcr_clock: Any) -> None:
     # BA 13: Background is the default of CronJobs
     await with_job(api)
     reply = await api.call("DELETE", HELLO)
     assert (reply.status, reply.body["details"]["kind"], "Warning" in reply.headers) == (200, "cronjobs", False)
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, f"{JOBS}/hello-1")
 
 
-async def test_orphaned_jobs_lose_their_reference(api: Api, clock: Any) -> None:
+async def test_orphaned_jobs_lose_their_reference(api: Api, kcr_clock: Any) -> None:
     # BA 13
     await with_job(api)
     assert (await api.delete(HELLO, {"propagationPolicy": "Orphan"}))["metadata"]["finalizers"] == ["orphan"]
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, HELLO)
     assert "ownerReferences" not in (await api.get(f"{JOBS}/hello-1"))["metadata"]
 
 
-async def test_foreground_delete_waits_for_the_jobs(api: Api, clock: Any) -> None:
+async def test_foreground_delete_waits_for_the_jobs(api: Api, kcr_clock: Any) -> None:
     # BA 13
     made = await api.post(CRON_JOBS, sent())
     about = owner(made, controller=True, blockOwnerDeletion=True)
     await api.post(JOBS, job("hello-1", ownerReferences=[about], finalizers=["a.io/b"]))
     await api.delete(HELLO, {"propagationPolicy": "Foreground"})
-    await clock.settle()
+    await kcr_clock.settle()
     assert await exists(api, HELLO)
     await api.patch(f"{JOBS}/hello-1", {"metadata": {"finalizers": None}})
-    await clock.settle()
+    await kcr_clock.settle()
     assert not await exists(api, HELLO)

@@ -12,7 +12,7 @@ from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, job, owner, pod
 from tests.kit.manifests import true
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
 POD = "spec.template.spec"
@@ -153,7 +153,7 @@ async def test_completions_column_counts_what_is_wanted(api: Api, spec: Any, sta
     assert row["cells"][2] == shown
 
 
-async def test_duration_column_stops_with_completion_alone(api: Api, clock: VirtualClock) -> None:
+async def test_duration_column_stops_with_completion_alone(api: Api, kcr_clock: VirtualClock) -> None:
     # §14: that of a failed Job grows on.
     ends = {"completes": ("SuccessCriteriaMet", "Complete"), "fails": ("FailureTarget", "Failed")}
     for name, conditions in ends.items():
@@ -162,7 +162,7 @@ async def test_duration_column_stops_with_completion_alone(api: Api, clock: Virt
         status = {"startTime": T0, "conditions": true(*conditions), **time}
         await api.patch(f"{JOBS}/{name}/status", {"status": status})
     await api.post(JOBS, sent(name="waits"))
-    await clock.advance(600)
+    await kcr_clock.advance(600)
     rows = (await api.get(JOBS, accept=TABLE))["rows"]
     assert {row["cells"][0]: row["cells"][3] for row in rows} == {"completes": "90s", "fails": "10m", "waits": ""}
 
@@ -179,14 +179,14 @@ async def test_duration_column_stops_with_completion_alone(api: Api, clock: Virt
     ],
 )
 async def test_pods_go_with_their_job_or_stay(
-    api: Api, clock: VirtualClock, query: str, body: Any, warns: bool, kept: bool
+    api: Api, kcr_clock: VirtualClock, query: str, body: Any, warns: bool, kept: bool
 ) -> None:
     # §13
     made = await api.post(JOBS, sent())
     await api.post(PODS, pod("p", ownerReferences=[owner(made, controller=True, blockOwnerDeletion=True)]))
     reply = await api.call("DELETE", f"{JOBS}/pi{query}", body)
     assert (reply.status, reply.headers.get("Warning", "")) == (200, ORPHANS if warns else "")
-    await clock.settle()
+    await kcr_clock.settle()
     assert (await api.call("GET", f"{JOBS}/pi")).status == 404
     left = (await api.get(PODS))["items"]
     assert ["ownerReferences" in one["metadata"] for one in left] == ([False] if kept else [])

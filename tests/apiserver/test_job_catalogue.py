@@ -14,7 +14,7 @@ import pytest
 from kcr.apiserver.kinds.names import QUALIFIED_MESSAGE, SUBDOMAIN_MESSAGE, VALUE_MESSAGE
 from tests.kit.api import Api, Reply, job
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 RESTARTS = 'valid values: "OnFailure", "Never"'
 IMMUTABLE = "field is immutable"

@@ -12,16 +12,16 @@ from kcr.cluster import EmbeddedCluster
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, job
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 OLD, NEW = "/apis/extensions/v1beta1/namespaces/default/jobs", "/apis/batch/v1/namespaces/default/jobs"
 WARNING = '299 - "extensions/v1beta1 Job is served for old manifests only; use batch/v1 Job"'
 
 
 @pytest_asyncio.fixture
-async def legacy(clock: VirtualClock) -> AsyncIterator[Api]:
+async def legacy(kcr_clock: VirtualClock) -> AsyncIterator[Api]:
     """Give the API of a cluster that serves old versions."""
-    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, legacy_apis=True) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, legacy_apis=True) as cluster:
         yield Api(cluster.server)
 
 

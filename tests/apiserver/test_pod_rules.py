@@ -216,7 +216,7 @@ def test_pod_status_write_keeps_the_observed_generation() -> None:
     assert (new["status"]["observedGeneration"], new["status"]["qosClass"]) == (3, "BestEffort")
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_pod_update_is_refused_over_the_wire_with_a_difference(api: Api) -> None:
     # batch-api rows 15.66, 15.76 to 15.79, §2.4
     await api.post(PATH, plain_pod("p"))
@@ -228,7 +228,7 @@ async def test_pod_update_is_refused_over_the_wire_with_a_difference(api: Api) -
     assert reply.body["details"] == {"name": "p", "kind": "Pod", "causes": [cause]}
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_spec_of_pod_counts_generations_and_status_does_not(api: Api) -> None:
     # batch-api §§3.4, 12.1
     await api.post(PATH, plain_pod("p"))
@@ -240,7 +240,7 @@ async def test_spec_of_pod_counts_generations_and_status_does_not(api: Api) -> N
     assert shorter.status == 422
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 @pytest.mark.parametrize("label", ["spec.nodeName", "spec.host"])
 async def test_pods_are_selected_by_their_node(api: Api, label: str) -> None:
     # batch-api §14
@@ -251,7 +251,7 @@ async def test_pods_are_selected_by_their_node(api: Api, label: str) -> None:
     assert found["metadata"]["name"] == "pb"
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 @pytest.mark.parametrize(
     "selector",
     [

@@ -14,7 +14,7 @@ from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 TRACKING = "batch.kubernetes.io/job-tracking"
 
@@ -64,11 +64,11 @@ async def test_tracked_pod_stays_marked_after_its_eviction(api: Api) -> None:
     assert left["status"]["conditions"][-1]["type"] == "DisruptionTarget"
 
 
-async def test_second_eviction_keeps_the_first_moment(api: Api, clock: VirtualClock) -> None:
+async def test_second_eviction_keeps_the_first_moment(api: Api, kcr_clock: VirtualClock) -> None:
     await bound(api)
     await api.post(f"{PODS}/pa/eviction", eviction())
     first = await api.get(f"{PODS}/pa")
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     await api.post(f"{PODS}/pa/eviction", eviction())
     assert await api.get(f"{PODS}/pa") == first
 
@@ -145,10 +145,10 @@ async def test_pod_that_goes_or_is_gated_is_not_bound(api: Api) -> None:
     assert reply.body["message"].endswith("pod pb is being deleted, cannot be assigned to a host")
 
 
-async def test_shortened_grace_never_ends_in_the_past(api: Api, clock: VirtualClock) -> None:
+async def test_shortened_grace_never_ends_in_the_past(api: Api, kcr_clock: VirtualClock) -> None:
     await bound(api)
     await api.delete(f"{PODS}/pa")
-    await clock.advance(20)
+    await kcr_clock.advance(20)
     shorter = (await api.delete(f"{PODS}/pa", {"gracePeriodSeconds": 10}))["metadata"]
     assert (shorter["deletionTimestamp"], shorter["deletionGracePeriodSeconds"]) == ("2026-01-01T00:00:20Z", 1)
     assert shorter["generation"] == 2

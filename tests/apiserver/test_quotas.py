@@ -12,7 +12,7 @@ from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 
@@ -69,11 +69,11 @@ async def test_quota_counts_what_was_there_before_it(api: Api) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-async def test_pod_that_ends_frees_its_share(api: Api, clock: VirtualClock, phase: str) -> None:
+async def test_pod_that_ends_frees_its_share(api: Api, kcr_clock: VirtualClock, phase: str) -> None:
     await api.post(QUOTAS, quota(pods="1", count__pods="2"))
     await api.post(PODS, pod("a"))
     await end(api, "a", phase)
-    assert await used(api, clock) == {"pods": "0", "count/pods": "1"}
+    assert await used(api, kcr_clock) == {"pods": "0", "count/pods": "1"}
     await api.post(PODS, pod("b"))
     assert "exceeded quota: q, requested: count/pods=1,pods=1" in await refusal(api, PODS, pod("c"))
 
@@ -85,33 +85,33 @@ async def test_pod_that_is_gone_frees_its_share(api: Api) -> None:
         await api.delete(f"{PODS}/a")
 
 
-async def test_pod_stuck_past_its_grace_frees_its_share(api: Api, clock: VirtualClock) -> None:
+async def test_pod_stuck_past_its_grace_frees_its_share(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="1"))
     bound = pod("a")
     bound["spec"]["nodeName"] = "n1"
     await api.post(PODS, bound)
     await api.delete(f"{PODS}/a")
-    await clock.advance(60)
+    await kcr_clock.advance(60)
     await refusal(api, PODS, pod("b"))
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     await api.post(PODS, pod("b"))
 
 
-async def test_pod_held_by_a_finalizer_alone_takes_nothing(api: Api, clock: VirtualClock) -> None:
+async def test_pod_held_by_a_finalizer_alone_takes_nothing(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="1"))
     await api.post(PODS, pod("a", finalizers=["example.com/hold"]))
     await api.delete(f"{PODS}/a")
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     await api.post(PODS, pod("b"))
 
 
-async def test_resources_are_summed_up(api: Api, clock: VirtualClock) -> None:
+async def test_resources_are_summed_up(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(requests_cpu="1"))
     await api.post(PODS, hungry("a", "600m"))
     text = "exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"
     assert text in await refusal(api, PODS, hungry("b", "500m"))
     await api.post(PODS, hungry("b", "400m"))
-    assert await used(api, clock) == {"requests.cpu": "1"}
+    assert await used(api, kcr_clock) == {"requests.cpu": "1"}
 
 
 async def test_limited_resource_must_be_stated(api: Api) -> None:
@@ -140,7 +140,7 @@ async def test_first_quota_that_is_exceeded_is_named(api: Api) -> None:
     assert "exceeded quota: a," in await refusal(api, PODS, pod("x"))
 
 
-async def test_scope_chooses_the_pods(api: Api, clock: VirtualClock) -> None:
+async def test_scope_chooses_the_pods(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="0", spec={"scopes": ["BestEffort"]}))
     selector = {"matchExpressions": [{"scopeName": "Terminating", "operator": "Exists"}]}
     await api.post(QUOTAS, quota("r", pods="0", spec={"scopeSelector": selector}))
@@ -149,12 +149,12 @@ async def test_scope_chooses_the_pods(api: Api, clock: VirtualClock) -> None:
     hurried = hungry("c", "1m")
     hurried["spec"]["activeDeadlineSeconds"] = 5
     assert "exceeded quota: r," in await refusal(api, PODS, hurried)
-    assert await used(api, clock) == {"pods": "0"}
+    assert await used(api, kcr_clock) == {"pods": "0"}
 
 
-async def test_status_says_what_is_used(api: Api, clock: VirtualClock) -> None:
+async def test_status_says_what_is_used(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="4", services="2", requests_memory="2048Mi"))
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     status = (await api.get(f"{QUOTAS}/q"))["status"]
     assert status == {
         "hard": {"pods": "4", "services": "2", "requests.memory": "2Gi"},
@@ -163,15 +163,15 @@ async def test_status_says_what_is_used(api: Api, clock: VirtualClock) -> None:
     filling = pod("a")
     filling["spec"]["containers"][0]["resources"] = {"requests": {"memory": "1.5Gi"}}
     await api.post(PODS, filling)
-    assert await used(api, clock) == {"pods": "1", "services": "0", "requests.memory": "1536Mi"}
+    assert await used(api, kcr_clock) == {"pods": "1", "services": "0", "requests.memory": "1536Mi"}
 
 
-async def test_limits_change_with_the_quota(api: Api, clock: VirtualClock) -> None:
+async def test_limits_change_with_the_quota(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="1", services="1"))
     await api.post(PODS, pod("a"))
     await api.patch(f"{QUOTAS}/q", {"spec": {"hard": {"pods": "2", "services": None}}})
     await api.post(PODS, pod("b"))
-    assert await used(api, clock) == {"pods": "2"}
+    assert await used(api, kcr_clock) == {"pods": "2"}
     await api.delete(f"{QUOTAS}/q")
     await api.post(PODS, pod("c"))
 
@@ -222,9 +222,9 @@ async def test_kubectls_protobuf_makes_a_quota(api: Api) -> None:
     assert reply.body["spec"] == {"hard": {"pods": "2"}, "scopes": ["BestEffort"]}
 
 
-async def test_quotas_show_what_is_used(api: Api, clock: VirtualClock) -> None:
+async def test_quotas_show_what_is_used(api: Api, kcr_clock: VirtualClock) -> None:
     await api.post(QUOTAS, quota(pods="2", count__jobs_batch="3", limits_cpu="1"))
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     table = await api.get(QUOTAS, accept=TABLE)
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Request", "Limit", "Age"]
     assert table["rows"][0]["cells"] == ["q", "count/jobs.batch: 0/3, pods: 0/2", "limits.cpu: 0/1", "5s"]

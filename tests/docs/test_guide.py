@@ -135,16 +135,16 @@ async def test_exit_code_that_no_retry_helps_fails_the_job_at_once() -> None:
     assert job.status.failed == 1
 
 
-@pytest.mark.virtual
-async def test_finished_job_and_its_pod_stay_for_ten_minutes(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_finished_job_and_its_pod_stay_for_ten_minutes(kcr_clock: VirtualClock) -> None:
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0)) as cluster,
-        ttl_controller(cluster, clock, with_jobs=True),
+        EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster,
+        ttl_controller(cluster, kcr_clock, with_jobs=True),
     ):
         await create(cluster.client, manifest("with-ttl.yaml"))
         await finished(cluster.client, "with-ttl")
-        await clock.advance(590)
+        await kcr_clock.advance(590)
         assert len(await pods_of(cluster.client, "with-ttl")) == 1
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         assert await pods_of(cluster.client, "with-ttl") == ()
         assert await cluster.client.list(Job) == ()

@@ -23,7 +23,7 @@ from kcr.informer import Selection
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.transports import LateWatches
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 class Greeter:
@@ -61,24 +61,26 @@ async def create(cluster: EmbeddedCluster, name: str) -> None:
     await cluster.client.create(Namespace(metadata=ObjectMeta(name=name)))
 
 
-async def test_change_travels_from_watch_to_write_and_event(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = manager_on(cluster.client, clock)
+async def test_change_travels_from_watch_to_write_and_event(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
     async with running(manager):
-        await create(cluster, "team")
-        await clock.advance(1)
-        assert (await cluster.client.get(Namespace, Key("", "team"))).metadata.labels["greeted"] == "yes"
-        events = [event.message for event in await cluster.client.list(Event, "default")]
+        await create(kcr_cluster, "team")
+        await kcr_clock.advance(1)
+        assert (await kcr_cluster.client.get(Namespace, Key("", "team"))).metadata.labels["greeted"] == "yes"
+        events = [event.message for event in await kcr_cluster.client.list(Event, "default")]
         assert "Hello team" in events
 
 
 async def test_controllers_start_with_full_stores(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-12, CM-20
     for number in range(20):
-        await create(cluster, f"team-{number}")
-    manager = manager_on(cluster.client, clock)
+        await create(kcr_cluster, f"team-{number}")
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     counts: list[int] = []
 
     class Counter:
@@ -88,59 +90,63 @@ async def test_controllers_start_with_full_stores(
 
     manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace)])
     async with running(manager):
-        await clock.advance(1)
+        await kcr_clock.advance(1)
     assert len(counts) >= 20
     assert set(counts) == {len(counts)}
 
 
-async def test_store_and_informer_of_a_kind_are_made_once(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = manager_on(cluster.client, clock)
+async def test_store_and_informer_of_a_kind_are_made_once(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     assert manager.informer(Pod) is manager.informer(Pod)
     assert manager.store(Pod) is manager.informer(Pod).store
     assert manager.recorder("a") is manager.recorder("a")
     assert manager.recorder("a") is not manager.recorder("b")
 
 
-async def test_two_controllers_of_one_name_are_refused(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-3
-    manager = manager_on(cluster.client, clock)
+async def test_two_controllers_of_one_name_are_refused(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-3
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.add_controller("greeter", Greeter(manager))
     with pytest.raises(ValueError, match="controller greeter"):
         manager.add_controller("greeter", Greeter(manager))
 
 
 async def test_watch_added_to_a_running_controller_enqueues_its_keys(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     controller = manager.add_controller("greeter", greeter)
     async with running(manager):
-        await create(cluster, "before")
-        await clock.settle()
+        await create(kcr_cluster, "before")
+        await kcr_clock.settle()
         assert greeter.seen == []
         manager.add_watch(controller, kcr.watch(Namespace))
-        await create(cluster, "after")
-        await clock.settle()
+        await create(kcr_cluster, "after")
+        await kcr_clock.settle()
         assert {"before", "after"} <= set(greeter.seen)
 
 
 async def test_controller_added_late_runs_as_well(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-12, CM-21
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     async with running(manager):
         greeter = Greeter(manager)
         manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
-        await create(cluster, "team")
-        await clock.advance(1)
+        await create(kcr_cluster, "team")
+        await kcr_clock.advance(1)
         assert "team" in greeter.seen
-        assert len(await cluster.client.list(Event, "default")) > 0
+        assert len(await kcr_cluster.client.list(Event, "default")) > 0
 
 
 async def test_owner_is_reconciled_when_its_dependent_changes(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-15
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     seen: list[kcr.Key] = []
 
     class Watcher:
@@ -156,20 +162,20 @@ async def test_owner_is_reconciled_when_its_dependent_changes(
                 "metadata": {"name": name, "ownerReferences": owners},
                 "spec": {"containers": [{"name": "main", "image": "busybox"}]},
             }
-            await cluster.client.create_manifest(Pod, pod, "default")
-        await clock.settle()
+            await kcr_cluster.client.create_manifest(Pod, pod, "default")
+        await kcr_clock.settle()
     assert set(seen) == {kcr.Key("default", "pi")}
 
 
 async def test_failure_of_a_component_stops_all_and_comes_out_as_it_is(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-21
     class Broken:
         async def run(self) -> None:
             await asyncio.sleep(5)
             raise ZeroDivisionError("component")
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
     manager.add(Broken())
     with pytest.raises(ZeroDivisionError, match="component"):
@@ -178,22 +184,22 @@ async def test_failure_of_a_component_stops_all_and_comes_out_as_it_is(
 
 
 async def test_store_that_cannot_be_filled_stops_the_manager_and_says_why(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-12, IN-8
     class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
         pass
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.store(Unknown)
     with pytest.raises(kcr.NotSyncedError, match=r"not synced after 120 s: unknowns\.example\.dev: "):
         await manager.run()
 
 
 async def test_stopping_manager_writes_the_last_events(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-22, CM-24
-    manager = manager_on(cluster.client, clock)
-    namespace = await cluster.client.get(Namespace, Key("", "default"))
+    manager = manager_on(kcr_cluster.client, kcr_clock)
+    namespace = await kcr_cluster.client.get(Namespace, Key("", "default"))
 
     class Slow:
         async def reconcile(self, key: kcr.Key) -> kcr.Result:
@@ -205,58 +211,60 @@ async def test_stopping_manager_writes_the_last_events(
     manager.recorder("slow")
     async with running(manager):
         controller.queue.add(kcr.Key("", "default"))
-        await clock.settle()
-    assert "in time" in [event.message for event in await cluster.client.list(Event, "default")]
+        await kcr_clock.settle()
+    assert "in time" in [event.message for event in await kcr_cluster.client.list(Event, "default")]
 
 
 async def test_server_that_hangs_delays_the_end_by_seconds_only(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-23
-    transport = CrashingTransport(cluster.transport)
-    manager = manager_on(Client(transport), clock)
+    transport = CrashingTransport(kcr_cluster.transport)
+    manager = manager_on(Client(transport), kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
     async with running(manager) as task:
         transport.crash_after(transport.writes + 1)
-        await create(cluster, "team")
-        await clock.advance(1)
+        await create(kcr_cluster, "team")
+        await kcr_clock.advance(1)
         assert transport.crashed.is_set()
         manager.recorder("greeter").event(
-            await cluster.client.get(Namespace, Key("", "team")), "Normal", "Last", "words"
+            await kcr_cluster.client.get(Namespace, Key("", "team")), "Normal", "Last", "words"
         )
-        began = clock.now()
+        began = kcr_clock.now()
         task.cancel()
         await asyncio.wait([task])
-        assert (clock.now() - began).total_seconds() <= 4.5
+        assert (kcr_clock.now() - began).total_seconds() <= 4.5
 
 
 async def test_manager_cancelled_before_it_is_synced_ends_at_once(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    transport = CrashingTransport(cluster.transport)
+    transport = CrashingTransport(kcr_cluster.transport)
     transport.crash_after(0)
-    manager = manager_on(Client(transport), clock)
+    manager = manager_on(Client(transport), kcr_clock)
     manager.add_controller("greeter", Greeter(manager), watches=[kcr.watch(Namespace)])
     async with asyncio.TaskGroup() as group:
         task = group.create_task(manager.run())
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         task.cancel()
     assert asyncio.get_running_loop().time() == 1
 
 
-async def test_nothing_is_added_to_a_manager_that_stops(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-21
-    manager = manager_on(cluster.client, clock)
+async def test_nothing_is_added_to_a_manager_that_stops(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-21
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     async with running(manager):
-        await clock.settle()
+        await kcr_clock.settle()
     with pytest.raises(RuntimeError, match="the manager is stopping"):
         manager.add_controller("greeter", Greeter(manager))
 
 
 async def test_many_cached_objects_are_spared_the_collector(
-    cluster: EmbeddedCluster, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kcr.manager.FREEZE_FROM", 3)
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.store(Namespace)
     gc.unfreeze()
     try:
@@ -267,7 +275,7 @@ async def test_many_cached_objects_are_spared_the_collector(
         gc.unfreeze()
 
 
-async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_second_failure_is_not_lost(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     class Broken:
         def __init__(self, error: Exception) -> None:
             self._error = error
@@ -276,7 +284,7 @@ async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: Virtu
             await asyncio.sleep(5)
             raise self._error
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.add(Broken(ZeroDivisionError("first")))
     manager.add(Broken(LookupError("second")))
     with capture_logs() as lines, pytest.raises(ZeroDivisionError, match="first"):
@@ -284,51 +292,57 @@ async def test_second_failure_is_not_lost(cluster: EmbeddedCluster, clock: Virtu
     assert [line["error"] for line in lines if line["event"] == "additional error during shutdown"] == ["second"]
 
 
-async def test_channel_brings_keys_from_elsewhere(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-11
+async def test_channel_brings_keys_from_elsewhere(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-11
     async def ticks() -> AsyncIterator[kcr.Key]:
         for _ in range(3):
             yield kcr.Key("", "default")
             await asyncio.sleep(60)
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.channel(ticks())])
     async with running(manager):
-        await clock.advance(600)
+        await kcr_clock.advance(600)
     assert greeter.seen == ["default"] * 3
 
 
-async def test_channel_that_fails_stops_the_manager(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_channel_that_fails_stops_the_manager(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # CM-11, CM-21
     async def broken() -> AsyncIterator[kcr.Key]:
         await asyncio.sleep(1)
         raise LookupError("no more keys")
         yield kcr.Key("", "never")
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.add_controller("greeter", Greeter(manager), watches=[kcr.channel(broken())])
     with pytest.raises(LookupError, match="no more keys"):
         await manager.run()
 
 
-async def test_late_source_does_not_hold_up_what_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-12
+async def test_late_source_does_not_hold_up_what_runs(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-12
     class Unknown(kcr.Resource, api_version="example.dev/v1", plural="unknowns"):
         pass
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
     async with running(manager):
         late = Greeter(manager)
         manager.add_controller("late", late, watches=[kcr.watch(Unknown), kcr.watch(Pod)])
-        await create(cluster, "team")
-        await clock.advance(60)
+        await create(kcr_cluster, "team")
+        await kcr_clock.advance(60)
         assert "team" in greeter.seen
         assert late.seen == []
 
 
-async def test_workers_begin_when_all_sources_are_there(cluster: EmbeddedCluster, clock: VirtualClock) -> None:  # CM-12
-    manager = manager_on(cluster.client, clock)
+async def test_workers_begin_when_all_sources_are_there(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-12
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     sizes: list[tuple[int, int]] = []
 
     class Counter:
@@ -340,15 +354,15 @@ async def test_workers_begin_when_all_sources_are_there(cluster: EmbeddedCluster
         "metadata": {"name": "pi"},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}},
     }
-    await cluster.client.create_manifest(Job, job, "default")
+    await kcr_cluster.client.create_manifest(Job, job, "default")
     manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace), kcr.watch(Job)])
     async with running(manager):
-        await clock.advance(1)
+        await kcr_clock.advance(1)
     assert set(sizes) == {(len(manager.store(Namespace)), 1)}
 
 
-async def test_selections_are_what_is_watched(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = kcr.Manager(cluster.client, clock=clock, namespace="web")
+async def test_selections_are_what_is_watched(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, namespace="web")
     chosen = (Selection(Job, "a"), Selection(Job, "b"))
     manager.select(*chosen)
     manager.add_controller("greeter", Greeter(manager), watches=[kcr.owned(Pod, by=Job), kcr.watch(Job)])
@@ -356,7 +370,7 @@ async def test_selections_are_what_is_watched(cluster: EmbeddedCluster, clock: V
     assert manager.selections == (Selection(Namespace), Selection(Pod, "web"), *chosen)
 
 
-async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_writer_sees_its_own_write_in_the_next_run(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # CL-21, as the key rests instead of the worker
     class Marker:
         """Counts in an annotation, twice in a row without waiting for an event."""
@@ -382,13 +396,13 @@ async def test_writer_sees_its_own_write_in_the_next_run(cluster: EmbeddedCluste
             self.own_writes.wrote(key, self._store, written)
             return kcr.Result(requeue_after=timedelta(0))
 
-    manager = manager_on(Client(LateWatches(cluster.transport, random.Random(0), {"namespaces": 0.3})), clock)
+    manager = manager_on(Client(LateWatches(kcr_cluster.transport, random.Random(0), {"namespaces": 0.3})), kcr_clock)
     marker = Marker(manager)
     controller = manager.add_controller("marker", marker, own_writes=marker.own_writes)
     async with running(manager):
         controller.queue.add(kcr.Key("", "default"))
-        await clock.advance(10)
-        namespace = await cluster.client.get(Namespace, Key("", "default"))
+        await kcr_clock.advance(10)
+        namespace = await kcr_cluster.client.get(Namespace, Key("", "default"))
     assert namespace.metadata.annotations["count"] == "5"
     assert marker.conflicts == 0
 
@@ -400,8 +414,8 @@ class Broken:
         raise LookupError("no key under the mat")
 
 
-async def test_component_that_fails_is_named_in_one_line(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = manager_on(cluster.client, clock)
+async def test_component_that_fails_is_named_in_one_line(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.add(Broken())
     with pytest.raises(LookupError) as caught:
         await manager.run()
@@ -409,11 +423,13 @@ async def test_component_that_fails_is_named_in_one_line(cluster: EmbeddedCluste
     assert re.fullmatch(r"component door: LookupError: no key under the mat at test_manager.py:\d+ in run", line)
 
 
-async def test_absent_kind_is_named_while_it_is_waited_for(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_absent_kind_is_named_while_it_is_waited_for(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     class Absent(kcr.Resource, api_version="example.dev/v1", plural="absents"):
         pass
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.store(Absent)
     manager.store(Namespace)
     with capture_logs() as logs, pytest.raises(kcr.NotSyncedError, match=r"absents\.example\.dev: absent"):
@@ -425,10 +441,10 @@ async def test_absent_kind_is_named_while_it_is_waited_for(cluster: EmbeddedClus
 
 
 async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    faults = FaultyTransport(cluster.transport)
-    manager = manager_on(Client(faults), clock)
+    faults = FaultyTransport(kcr_cluster.transport)
+    manager = manager_on(Client(faults), kcr_clock)
     manager.store(Namespace)
     async with running(manager):
         well = manager.health.answer("/readyz", {"verbose": [""]})
@@ -438,7 +454,7 @@ async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
         faults.on("list").fail(ForbiddenError)
         with capture_logs() as logs:
             # The watch that is open ends within ten minutes.
-            await clock.advance(700)
+            await kcr_clock.advance(700)
         ill = manager.health.answer("/readyz", {"verbose": [""]})
         assert ill is not None
         # Still green: what is stored is readable, and a restart would not help.
@@ -449,19 +465,19 @@ async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
 
 
 async def test_failing_mapping_function_is_named_and_stops_nothing(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     def owner(namespace: Namespace) -> list[kcr.Key]:
         return [kcr.Key("", namespace.metadata.labels["owner"])]
 
-    manager = manager_on(cluster.client, clock)
+    manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace, map_to=owner)])
     with capture_logs() as logs:
         async with running(manager):
             metadata = ObjectMeta(name="team", labels={"owner": "default"})
-            await cluster.client.create(Namespace(metadata=metadata))
-            await clock.advance(1)
+            await kcr_cluster.client.create(Namespace(metadata=metadata))
+            await kcr_clock.advance(1)
     errors = {line["error"] for line in logs if line["event"] == "handler failed"}
     assert "controller 'greeter': the mapping function failed for Namespace default: KeyError: 'owner'" in errors
     assert greeter.seen == ["default"]

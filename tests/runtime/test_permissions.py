@@ -17,7 +17,7 @@ from kcr.testing import FaultyTransport, VirtualClock
 from tests.kit import cronjob_harness, harness
 from tests.kit.harness import ttl_controller
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 # Group, resource with its subresource, and verb.
@@ -42,47 +42,49 @@ def asked(transport: FaultyTransport) -> set[Right]:
     }
 
 
-async def test_missing_right_is_logged_at_its_first_refusal(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_missing_right_is_logged_at_its_first_refusal(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     words = (
         'pods is forbidden: User "system:serviceaccount:kcr:kcr" cannot create resource "pods" in API group "" in the '
         'namespace "default"'
     )
-    faults = FaultyTransport(cluster.transport)
+    faults = FaultyTransport(kcr_cluster.transport)
     faults.on("create", Pod).fail(ForbiddenError(403, "Forbidden", words))
     with capture_logs() as logs:
-        async with harness.job_controller(cluster, clock, transport=faults):
+        async with harness.job_controller(kcr_cluster, kcr_clock, transport=faults):
             for name in ("a", "b"):
-                await harness.create(cluster.client, harness.manifest(name))
-            await clock.advance(600)
+                await harness.create(kcr_cluster.client, harness.manifest(name))
+            await kcr_clock.advance(600)
     (line,) = [line for line in logs if line["event"] == "permission is missing"]
     assert (line["log_level"], line["verb"], line["resource"], line["group"]) == ("error", "create", "pods", "")
     assert line["error"] == words
     assert "ClusterRole" in line["remedy"]
 
 
-async def test_quota_is_no_missing_right(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_quota_is_no_missing_right(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     words = 'pods "pi-x" is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1'
-    faults = FaultyTransport(cluster.transport)
+    faults = FaultyTransport(kcr_cluster.transport)
     faults.on("create", Pod).fail(ForbiddenError(403, "Forbidden", words))
     with capture_logs() as logs:
-        async with harness.job_controller(cluster, clock, transport=faults):
-            await harness.create(cluster.client, harness.manifest())
-            await clock.advance(60)
+        async with harness.job_controller(kcr_cluster, kcr_clock, transport=faults):
+            await harness.create(kcr_cluster.client, harness.manifest())
+            await kcr_clock.advance(60)
     assert [line for line in logs if line["event"] == "permission is missing"] == []
 
 
-async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
+async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
     def runs(pod: object, container: str, attempt: int) -> RunResult:
         return RunResult(run_for=70 if container == "long" else 1)
 
-    async with EmbeddedCluster(clock=clock, random=Random(0), gangs=True, on_run=runs) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), gangs=True, on_run=runs) as cluster:
         transport = FaultyTransport(cluster.transport)
         client = cluster.client
         gates = "GenericWorkload=true,WorkloadWithJob=true"
         async with (
-            harness.job_controller(cluster, clock, transport=transport, feature_gates=gates),
-            ttl_controller(cluster, clock, transport=transport),
-            cronjob_harness.cronjob_controller(cluster, clock, transport=transport),
+            harness.job_controller(cluster, kcr_clock, transport=transport, feature_gates=gates),
+            ttl_controller(cluster, kcr_clock, transport=transport),
+            cronjob_harness.cronjob_controller(cluster, kcr_clock, transport=transport),
         ):
             gang = harness.manifest("gang", completionMode="Indexed", completions=2, parallelism=2)
             await harness.create(client, gang)
@@ -93,10 +95,10 @@ async def test_role_of_the_readme_suffices(clock: VirtualClock) -> None:
             cron = cronjob_harness.manifest("cron", concurrencyPolicy="Replace", successfulJobsHistoryLimit=0)
             cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"] = long
             await cronjob_harness.create(client, cron)
-            await clock.advance(5)
+            await kcr_clock.advance(5)
             await client.merge_patch(Job, stopped.key, {"spec": {"suspend": True}})
             await client.delete(Job, left.key, propagation="Orphan")
-            await clock.advance(300)
+            await kcr_clock.advance(300)
     assert asked(transport) - role() == set()
     # Else the test has seen too little.
     writes = {f"{verb} {resource}" for _, resource, verb in asked(transport)}

@@ -6,15 +6,15 @@ import pytest
 from kcr.expectations import Expectations
 from kcr.testing import VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 A, NAMESAKE = ("default", "pi", "1"), ("default", "pi", "2")
 Expected = Expectations[tuple[str, str, str]]
 
 
 # EX-1, EX-4
-async def test_nothing_expected_is_met(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_nothing_expected_is_met(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     assert expected.expectations_met(A)
     assert expected.time_left(A) is None
     expected.creation_observed(A)
@@ -30,9 +30,9 @@ async def test_nothing_expected_is_met(clock: VirtualClock) -> None:
     ],
 )
 async def test_writes_are_expected_until_all_are_seen(
-    clock: VirtualClock, expect: Callable[..., None], observe: Callable[..., None]
+    kcr_clock: VirtualClock, expect: Callable[..., None], observe: Callable[..., None]
 ) -> None:
-    expected = Expected(clock)
+    expected = Expected(kcr_clock)
     expect(expected, A, 3)
     observe(expected, A)
     assert not expected.expectations_met(A)
@@ -40,16 +40,16 @@ async def test_writes_are_expected_until_all_are_seen(
     assert expected.expectations_met(A)
 
 
-async def test_deletions_do_not_stand_for_creations(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_deletions_do_not_stand_for_creations(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 1)
     expected.deletion_observed(A)
     assert not expected.expectations_met(A)
 
 
 # EX-2
-async def test_new_expectations_replace_the_old(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_new_expectations_replace_the_old(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 5)
     expected.expect_deletions(A, 1)
     expected.deletion_observed(A)
@@ -57,8 +57,8 @@ async def test_new_expectations_replace_the_old(clock: VirtualClock) -> None:
 
 
 # EX-2
-async def test_observations_may_outnumber_expectations(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_observations_may_outnumber_expectations(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 1)
     expected.creation_observed(A, 3)
     assert expected.expectations_met(A)
@@ -67,20 +67,20 @@ async def test_observations_may_outnumber_expectations(clock: VirtualClock) -> N
 
 
 # EX-11
-async def test_namesake_with_another_uid_inherits_nothing(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_namesake_with_another_uid_inherits_nothing(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 1)
     assert expected.expectations_met(NAMESAKE)
 
 
 # EX-4, EX-6
-async def test_expectations_expire_after_five_minutes(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_expectations_expire_after_five_minutes(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 1)
-    await clock.advance(299)
+    await kcr_clock.advance(299)
     assert not expected.expectations_met(A)
     assert expected.time_left(A) == timedelta(seconds=1)
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     assert expected.time_left(A) == timedelta(0)
     assert expected.expectations_met(A)
     assert expected.expired == 1
@@ -88,18 +88,18 @@ async def test_expectations_expire_after_five_minutes(clock: VirtualClock) -> No
 
 
 # EX-7
-async def test_forgotten_key_is_met(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_forgotten_key_is_met(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 1)
     expected.forget(A)
     assert expected.expectations_met(A)
 
 
 # EX-2
-async def test_more_may_be_expected_beside_what_is(clock: VirtualClock) -> None:
-    expected = Expected(clock)
+async def test_more_may_be_expected_beside_what_is(kcr_clock: VirtualClock) -> None:
+    expected = Expected(kcr_clock)
     expected.expect_creations(A, 1)
-    await clock.advance(100)
+    await kcr_clock.advance(100)
     expected.expect_more(A, creations=1, deletions=1)
     assert expected.time_left(A) == timedelta(seconds=200)
     expected.creation_observed(A, 2)

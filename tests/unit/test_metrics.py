@@ -10,7 +10,7 @@ from kcr.metrics import QUEUE_BUCKETS, Metrics
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential, WorkQueue
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 def value(metrics: Metrics, series: str, /, **labels: str) -> float | None:
@@ -21,7 +21,7 @@ def of_queue(metrics: Metrics, name: str) -> float | None:
     return value(metrics, f"workqueue_{name}", name="test", controller="test")
 
 
-async def test_queue_counts_under_the_fields_names(clock: VirtualClock) -> None:  # WQ-39, WQ-2, WQ-12
+async def test_queue_counts_under_the_fields_names(kcr_clock: VirtualClock) -> None:  # WQ-39, WQ-2, WQ-12
     metrics = Metrics()
     queue = WorkQueue[str](ItemExponential(1, 60), metrics=metrics.queue("test"))
     for key in ("a", "a", "b"):
@@ -31,46 +31,46 @@ async def test_queue_counts_under_the_fields_names(clock: VirtualClock) -> None:
     assert of_queue(metrics, "adds_total") == 3
     assert of_queue(metrics, "retries_total") == 2
     assert of_queue(metrics, "depth") == 3
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     assert of_queue(metrics, "depth") == 4
 
 
-async def test_waiting_and_work_are_timed(clock: VirtualClock) -> None:  # WQ-41
+async def test_waiting_and_work_are_timed(kcr_clock: VirtualClock) -> None:  # WQ-41
     metrics = Metrics()
     queue = WorkQueue[str](metrics=metrics.queue("test"))
     queue.add("a")
-    await clock.advance(2)
+    await kcr_clock.advance(2)
     queue.add("a")
-    await clock.advance(3)
+    await kcr_clock.advance(3)
     key = await queue.get()
     assert of_queue(metrics, "queue_duration_seconds_sum") == 5
-    await clock.advance(7)
+    await kcr_clock.advance(7)
     queue.add(key)
     queue.done(key)
     assert of_queue(metrics, "work_duration_seconds_sum") == 7
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     await queue.get()
     assert of_queue(metrics, "queue_duration_seconds_sum") == 6
 
 
-async def test_work_in_hand_is_computed_when_asked(clock: VirtualClock) -> None:  # WQ-41
+async def test_work_in_hand_is_computed_when_asked(kcr_clock: VirtualClock) -> None:  # WQ-41
     metrics = Metrics()
     queue = WorkQueue[str](metrics=metrics.queue("test"))
     assert of_queue(metrics, "longest_running_processor_seconds") == 0
     for key in ("a", "b"):
         queue.add(key)
         await queue.get()
-        await clock.advance(10)
+        await kcr_clock.advance(10)
     assert of_queue(metrics, "unfinished_work_seconds") == 30
     assert of_queue(metrics, "longest_running_processor_seconds") == 20
 
 
-async def test_durations_fall_into_the_bucket_they_do_not_exceed(clock: VirtualClock) -> None:  # WQ-40
+async def test_durations_fall_into_the_bucket_they_do_not_exceed(kcr_clock: VirtualClock) -> None:  # WQ-40
     metrics = Metrics()
     queue = WorkQueue[str](metrics=metrics.queue("test"))
     for seconds in (0, 1, 5, 5000):
         queue.add("a")
-        await clock.advance(seconds)
+        await kcr_clock.advance(seconds)
         async with queue.item():
             pass
     counts = {
@@ -168,7 +168,7 @@ class FakeInformer:
         self.last_event_time = 0.0
 
 
-async def test_informers_are_read_when_asked(clock: VirtualClock) -> None:  # RF-36, RF-37
+async def test_informers_are_read_when_asked(kcr_clock: VirtualClock) -> None:  # RF-36, RF-37
     metrics, informer = Metrics(), FakeInformer()
     metrics.informer(("pods", "", "v1", "pods"), informer)
     labels = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
@@ -176,7 +176,7 @@ async def test_informers_are_read_when_asked(clock: VirtualClock) -> None:  # RF
     assert value(metrics, "kcr_cache_objects", **labels) == 5
     assert value(metrics, "kcr_reflector_list_duration_seconds", **labels) == 0.5
     informer.counts["streams"] = 1
-    await clock.advance(40)
+    await kcr_clock.advance(40)
     assert value(metrics, "kcr_reflector_last_event_age_seconds", **labels) == 40
     assert value(metrics, "kcr_reflector_lists_total", **labels, mode="paged") == 2
     assert value(metrics, "kcr_reflector_lists_total", **labels, mode="watchlist") == 1

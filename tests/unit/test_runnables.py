@@ -5,7 +5,7 @@ import pytest
 from kcr.runnables import RunnableGroup, await_stack
 from kcr.testing import VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 class Part:
@@ -23,7 +23,7 @@ class Part:
             self._notes.append(f"{self._name} ends")
 
 
-async def test_inner_stage_ends_before_the_outer_one(clock: VirtualClock) -> None:  # CM-20, CM-22
+async def test_inner_stage_ends_before_the_outer_one(kcr_clock: VirtualClock) -> None:  # CM-20, CM-22
     notes: list[str] = []
     outer, inner = RunnableGroup("outer"), RunnableGroup("inner")
     outer.add(Part("informer", notes), "informer")
@@ -38,7 +38,7 @@ async def test_inner_stage_ends_before_the_outer_one(clock: VirtualClock) -> Non
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(main())
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         task.cancel()
     assert notes[:3] == ["informer runs", "controller runs", "late runs"]
     # Those of one stage end together, in no order.
@@ -54,7 +54,7 @@ async def test_stage_that_is_over_takes_nothing_in() -> None:  # CM-21
         stage.add(Part("late", []), "late")
 
 
-async def test_place_of_a_task_is_its_innermost_line(clock: VirtualClock) -> None:  # CM-23
+async def test_place_of_a_task_is_its_innermost_line(kcr_clock: VirtualClock) -> None:  # CM-23
     async def inner() -> None:
         await asyncio.sleep(3600)
 
@@ -64,6 +64,6 @@ async def test_place_of_a_task_is_its_innermost_line(clock: VirtualClock) -> Non
     async with asyncio.TaskGroup() as group:
         task = group.create_task(outer())
         assert await_stack(task).endswith("outer")
-        await clock.settle()
+        await kcr_clock.settle()
         assert [part.split()[1] for part in await_stack(task).split(" > ")] == ["outer", "inner", "sleep"]
         task.cancel()

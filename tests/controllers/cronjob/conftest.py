@@ -10,13 +10,13 @@ from tests.kit.cronjob_harness import CREATED
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
+def kcr_clock() -> VirtualClock:
     """The clock of the rows: it starts when their CronJob is created."""
     return VirtualClock(CREATED)
 
 
 @pytest_asyncio.fixture
-async def server(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+async def server(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
     """A cluster without a node: Jobs are what the test makes them."""
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster:
         yield cluster

@@ -24,7 +24,7 @@ from tests.kit.cronjob_harness import (
     with_status,
 )
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 @pytest.mark.parametrize(
@@ -36,61 +36,63 @@ pytestmark = pytest.mark.virtual
     ],
 )
 async def test_new_schedule_starts_its_next_run_and_none_before(
-    server: EmbeddedCluster, clock: VirtualClock, schedule: str, edits: dict[str, Any], first: str, then: str
+    server: EmbeddedCluster, kcr_clock: VirtualClock, schedule: str, edits: dict[str, Any], first: str, then: str
 ) -> None:
     cron = await create(server.client, manifest(schedule=schedule))
     await with_status(server.client, cron, last_schedule_time=at("09:59:00"))
-    await until(clock, at("09:59:20"))
-    async with cronjob_controller(server, clock):
-        await until(clock, at("09:59:59"))
+    await until(kcr_clock, at("09:59:20"))
+    async with cronjob_controller(server, kcr_clock):
+        await until(kcr_clock, at("09:59:59"))
         await change(server.client, **edits)
-        await until(clock, at(then))
+        await until(kcr_clock, at(then))
         before = await names_of(server.client)
-        await clock.advance(0.1)
+        await kcr_clock.advance(0.1)
         assert await names_of(server.client) == [first]
         assert before in ([], [first])
 
 
-async def test_edit_of_the_template_is_looked_at_at_once(server: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_edit_of_the_template_is_looked_at_at_once(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Row 60: whatever is due is started, here a run that was missed meanwhile.
     cron = await create(server.client, manifest(suspend=True))
-    async with cronjob_controller(server, clock):
-        await until(clock, at("10:00:30"))
+    async with cronjob_controller(server, kcr_clock):
+        await until(kcr_clock, at("10:00:30"))
         await change(server.client, suspend=False, jobTemplate={"metadata": {"labels": {"a": "c"}}})
-        await clock.advance(0.1)
+        await kcr_clock.advance(0.1)
         (job,) = await jobs_of(server.client)
     assert (job.metadata.name, job.metadata.labels["a"]) == ("hello-29671800", "c")
     assert cron.status.last_schedule_time is None
 
 
-async def test_schedule_without_its_zone_is_not_looked_at_at_once(server: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_schedule_without_its_zone_is_not_looked_at_at_once(
+    server: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     # Row 61: by the zone of the process a run was due at nine, and it has to wait for its next turn.
     cron = await create(server.client, manifest(schedule="0 9 * * *", timeZone="America/New_York"))
     await with_status(server.client, cron, last_schedule_time=at("13:00:00", "2026-05-31"))
-    async with cronjob_controller(server, clock):
-        await until(clock, TEN)
+    async with cronjob_controller(server, kcr_clock):
+        await until(kcr_clock, TEN)
         await change(server.client, timeZone=None)
         # New York's nine o'clock, whose timer nobody has cancelled.
-        await until(clock, at("12:59:59"))
+        await until(kcr_clock, at("12:59:59"))
         assert await names_of(server.client) == []
-        await until(clock, at("13:00:01"))
+        await until(kcr_clock, at("13:00:01"))
         assert await names_of(server.client) == ["hello-29671740"]
 
 
 async def test_timer_of_an_old_schedule_finds_what_the_new_one_says(
-    server: EmbeddedCluster, clock: VirtualClock
+    server: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     # Row 63 and Q3.
     cron = await create(server.client, manifest(schedule="0 8 * * *"))
     await with_status(server.client, cron, last_schedule_time=at("08:00:00"))
-    async with cronjob_controller(server, clock):
-        await until(clock, TEN)
+    async with cronjob_controller(server, kcr_clock):
+        await until(kcr_clock, TEN)
         await change(server.client, schedule="0 9 * * *")
-        await until(clock, at("08:00:00", "2026-06-02"))
+        await until(kcr_clock, at("08:00:00", "2026-06-02"))
         assert await names_of(server.client) == []
-        await clock.advance(0.2)
+        await kcr_clock.advance(0.2)
         assert await names_of(server.client) == ["hello-29671740"]
-        await until(clock, at("09:00:00.2", "2026-06-02"))
+        await until(kcr_clock, at("09:00:00.2", "2026-06-02"))
         assert await names_of(server.client) == ["hello-29671740", "hello-29673180"]
 
 

@@ -20,7 +20,7 @@ from kcr.manager import Manager
 from kcr.testing import VirtualClock
 from tests.kit.cluster_controllers import running_controllers
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 GHOST = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "no-such"}
 
 
@@ -80,69 +80,69 @@ async def names(cluster: EmbeddedCluster) -> list[str]:
     return [found.metadata.name for found in await cluster.client.list(ConfigMap, "default")]
 
 
-async def test_collection_goes_on_after_watches_ended(clock: VirtualClock) -> None:
-    async with collected(clock) as cluster:
+async def test_collection_goes_on_after_watches_ended(kcr_clock: VirtualClock) -> None:
+    async with collected(kcr_clock) as cluster:
         cluster.server.close()
         await make(cluster, "a", GHOST)
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert await names(cluster) == []
 
 
-async def test_nothing_is_missed_while_history_is_forgotten(clock: VirtualClock) -> None:
-    async with collected(clock) as cluster:
+async def test_nothing_is_missed_while_history_is_forgotten(kcr_clock: VirtualClock) -> None:
+    async with collected(kcr_clock) as cluster:
         above = await make(cluster, "above")
         await make(cluster, "below", above)
-        await clock.settle()
+        await kcr_clock.settle()
         cluster.server.close()
         await cluster.client.delete(ConfigMap, Key("default", "above"))
         await make(cluster, "other", GHOST)
         cluster.storage.compact()
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert await names(cluster) == []
 
 
-async def test_collection_goes_on_for_days(clock: VirtualClock) -> None:
-    async with collected(clock) as cluster:
-        await clock.advance(2 * 86400)
+async def test_collection_goes_on_for_days(kcr_clock: VirtualClock) -> None:
+    async with collected(kcr_clock) as cluster:
+        await kcr_clock.advance(2 * 86400)
         await make(cluster, "a", GHOST)
-        await clock.settle()
+        await kcr_clock.settle()
         assert await names(cluster) == []
 
 
-async def test_object_adopted_in_the_last_moment_stays(clock: VirtualClock) -> None:
+async def test_object_adopted_in_the_last_moment_stays(kcr_clock: VirtualClock) -> None:
     async def adopt(cluster: EmbeddedCluster, request: Request) -> None:
         if request.method == "DELETE":
             patch = {"metadata": {"ownerReferences": [living]}}
             await cluster.client.merge_patch(ConfigMap, Key("default", "a"), patch)
 
-    async with collected(clock, adopt) as cluster:
+    async with collected(kcr_clock, adopt) as cluster:
         living = await make(cluster, "living")
         await make(cluster, "a", GHOST)
-        await clock.settle()
+        await kcr_clock.settle()
         assert await names(cluster) == ["a", "living"]
 
 
-async def test_namesake_made_in_the_last_moment_stays(clock: VirtualClock) -> None:
+async def test_namesake_made_in_the_last_moment_stays(kcr_clock: VirtualClock) -> None:
     async def replace(cluster: EmbeddedCluster, request: Request) -> None:
         if request.method == "DELETE":
             await cluster.client.delete(ConfigMap, Key("default", "a"))
             await make(cluster, "a")
 
-    async with collected(clock, replace) as cluster:
+    async with collected(kcr_clock, replace) as cluster:
         await make(cluster, "a", GHOST)
-        await clock.settle()
+        await kcr_clock.settle()
         assert await names(cluster) == ["a"]
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_all_that_must_go_goes_though_requests_fail(clock: VirtualClock, seed: int) -> None:
+async def test_all_that_must_go_goes_though_requests_fail(kcr_clock: VirtualClock, seed: int) -> None:
     luck = random.Random(seed)
 
     async def fail(cluster: EmbeddedCluster, request: Request) -> None:
         if luck.random() < 0.3:
             raise TransportError("never sent")
 
-    async with collected(clock, fail) as cluster:
+    async with collected(kcr_clock, fail) as cluster:
         await cluster.client.create_manifest(Namespace, {"metadata": {"name": "room"}})
         await cluster.client.create_manifest(ConfigMap, {"metadata": {"name": "inside"}}, "room")
         above = await make(cluster, "above")
@@ -150,59 +150,59 @@ async def test_all_that_must_go_goes_though_requests_fail(clock: VirtualClock, s
             await make(cluster, f"below-{number}", {**above, "blockOwnerDeletion": True})
         await cluster.client.delete(ConfigMap, Key("default", "above"), propagation="Foreground")
         await cluster.client.delete(Namespace, Key("", "room"))
-        await clock.advance(300)
+        await kcr_clock.advance(300)
         assert await names(cluster) == []
         assert "room" not in [found.metadata.name for found in await cluster.client.list(Namespace)]
 
 
-async def test_owner_made_anew_is_another(clock: VirtualClock) -> None:
-    async with collected(clock) as cluster:
+async def test_owner_made_anew_is_another(kcr_clock: VirtualClock) -> None:
+    async with collected(kcr_clock) as cluster:
         await make(cluster, "below", await make(cluster, "above"))
-        await clock.settle()
+        await kcr_clock.settle()
         cluster.server.close()
         await cluster.client.delete(ConfigMap, Key("default", "above"))
         await make(cluster, "above")
         cluster.storage.compact()
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert await names(cluster) == ["above"]
 
 
-async def test_object_with_its_owner_costs_no_request(clock: VirtualClock) -> None:
+async def test_object_with_its_owner_costs_no_request(kcr_clock: VirtualClock) -> None:
     sent: list[str] = []
 
     async def note(cluster: EmbeddedCluster, request: Request) -> None:
         sent.append(request.target)
 
-    async with collected(clock, note) as cluster:
+    async with collected(kcr_clock, note) as cluster:
         sent.clear()
         await make(cluster, "below", await make(cluster, "above"))
-        await clock.settle()
+        await kcr_clock.settle()
         assert sent == []
 
 
 @pytest.mark.parametrize("wrong", [{"name": "other"}, {"kind": "Secret"}])
-async def test_reference_must_fit_whole(clock: VirtualClock, wrong: dict[str, str]) -> None:
-    async with collected(clock) as cluster:
+async def test_reference_must_fit_whole(kcr_clock: VirtualClock, wrong: dict[str, str]) -> None:
+    async with collected(kcr_clock) as cluster:
         await make(cluster, "below", {**await make(cluster, "above"), **wrong})
-        await clock.settle()
+        await kcr_clock.settle()
         assert await names(cluster) == ["above"]
 
 
-async def test_orphans_live_on_without_their_owner(clock: VirtualClock) -> None:
-    async with collected(clock) as cluster:
+async def test_orphans_live_on_without_their_owner(kcr_clock: VirtualClock) -> None:
+    async with collected(kcr_clock) as cluster:
         above = await make(cluster, "above")
         for number in range(3):
             await make(cluster, f"below-{number}", above)
         await cluster.client.delete(ConfigMap, Key("default", "above"), propagation="Orphan")
-        await clock.settle()
+        await kcr_clock.settle()
         found = await cluster.client.list(ConfigMap, "default")
         assert [one.metadata.name for one in found] == ["below-0", "below-1", "below-2"]
         assert not any(one.metadata.owner_references for one in found)
 
 
-async def test_kind_is_watched_from_its_first_object_on(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None) as cluster:
-        await clock.settle()
+async def test_kind_is_watched_from_its_first_object_on(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
+        await kcr_clock.settle()
         watched = {selection.kind.resource.plural for selection in cluster.manager.selections}
         assert "leases" not in watched
         above = await make(cluster, "above")
@@ -211,10 +211,10 @@ async def test_kind_is_watched_from_its_first_object_on(clock: VirtualClock) -> 
         await cluster.client.create_manifest(Lease, manifest, "default")
         # The garbage collector has only just begun to watch the kind of the dependent.
         await cluster.client.delete(ConfigMap, Key("default", "above"), propagation="Foreground")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         assert "above" in await names(cluster)
         await cluster.client.merge_patch(Lease, Key("default", "below"), {"metadata": {"finalizers": None}})
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         assert "above" not in await names(cluster)
         assert await cluster.client.list(Lease, "default") == ()
         watched = {selection.kind.resource.plural for selection in cluster.manager.selections}

@@ -15,7 +15,7 @@ from kcr.testing.faults import Verb
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create, names
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 NODE = Key("", "node-1")
 
@@ -24,48 +24,48 @@ async def lose(cluster: EmbeddedCluster) -> None:
     await cluster.client.delete(NodeObject, NODE)
 
 
-async def test_pods_of_a_node_that_is_back_at_once_stay(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+async def test_pods_of_a_node_that_is_back_at_once_stay(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster:
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
         await create(cluster.client, "a", nodeName=NODE.name)
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         await lose(cluster)
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await names(cluster.client) == {"a"}
 
 
-async def test_pods_of_a_node_never_seen_stay(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+async def test_pods_of_a_node_never_seen_stay(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster:
         await create(cluster.client, "a", nodeName="elsewhere")
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await names(cluster.client) == {"a"}
 
 
 @pytest.mark.parametrize("call", ["list", "patch", "delete"])
-async def test_lost_pods_go_though_requests_fail(clock: VirtualClock, call: Verb) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
+async def test_lost_pods_go_though_requests_fail(kcr_clock: VirtualClock, call: Verb) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, gc=False) as cluster:
         faults = FaultyTransport(cluster.transport)
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
         for number in range(3):
             await create(cluster.client, f"p{number}", nodeName=NODE.name)
-        async with running_controllers(clock, faults, pod_gc.setup):
+        async with running_controllers(kcr_clock, faults, pod_gc.setup):
             faults.on(call, Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             await lose(cluster)
-            await clock.advance(5)
+            await kcr_clock.advance(5)
             assert await names(cluster.client) == set()
 
 
-async def test_pod_disrupted_before_keeps_the_moment(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+async def test_pod_disrupted_before_keeps_the_moment(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster:
         await cluster.client.create_manifest(NodeObject, {"metadata": {"name": NODE.name}})
         pod = await create(cluster.client, "a", nodeName=NODE.name)
         await cluster.client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": ["example.dev/hold"]}})
         await cluster.client.evict(pod.key)
-        evicted = clock.now()
-        await clock.advance(5)
+        evicted = kcr_clock.now()
+        await kcr_clock.advance(5)
         await lose(cluster)
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         (condition,) = (await cluster.client.get(Pod, Key("default", "a"))).status.conditions
         assert (condition.reason, condition.last_transition_time) == ("DeletionByPodGC", evicted)
 
@@ -75,44 +75,44 @@ async def finish(cluster: EmbeddedCluster, name: str, phase: str = "Succeeded", 
     await cluster.client.merge_patch(Pod, Key("default", name), change, subresource="status")
 
 
-async def test_oldest_finished_pods_beyond_the_threshold_go(clock: VirtualClock) -> None:
+async def test_oldest_finished_pods_beyond_the_threshold_go(kcr_clock: VirtualClock) -> None:
     async with EmbeddedCluster(
-        clock=clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=2
+        clock=kcr_clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=2
     ) as cluster:  # fmt: skip
         for name in ("running", "c", "b", "a"):
             await create(cluster.client, name)
-            await clock.advance(1)
+            await kcr_clock.advance(1)
         await create(cluster.client, "evicted")
         for name in ("a", "b", "c"):
             await finish(cluster, name)
         await finish(cluster, "evicted", "Failed", "Evicted")
-        await clock.advance(10)
+        await kcr_clock.advance(10)
         assert len(await names(cluster.client)) == 5
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         assert await names(cluster.client) == {"running", "b", "a"}
 
 
 @pytest.mark.parametrize("threshold", [0, 3])
-async def test_finished_pods_within_the_threshold_stay(clock: VirtualClock, threshold: int) -> None:
+async def test_finished_pods_within_the_threshold_stay(kcr_clock: VirtualClock, threshold: int) -> None:
     async with EmbeddedCluster(
-        clock=clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=threshold
+        clock=kcr_clock, random=Random(0), runtime=None, terminated_pod_gc_threshold=threshold
     ) as cluster:  # fmt: skip
         for name in ("a", "b", "c"):
             await create(cluster.client, name)
             await finish(cluster, name)
         await create(cluster.client, "running")
-        await clock.advance(100)
+        await kcr_clock.advance(100)
         assert await names(cluster.client) == {"a", "b", "c", "running"}
 
 
-async def test_finished_pods_go_though_requests_fail(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None, gc=False) as cluster:
+async def test_finished_pods_go_though_requests_fail(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, gc=False) as cluster:
         faults = FaultyTransport(cluster.transport)
-        async with running_controllers(clock, faults, lambda manager: pod_gc.setup(manager, threshold=1)):
+        async with running_controllers(kcr_clock, faults, lambda manager: pod_gc.setup(manager, threshold=1)):
             faults.on("list", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             faults.on("delete", Pod, nth=1).fail(ServerError(500, "InternalError", "no"))
             for name in ("a", "b", "c"):
                 await create(cluster.client, name)
                 await finish(cluster, name)
-            await clock.advance(100)
+            await kcr_clock.advance(100)
             assert await names(cluster.client) == {"c"}

@@ -18,7 +18,7 @@ from kcr.testing import FaultyTransport, VirtualClock
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 Quota = unstructured("v1", "ResourceQuota", plural="resourcequotas")
 MANIFEST = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5"}}}
@@ -40,33 +40,35 @@ async def used(cluster: EmbeddedCluster) -> Any:
 
 
 @pytest.mark.parametrize("error", [ServerError(500, "", "no"), ConflictError(409, "", "no")], ids=["down", "conflict"])
-async def test_status_is_written_though_requests_fail(clock: VirtualClock, error: ServerError | ConflictError) -> None:
-    async with written(clock) as (cluster, faults):
+async def test_status_is_written_though_requests_fail(
+    kcr_clock: VirtualClock, error: ServerError | ConflictError
+) -> None:
+    async with written(kcr_clock) as (cluster, faults):
         faults.on("patch", nth=1).fail(error)
         await cluster.client.create_manifest(Quota, MANIFEST, "default")
         await create(cluster.client, "a")
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         assert await used(cluster) == {"pods": "1"}
 
 
-async def test_quota_that_went_does_not_keep_the_writer(clock: VirtualClock) -> None:
-    async with written(clock) as (cluster, faults):
+async def test_quota_that_went_does_not_keep_the_writer(kcr_clock: VirtualClock) -> None:
+    async with written(kcr_clock) as (cluster, faults):
         faults.on("patch", nth=1).fail(ServerError(500, "", "no"))
         await cluster.client.create_manifest(Quota, MANIFEST, "default")
-        await clock.settle()
+        await kcr_clock.settle()
         await cluster.client.delete(Quota, Key("default", "q"))
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         await cluster.client.create_manifest(Quota, MANIFEST, "default")
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         assert await used(cluster) == {"pods": "0"}
 
 
-async def test_what_changes_nothing_is_not_written(clock: VirtualClock) -> None:
-    async with written(clock) as (cluster, faults):
+async def test_what_changes_nothing_is_not_written(kcr_clock: VirtualClock) -> None:
+    async with written(kcr_clock) as (cluster, faults):
         await cluster.client.create_manifest(Quota, MANIFEST, "default")
         await create(cluster.client, "a")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         before = len(faults.calls)
         await cluster.client.merge_patch(Pod, Key("default", "a"), {"metadata": {"labels": {"a": "b"}}})
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         assert len(faults.calls) == before

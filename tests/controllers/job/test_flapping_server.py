@@ -15,7 +15,7 @@ from kcr.testing import VirtualClock
 from kcr.testing.answers import made, refusal
 from tests.kit.harness import create, finished, job_controller, manifest
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 JOBS = 40
 CRASHES, AWAY_SECONDS, UP_SECONDS = 5, 6.0, 8.0
@@ -62,16 +62,16 @@ class Flapping:
 
 
 async def test_jobs_end_soon_although_the_server_crashes_five_times(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    wire = Flapping(cluster.transport)
+    wire = Flapping(kcr_cluster.transport)
     with capture_logs() as logs:
-        async with job_controller(cluster, clock, transport=wire), asyncio.TaskGroup() as group:
-            jobs = [group.create_task(life(cluster, number)) for number in range(JOBS)]
+        async with job_controller(kcr_cluster, kcr_clock, transport=wire), asyncio.TaskGroup() as group:
+            jobs = [group.create_task(life(kcr_cluster, number)) for number in range(JOBS)]
             for _ in range(CRASHES):
-                await clock.advance(UP_SECONDS)
+                await kcr_clock.advance(UP_SECONDS)
                 wire.crash()
-                await clock.advance(AWAY_SECONDS)
+                await kcr_clock.advance(AWAY_SECONDS)
                 wire.start()
     lasted = [job.result() for job in jobs]
     # Undisturbed, each takes the 5 s that its pod runs. With the backoff of each key it was a minute.

@@ -21,15 +21,15 @@ from kcr.testing.answers import LOSSES
 from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import create, ended, events_of, finished, job_controller, manifest
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 GATES = "GenericWorkload=true,WorkloadWithJob=true"
 GANG: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
 
 
 @pytest_asyncio.fixture
-async def cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
-    async with cluster_with_gangs(clock) as running:
+async def cluster(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+    async with cluster_with_gangs(kcr_clock) as running:
         yield running
 
 
@@ -42,10 +42,10 @@ async def groups_of_pods(cluster: EmbeddedCluster) -> list[Any]:
     return [pod["spec"].get("schedulingGroup") for pod in listed["items"]]
 
 
-async def test_gang_gets_a_workload_and_a_group(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with job_controller(cluster, clock, feature_gates=GATES):
+async def test_gang_gets_a_workload_and_a_group(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
         await create(cluster.client, manifest(**GANG))
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         (workload,) = await cluster.client.list(Workload, "default")
         (group,) = await cluster.client.list(PodGroup, "default")
         assert await groups_of_pods(cluster) == [{"podGroupName": group.metadata.name}] * 3
@@ -54,36 +54,36 @@ async def test_gang_gets_a_workload_and_a_group(cluster: EmbeddedCluster, clock:
         )
         await finished(cluster.client)
         await cluster.client.delete(Job, Key("default", "pi"), propagation="Background")
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         assert await cluster.client.list(Workload, "default") == ()
         assert await cluster.client.list(PodGroup, "default") == ()
 
 
-async def test_gates_are_off_by_default(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with job_controller(cluster, clock):
+async def test_gates_are_off_by_default(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with job_controller(cluster, kcr_clock):
         await create(cluster.client, manifest(**GANG))
         await finished(cluster.client)
         assert await cluster.client.list(Workload, "default") == ()
         assert await groups_of_pods(cluster) == [None] * 3
 
 
-async def test_suspended_gang_has_its_group_before_it_runs(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with job_controller(cluster, clock, feature_gates=GATES):
+async def test_suspended_gang_has_its_group_before_it_runs(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
         await create(cluster.client, manifest(**GANG, suspend=True))
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         assert len(await cluster.client.list(PodGroup, "default")) == 1
         await cluster.client.merge_patch(Job, Key("default", "pi"), {"spec": {"suspend": False}})
         await finished(cluster.client)
         assert None not in await groups_of_pods(cluster)
 
 
-async def test_somebody_elses_workload_is_left_alone(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_somebody_elses_workload_is_left_alone(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     reference = TypedLocalReference(api_group="batch", kind="Job", name="pi")
     theirs = Workload(spec=WorkloadSpec(controller_ref=reference))
     theirs = msgspec.structs.replace(
         theirs, metadata=msgspec.structs.replace(theirs.metadata, name="theirs", namespace="default")
     )
-    async with job_controller(cluster, clock, feature_gates=GATES):
+    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
         await cluster.client.create(theirs)
         await create(cluster.client, manifest(**GANG))
         await finished(cluster.client)
@@ -92,14 +92,14 @@ async def test_somebody_elses_workload_is_left_alone(cluster: EmbeddedCluster, c
         assert await groups_of_pods(cluster) == [None] * 3
 
 
-async def test_job_that_is_no_gang_is_scheduled_as_ever(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with job_controller(cluster, clock, feature_gates=GATES):
+async def test_job_that_is_no_gang_is_scheduled_as_ever(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with job_controller(cluster, kcr_clock, feature_gates=GATES):
         await create(cluster.client, manifest(parallelism=3, completions=3))
         await finished(cluster.client)
         assert await cluster.client.list(Workload, "default") == ()
 
 
-async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # job-controller §35.7.
     await create(cluster.client, manifest(**GANG))
     with pytest.raises(InvalidError, match="cannot change parallelism for a Job referencing gang-scheduled PodGroup"):

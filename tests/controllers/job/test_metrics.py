@@ -18,7 +18,7 @@ from kcr.testing import FaultyTransport, PodScript, VirtualClock
 from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read
 from tests.kit.transports import LateWatches
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "pi")
 HOLD = "example.com/hold"
@@ -78,22 +78,22 @@ def held(**spec: Any) -> dict[str, Any]:
     return job
 
 
-async def test_counted_pods_add_up_over_many_small_writes(clock: VirtualClock) -> None:
+async def test_counted_pods_add_up_over_many_small_writes(kcr_clock: VirtualClock) -> None:
     # Row 12: limits of 10 for one pass, 54 pods at a time, 56 successes, 2 failures.
-    async with metered_controller(clock, max_uncounted_pods=10, max_pod_create_delete_per_sync=10) as it:
+    async with metered_controller(kcr_clock, max_uncounted_pods=10, max_pod_create_delete_per_sync=10) as it:
         await create(it.client, manifest(parallelism=54, completions=56))
-        await clock.advance(10)
+        await kcr_clock.advance(10)
         names = await it.active()
         for name in names[:52]:
             await it.pods.run(name)
         assert await it.counters() == (54, 52, 0, 0, 0)
         for name in names[:2]:
             await it.pods.fail(name)
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await it.counters() == (54, 50, 0, 0, 2)
         for name in (await it.active())[:53]:
             await it.pods.succeed(name)
-        await clock.advance(10)
+        await kcr_clock.advance(10)
         active, _, _, succeeded, _ = await it.counters()
         assert (active, succeeded) == (3, 53)
         for _ in range(3):
@@ -109,14 +109,14 @@ async def test_counted_pods_add_up_over_many_small_writes(clock: VirtualClock) -
         }
 
 
-async def test_finalizers_of_ended_pods_come_and_go(clock: VirtualClock) -> None:
+async def test_finalizers_of_ended_pods_come_and_go(kcr_clock: VirtualClock) -> None:
     # Rows 19 to 23: the last words of a work queue.
-    async with metered_controller(clock) as it:
+    async with metered_controller(kcr_clock) as it:
         await create(it.client, manifest(parallelism=5))
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         for _ in range(2):
             await it.pods.fail()
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await it.counters() == (5, 0, 0, 0, 2)
         await it.pods.succeed()
         assert await it.counters() == (4, 0, 0, 1, 2)
@@ -126,7 +126,7 @@ async def test_finalizers_of_ended_pods_come_and_go(clock: VirtualClock) -> None
         for _ in range(2):
             await it.pods.succeed()
         job = await finished(it.client)
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         assert (job.status.succeeded, job.status.failed) == (3, 4)
         assert it.series("terminated_pods_tracking_finalizer", "event") == {("add",): 7, ("delete",): 7}
 
@@ -137,13 +137,13 @@ COUNTED = {"action": "Count", "onExitCodes": {"operator": "In", "values": [10]}}
 OTHERS = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [5, 6, 7]}}
 
 
-async def test_ignored_disruption_is_counted_as_such(clock: VirtualClock) -> None:
+async def test_ignored_disruption_is_counted_as_such(kcr_clock: VirtualClock) -> None:
     # Row 98; row 99: no rule matches, and nothing is counted.
-    async with metered_controller(clock) as it:
+    async with metered_controller(kcr_clock) as it:
         await create(it.client, manifest(podFailurePolicy={"rules": [FATAL, IGNORED]}))
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         await it.pods.evict((await it.pods.run()).metadata.name)
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         assert await it.counters() == (1, 0, 0, 0, 0)
         assert it.series("pod_failures_handled_by_failure_policy", "action") == {("Ignore",): 1}
         await it.pods.fail(exit_code=1)
@@ -151,13 +151,13 @@ async def test_ignored_disruption_is_counted_as_such(clock: VirtualClock) -> Non
         assert it.series("pod_failures_handled_by_failure_policy", "action") == {("Ignore",): 1}
 
 
-async def test_counted_failure_is_counted_as_such(clock: VirtualClock) -> None:
+async def test_counted_failure_is_counted_as_such(kcr_clock: VirtualClock) -> None:
     # Row 100; then row 97, for the reason of the end.
-    async with metered_controller(clock) as it:
+    async with metered_controller(kcr_clock) as it:
         await create(it.client, manifest(podFailurePolicy={"rules": [COUNTED, OTHERS]}))
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         await it.pods.fail(exit_code=10)
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         assert await it.counters() == (1, 0, 0, 0, 1)
         assert it.series("pod_failures_handled_by_failure_policy", "action") == {("Count",): 1}
         await it.pods.fail(exit_code=6)
@@ -177,40 +177,40 @@ async def test_counted_failure_is_counted_as_such(clock: VirtualClock) -> None:
     ],
 )
 async def test_replacement_is_counted_by_its_reason(
-    policy: str, meanwhile: tuple[int, ...], reason: str, clock: VirtualClock
+    policy: str, meanwhile: tuple[int, ...], reason: str, kcr_clock: VirtualClock
 ) -> None:
     # Rows 110 and 111.
-    async with metered_controller(clock) as it:
+    async with metered_controller(kcr_clock) as it:
         await create(it.client, held(parallelism=2, completions=2, podReplacementPolicy=policy))
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert it.creations() == {("new", "succeeded"): 2}
         first = await it.active()
         for name in first:
             await it.pods.run(name)
         for name in first:
             await it.client.delete(Pod, Key("default", name))
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await it.counters() == meanwhile
         for name in first:
             await it.pods.fail(name)
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await it.counters() == (2, 0, 0, 0, 2)
         assert it.creations() == {("new", "succeeded"): 2, (reason, "succeeded"): 2}
 
 
 @pytest.mark.parametrize("suspend", [False, True])
-async def test_job_of_another_controller_is_left_alone_and_counted(suspend: bool, clock: VirtualClock) -> None:
+async def test_job_of_another_controller_is_left_alone_and_counted(suspend: bool, kcr_clock: VirtualClock) -> None:
     # Row 131.
-    async with metered_controller(clock) as it:
+    async with metered_controller(kcr_clock) as it:
         job = await create(it.client, manifest(managedBy="example.com/x", suspend=suspend))
         await create(it.client, manifest("ours", managedBy="kcr.dev/job-controller", suspend=suspend))
-        await clock.advance(10)
+        await kcr_clock.advance(10)
         assert (await read(it.client)).status == job.status
         assert await pods_of(it.client) == ()
         assert it.series("jobs_by_external_controller", "controller_name") == {("example.com/x",): 1}
 
 
-async def test_failed_creations_are_no_successes(clock: VirtualClock) -> None:
+async def test_failed_creations_are_no_successes(kcr_clock: VirtualClock) -> None:
     # §13.3: upstream counts them as both.
     faults: list[FaultyTransport] = []
 
@@ -219,9 +219,9 @@ async def test_failed_creations_are_no_successes(clock: VirtualClock) -> None:
         faults[0].on("create", Pod, nth=1).fail(ForbiddenError)
         return faults[0]
 
-    async with metered_controller(clock, wrap=wrap) as it:
+    async with metered_controller(kcr_clock, wrap=wrap) as it:
         await create(it.client, manifest(parallelism=3, completions=3))
-        await clock.advance(10)
+        await kcr_clock.advance(10)
         assert await it.counters() == (3, 0, 0, 0, 0)
         assert it.creations() == {("new", "failed"): 1, ("new", "succeeded"): 3}
         syncs = it.series("job_syncs", "result", "action")
@@ -230,7 +230,7 @@ async def test_failed_creations_are_no_successes(clock: VirtualClock) -> None:
 
 
 @pytest.mark.parametrize("refused", [False, True])
-async def test_creation_in_doubt_is_counted_once_it_is_known(refused: bool, clock: VirtualClock) -> None:
+async def test_creation_in_doubt_is_counted_once_it_is_known(refused: bool, kcr_clock: VirtualClock) -> None:
     def wrap(transport: Transport) -> Transport:
         faults = FaultyTransport(transport)
         for nth in range(1, 4):
@@ -240,16 +240,16 @@ async def test_creation_in_doubt_is_counted_once_it_is_known(refused: bool, cloc
             faults.on("create", Pod, nth=4).fail(ForbiddenError)
         return faults
 
-    async with metered_controller(clock, wrap=wrap) as it:
+    async with metered_controller(kcr_clock, wrap=wrap) as it:
         await create(it.client, manifest())
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         assert await it.counters() == (1, 0, 0, 0, 0)
         assert it.creations() == {("new", "succeeded"): 1} | ({("new", "failed"): 1} if refused else {})
 
 
-async def test_indexes_are_counted_while_they_are_wanted(clock: VirtualClock) -> None:
+async def test_indexes_are_counted_while_they_are_wanted(kcr_clock: VirtualClock) -> None:
     # §32, with the elasticity of §26: what was counted for an index stays counted.
-    async with metered_controller(clock) as it:
+    async with metered_controller(kcr_clock) as it:
         spec: dict[str, Any] = {
             "completionMode": "Indexed",
             "completions": 3,
@@ -257,11 +257,11 @@ async def test_indexes_are_counted_while_they_are_wanted(clock: VirtualClock) ->
             "backoffLimitPerIndex": 0,
         }
         await create(it.client, manifest(**spec))
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         await it.pods.succeed(index=2)
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         await it.client.merge_patch(Job, KEY, {"spec": {"completions": 2, "parallelism": 2}})
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         await it.pods.succeed(index=0)
         await it.pods.fail(index=1)
         await finished(it.client)
@@ -278,13 +278,15 @@ async def test_indexes_are_counted_while_they_are_wanted(clock: VirtualClock) ->
         }
 
 
-async def test_pass_put_off_for_a_late_store_is_counted(clock: VirtualClock) -> None:
+async def test_pass_put_off_for_a_late_store_is_counted(kcr_clock: VirtualClock) -> None:
     # §8.3.
-    async with metered_controller(clock, wrap=lambda transport: LateWatches(transport, Random(3), {"jobs": 0.4})) as it:
+    async with metered_controller(
+        kcr_clock, wrap=lambda transport: LateWatches(transport, Random(3), {"jobs": 0.4})
+    ) as it:
         await create(it.client, manifest(parallelism=3, completions=3))
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         for _ in range(3):
             await it.pods.succeed()
-            await clock.advance(0.01)
+            await kcr_clock.advance(0.01)
         await finished(it.client)
         assert it.series("stale_sync_skips", "group", "resource")["batch", "jobs"] >= 1

@@ -19,15 +19,15 @@ from tests.kit.harness import job_controller, pods_of, read
 from tests.kit.transports import LateWatches
 from tests.kit.user_actions import UserActions
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 TWO: dict[str, Any] = {"parallelism": 2, "completions": 2, "podReplacementPolicy": "Failed", "held": True}
 
 
 @pytest_asyncio.fixture
-async def bare(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+async def bare(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
     """Give a cluster without a node: nothing but the test itself ends pods."""
-    async with EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster:
         yield cluster
 
 
@@ -60,85 +60,87 @@ async def all_go(cluster: EmbeddedCluster, clock: VirtualClock, **wanted: Any) -
     await comes_to(cluster, clock, active=0, terminating=0, **wanted)
 
 
-async def test_pods_deleted_while_their_job_is_suspended_terminate(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with two_pods(bare, clock) as (user, faults, pods):
+async def test_pods_deleted_while_their_job_is_suspended_terminate(
+    bare: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with two_pods(bare, kcr_clock) as (user, faults, pods):
         # The request is on its way when the other client's arrives.
         faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
         await user.patch(suspend=True)
-        await comes_to(bare, clock, active=0, terminating=2, seconds=1)
-        await all_go(bare, clock, failed=0)
+        await comes_to(bare, kcr_clock, active=0, terminating=2, seconds=1)
+        await all_go(bare, kcr_clock, failed=0)
         assert await pods_of(bare.client) == ()
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_pod_that_ends_while_its_job_is_suspended_is_counted(
-    bare: EmbeddedCluster, clock: VirtualClock, phase: str
+    bare: EmbeddedCluster, kcr_clock: VirtualClock, phase: str
 ) -> None:
-    async with two_pods(bare, clock) as (user, faults, (first, _)):
-        node = FakeNode(bare.client, clock)
+    async with two_pods(bare, kcr_clock) as (user, faults, (first, _)):
+        node = FakeNode(bare.client, kcr_clock)
         faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: node.end(first, phase, 0))
         await user.patch(suspend=True)
         counted = {phase.lower(): 1}
-        await comes_to(bare, clock, active=0, terminating=1, **counted, seconds=2)
-        await all_go(bare, clock, **counted)
+        await comes_to(bare, kcr_clock, active=0, terminating=1, **counted, seconds=2)
+        await all_go(bare, kcr_clock, **counted)
 
 
 async def touch(user: UserActions, pod: Pod) -> None:
     await user.client.merge_patch(Pod, pod.key, {"metadata": {"annotations": {"touched": "yes"}}})
 
 
-async def test_conflict_on_one_pod_delays_nothing(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with two_pods(bare, clock) as (user, faults, (first, _)):
+async def test_conflict_on_one_pod_delays_nothing(bare: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with two_pods(bare, kcr_clock) as (user, faults, (first, _)):
         faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(user, first))
         await user.patch(suspend=True)
         # In the same pass: a retry would come a second later.
-        await comes_to(bare, clock, active=0, terminating=2, seconds=0.5)
+        await comes_to(bare, kcr_clock, active=0, terminating=2, seconds=0.5)
         assert not any(map(is_tracked, await pods_of(bare.client)))
 
 
-async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCluster, clock: VirtualClock) -> None:
-    async with two_pods(bare, clock) as (user, faults, (first, _)):
+async def test_pod_that_conflicts_for_ever_is_the_only_one_left(bare: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with two_pods(bare, kcr_clock) as (user, faults, (first, _)):
         faults.on("patch", Pod, name=first.metadata.name).fail(ConflictError)
         await user.patch(suspend=True)
-        await comes_to(bare, clock, active=1, terminating=1, seconds=0.5)
+        await comes_to(bare, kcr_clock, active=1, terminating=1, seconds=0.5)
         faults.heal()
-        await comes_to(bare, clock, active=0, terminating=2, seconds=5)
-        await all_go(bare, clock)
+        await comes_to(bare, kcr_clock, active=0, terminating=2, seconds=5)
+        await all_go(bare, kcr_clock)
 
 
 @pytest.mark.parametrize("page", [0, 404])
 async def test_live_pod_that_cannot_be_read_is_looked_at_again(
-    bare: EmbeddedCluster, clock: VirtualClock, page: int
+    bare: EmbeddedCluster, kcr_clock: VirtualClock, page: int
 ) -> None:
-    async with two_pods(bare, clock) as (user, faults, (first, _)):
+    async with two_pods(bare, kcr_clock) as (user, faults, (first, _)):
         faults.on("patch", Pod, name=first.metadata.name, nth=1).then(lambda: touch(user, first))
         look = faults.on("get", Pod, nth=1)
         look.lose_request(page) if page else look.fail(ServerError)
         await user.patch(suspend=True)
-        await comes_to(bare, clock, active=0, terminating=2, seconds=5)
-        await all_go(bare, clock)
+        await comes_to(bare, kcr_clock, active=0, terminating=2, seconds=5)
+        await all_go(bare, kcr_clock)
 
 
 @pytest.mark.parametrize("late", [{"pods": 3.0}, {"pods": 3.0, "jobs": 3.0}], ids=str)
 async def test_deletion_that_the_watch_does_not_show_yet_is_no_obstacle(
-    bare: EmbeddedCluster, clock: VirtualClock, late: Mapping[str, float]
+    bare: EmbeddedCluster, kcr_clock: VirtualClock, late: Mapping[str, float]
 ) -> None:
-    async with two_pods(bare, clock, late=late) as (user, faults, _):
-        await clock.advance(10)
+    async with two_pods(bare, kcr_clock, late=late) as (user, faults, _):
+        await kcr_clock.advance(10)
         pods = await pods_of(bare.client)
         faults.on("patch", Pod, nth=1).then(lambda: user.delete_pods(pods))
         await user.patch(suspend=True)
-        await comes_to(bare, clock, active=0, terminating=2, seconds=10)
-        await all_go(bare, clock, failed=0)
+        await comes_to(bare, kcr_clock, active=0, terminating=2, seconds=10)
+        await all_go(bare, kcr_clock, failed=0)
 
 
 @pytest.mark.parametrize("loss", ["crash", *LOSSES])
-async def test_removal_that_is_cut_short_after_any_write_is_made_up_for(clock: VirtualClock, loss: Loss) -> None:
+async def test_removal_that_is_cut_short_after_any_write_is_made_up_for(kcr_clock: VirtualClock, loss: Loss) -> None:
     # The other client deletes the pods while the controller dies, or gets no answer. What it then finds terminating
     # is the kubelet's to end, and counts as what it ends as.
     for number in range(1, 12):
-        async with EmbeddedCluster(clock=clock, random=Random(number), runtime=None) as cluster:
-            await cut_short(cluster, clock, number, loss)
+        async with EmbeddedCluster(clock=kcr_clock, random=Random(number), runtime=None) as cluster:
+            await cut_short(cluster, kcr_clock, number, loss)
 
 
 async def cut_short(cluster: EmbeddedCluster, clock: VirtualClock, number: int, loss: Any) -> None:

@@ -31,70 +31,74 @@ failing = pytest.mark.parametrize("code", ["403", "500", "cut"])
 
 
 @failing
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_deadline_holds_while_no_pod_can_be_made(
-    cluster: EmbeddedCluster, clock: VirtualClock, code: str
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, code: str
 ) -> None:
     # job-controller §24.
-    faults = FaultyTransport(cluster.transport)
+    faults = FaultyTransport(kcr_cluster.transport)
     refuse_pods(faults, code)
-    async with job_controller(cluster, clock, transport=faults):
-        await create(cluster.client, manifest(activeDeadlineSeconds=40))
-        await clock.advance(42)
-        assert conditions(await read(cluster.client))[-1] == ("Failed", "DeadlineExceeded")
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
+        await create(kcr_cluster.client, manifest(activeDeadlineSeconds=40))
+        await kcr_clock.advance(42)
+        assert conditions(await read(kcr_cluster.client))[-1] == ("Failed", "DeadlineExceeded")
 
 
 @failing
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_ended_pods_are_counted_while_none_can_be_made(
-    cluster: EmbeddedCluster, clock: VirtualClock, code: str
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, code: str
 ) -> None:
     # job-controller §10: a failing creation does not prevent the status update.
-    faults = FaultyTransport(cluster.transport)
-    async with job_controller(cluster, clock, transport=faults):
-        await create(cluster.client, manifest(parallelism=2, completions=4, annotations={"sim.kcr.dev/run-for": "10s"}))
-        await clock.advance(5)
-        (pod, _) = await pods_of(cluster.client)
+    faults = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
+        await create(
+            kcr_cluster.client, manifest(parallelism=2, completions=4, annotations={"sim.kcr.dev/run-for": "10s"})
+        )
+        await kcr_clock.advance(5)
+        (pod, _) = await pods_of(kcr_cluster.client)
         refuse_pods(faults, code)
-        await cluster.client.delete(Pod, pod.key, grace_period_seconds=0)
-        await clock.advance(30)
-        assert counters(await read(cluster.client)) == (0, 0, 0, 1, 1)
+        await kcr_cluster.client.delete(Pod, pod.key, grace_period_seconds=0)
+        await kcr_clock.advance(30)
+        assert counters(await read(kcr_cluster.client)) == (0, 0, 0, 1, 1)
         faults.heal()
-        job = await finished(cluster.client, seconds=120)
+        job = await finished(kcr_cluster.client, seconds=120)
     assert (job.status.succeeded, job.status.failed) == (4, 1)
 
 
 @failing
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_suspension_is_met_while_no_pod_can_be_made(
-    cluster: EmbeddedCluster, clock: VirtualClock, code: str
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, code: str
 ) -> None:
     # job-controller §25.
-    faults = FaultyTransport(cluster.transport)
-    async with job_controller(cluster, clock, transport=faults):
-        await create(cluster.client, manifest(parallelism=2, annotations=FOREVER))
-        await clock.advance(5)
+    faults = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
+        await create(kcr_cluster.client, manifest(parallelism=2, annotations=FOREVER))
+        await kcr_clock.advance(5)
         refuse_pods(faults, code)
-        await cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 3}})
-        await clock.advance(5)
-        await cluster.client.merge_patch(Job, KEY, {"spec": {"suspend": True}})
-        await clock.advance(5)
-        job = await read(cluster.client)
+        await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 3}})
+        await kcr_clock.advance(5)
+        await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"suspend": True}})
+        await kcr_clock.advance(5)
+        job = await read(kcr_cluster.client)
         assert (conditions(job), job.status.active) == ([("Suspended", "JobSuspended")], 0)
 
 
 @failing
-@pytest.mark.virtual
-async def test_job_goes_while_no_pod_can_be_made(cluster: EmbeddedCluster, clock: VirtualClock, code: str) -> None:
+@pytest.mark.kcr_virtual
+async def test_job_goes_while_no_pod_can_be_made(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, code: str
+) -> None:
     # job-controller §28.
-    faults = FaultyTransport(cluster.transport)
-    async with job_controller(cluster, clock, transport=faults):
-        await create(cluster.client, manifest(parallelism=2, annotations=FOREVER))
-        await clock.advance(5)
+    faults = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock, transport=faults):
+        await create(kcr_cluster.client, manifest(parallelism=2, annotations=FOREVER))
+        await kcr_clock.advance(5)
         refuse_pods(faults, code)
-        await cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 3}})
-        await clock.advance(5)
-        await cluster.client.delete(Job, KEY, propagation="Foreground")
-        await clock.advance(60)
-        assert await cluster.client.list(Job, "default") == ()
-        assert await pods_of(cluster.client) == ()
+        await kcr_cluster.client.merge_patch(Job, KEY, {"spec": {"parallelism": 3}})
+        await kcr_clock.advance(5)
+        await kcr_cluster.client.delete(Job, KEY, propagation="Foreground")
+        await kcr_clock.advance(60)
+        assert await kcr_cluster.client.list(Job, "default") == ()
+        assert await pods_of(kcr_cluster.client) == ()

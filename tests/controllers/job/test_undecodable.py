@@ -16,7 +16,7 @@ from kcr.testing import VirtualClock
 from tests.kit.harness import create, finished, job_controller, manifest
 from tests.kit.transports import ChangedResponse
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 DEEP = b'"managedFields":' + b'{"f:a":' * 20_000 + b"{}" + b"}" * 20_000 + b","
 Mangle = Callable[[bytes], bytes]
@@ -54,32 +54,32 @@ def undecodable(kind: type[Job] | type[Pod]) -> dict[str, Any]:
 @pytest.mark.parametrize("how", MANGLED)
 @pytest.mark.parametrize("kind", [Job, Pod], ids=["job", "pod"])
 async def test_job_completes_beside_an_undecodable_object(
-    kind: type[Job] | type[Pod], how: str, cluster: EmbeddedCluster, clock: VirtualClock
+    kind: type[Job] | type[Pod], how: str, kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    wire = UndecodableObjects(cluster.transport, how)
+    wire = UndecodableObjects(kcr_cluster.transport, how)
     with capture_logs() as logs:
         # It is in the first list, ...
-        await cluster.client.create_manifest(kind, undecodable(kind), "default")
-        async with job_controller(cluster, clock, transport=wire) as manager:
-            await create(cluster.client, manifest("before"))
-            assert (await finished(cluster.client, "before")).status.succeeded == 1
+        await kcr_cluster.client.create_manifest(kind, undecodable(kind), "default")
+        async with job_controller(kcr_cluster, kcr_clock, transport=wire) as manager:
+            await create(kcr_cluster.client, manifest("before"))
+            assert (await finished(kcr_cluster.client, "before")).status.succeeded == 1
             seen = manager.informer(kind).counts["undecodable"]
             assert seen >= 1
             # ... and changes three times.
             for number in range(3):
                 labels = {"metadata": {"labels": {"number": str(number)}}}
-                await cluster.client.merge_patch(kind, Key("default", "undecodable"), labels)
-                await clock.settle()
+                await kcr_cluster.client.merge_patch(kind, Key("default", "undecodable"), labels)
+                await kcr_clock.settle()
             assert manager.informer(kind).counts["undecodable"] >= seen + 3
-            await create(cluster.client, manifest("after"))
-            assert (await finished(cluster.client, "after")).status.succeeded == 1
+            await create(kcr_cluster.client, manifest("after"))
+            assert (await finished(kcr_cluster.client, "after")).status.succeeded == 1
     said = [line for line in logs if line["event"].startswith("object cannot be decoded")]
     assert [(line["kind"], line["key"]) for line in said] == [(kind.resource.display, "default/undecodable")]
 
 
-async def test_client_that_reads_an_undecodable_object_is_told_which(cluster: EmbeddedCluster) -> None:
-    await cluster.client.create_manifest(Pod, undecodable(Pod), "default")
-    client = Client(UndecodableObjects(cluster.transport, "no-utf-8"))
+async def test_client_that_reads_an_undecodable_object_is_told_which(kcr_cluster: EmbeddedCluster) -> None:
+    await kcr_cluster.client.create_manifest(Pod, undecodable(Pod), "default")
+    client = Client(UndecodableObjects(kcr_cluster.transport, "no-utf-8"))
     with pytest.raises(Exception, match="pods") as caught:
         await client.get(Pod, Key("default", "undecodable"))
     assert type(caught.value).__module__ == "kcr.errors"

@@ -17,7 +17,7 @@ from kcr.errors import TransportError
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import create, delete, get, names, state
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 class Unreliable:
@@ -60,54 +60,56 @@ async def bare_cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
 
 
 @pytest.mark.parametrize("every", [2, 3, 5, 7])
-async def test_every_pod_ends_though_requests_fail(clock: VirtualClock, every: int) -> None:
-    async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, Unreliable(cluster.transport, every), outcome=RunResult(run_for=5))
+async def test_every_pod_ends_though_requests_fail(kcr_clock: VirtualClock, every: int) -> None:
+    async with bare_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
+        node = node_of(cluster, kcr_clock, Unreliable(cluster.transport, every), outcome=RunResult(run_for=5))
         running = group.create_task(node.run())
         for number in range(20):
             await create(cluster.client, f"p{number}")
-        await clock.advance(600)
+        await kcr_clock.advance(600)
         pods = await cluster.client.list(KubeletPod, "default")
         assert {(pod.status.phase, state(pod)) for pod in pods} == {("Succeeded", "Completed 0")}
         for number in range(20):
             await delete(cluster.client, f"p{number}")
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await names(cluster.client) == set()
         running.cancel()
 
 
-async def test_nothing_stirs_after_the_end_of_the_node(clock: VirtualClock) -> None:
+async def test_nothing_stirs_after_the_end_of_the_node(kcr_clock: VirtualClock) -> None:
     errors: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
-    async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, cluster.transport, outcome=RunResult(exit_code=1, run_for=20))
+    async with bare_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
+        node = node_of(cluster, kcr_clock, cluster.transport, outcome=RunResult(exit_code=1, run_for=20))
         running = group.create_task(node.run())
         await create(cluster.client, "runs")
         await create(cluster.client, "backs-off", policy="OnFailure")
-        await clock.advance(45)
+        await kcr_clock.advance(45)
         await create(cluster.client, "late")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         running.cancel()
-        await clock.settle()
+        await kcr_clock.settle()
         before = await cluster.client.list(KubeletPod, "default")
-        await clock.advance(1000)
+        await kcr_clock.advance(1000)
         assert await cluster.client.list(KubeletPod, "default") == before
     assert errors == []
 
 
-async def test_changes_made_while_the_watch_was_away_are_found(clock: VirtualClock) -> None:
-    async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER))
+async def test_changes_made_while_the_watch_was_away_are_found(kcr_clock: VirtualClock) -> None:
+    async with bare_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
+        node = node_of(cluster, kcr_clock, cluster.transport, outcome=RunResult(run_for=FOREVER))
         running = group.create_task(node.run())
         await create(cluster.client, "kept")
         await create(cluster.client, "lost")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         running.cancel()
-        await clock.settle()
+        await kcr_clock.settle()
         await delete(cluster.client, "lost", grace=0)
         await create(cluster.client, "fresh")
-        again = group.create_task(node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER)).run())
-        await clock.advance(1)
+        again = group.create_task(
+            node_of(cluster, kcr_clock, cluster.transport, outcome=RunResult(run_for=FOREVER)).run()
+        )
+        await kcr_clock.advance(1)
         assert await names(cluster.client) == {"kept", "fresh"}
         assert state(await get(cluster.client, "fresh")) == "running"
         # What the first node ran is lost, and under Never that is the end.
@@ -116,54 +118,58 @@ async def test_changes_made_while_the_watch_was_away_are_found(clock: VirtualClo
         again.cancel()
 
 
-async def test_restartable_pod_goes_on_under_a_new_node(clock: VirtualClock) -> None:
-    async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
-        node = node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER))
+async def test_restartable_pod_goes_on_under_a_new_node(kcr_clock: VirtualClock) -> None:
+    async with bare_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
+        node = node_of(cluster, kcr_clock, cluster.transport, outcome=RunResult(run_for=FOREVER))
         running = group.create_task(node.run())
         await create(cluster.client, "a", policy="OnFailure")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         running.cancel()
-        await clock.settle()
-        again = group.create_task(node_of(cluster, clock, cluster.transport, outcome=RunResult(run_for=FOREVER)).run())
-        await clock.advance(1)
+        await kcr_clock.settle()
+        again = group.create_task(
+            node_of(cluster, kcr_clock, cluster.transport, outcome=RunResult(run_for=FOREVER)).run()
+        )
+        await kcr_clock.advance(1)
         pod = await get(cluster.client, "a")
         assert (state(pod), pod.status.container_statuses[0].restart_count) == ("running", 1)
         again.cancel()
 
 
 async def test_pod_failed_by_somebody_else_stops_and_stays_failed(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    assert cluster.node is not None
-    cluster.node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER, term_exit_code=0)
-    pod = await create(cluster.client, "a")
-    await clock.advance(1)
-    await cluster.client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
-    await clock.advance(1)
-    pod = await get(cluster.client, "a")
+    assert kcr_cluster.node is not None
+    kcr_cluster.node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER, term_exit_code=0)
+    pod = await create(kcr_cluster.client, "a")
+    await kcr_clock.advance(1)
+    await kcr_cluster.client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
+    await kcr_clock.advance(1)
+    pod = await get(kcr_cluster.client, "a")
     assert (pod.status.phase, state(pod)) == ("Failed", "Completed 0")
 
 
-async def test_pods_with_gates_wait_until_the_last_is_gone(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    pod = await create(cluster.client, "a", schedulingGates=[{"name": "example.dev/hold"}])
-    await clock.advance(5)
-    assert not (await get(cluster.client, "a")).spec.node_name
+async def test_pods_with_gates_wait_until_the_last_is_gone(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    pod = await create(kcr_cluster.client, "a", schedulingGates=[{"name": "example.dev/hold"}])
+    await kcr_clock.advance(5)
+    assert not (await get(kcr_cluster.client, "a")).spec.node_name
     gates: Sequence[object] = ()
-    await cluster.client.merge_patch(KubeletPod, pod.key, {"spec": {"schedulingGates": gates}})
-    await clock.advance(1)
-    assert (await get(cluster.client, "a")).spec.node_name == "kcr-node-0"
+    await kcr_cluster.client.merge_patch(KubeletPod, pod.key, {"spec": {"schedulingGates": gates}})
+    await kcr_clock.advance(1)
+    assert (await get(kcr_cluster.client, "a")).spec.node_name == "kcr-node-0"
 
 
-async def test_hurried_node_writes_one_status_for_a_short_pod(clock: VirtualClock) -> None:
-    async with bare_cluster(clock) as cluster, asyncio.TaskGroup() as group:
+async def test_hurried_node_writes_one_status_for_a_short_pod(kcr_clock: VirtualClock) -> None:
+    async with bare_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
         node = NodeAgent(
-            cluster.client, clock=clock, random=random.Random(1), fast=True,
+            cluster.client, clock=kcr_clock, random=random.Random(1), fast=True,
             on_run=lambda pod, container, attempt: RunResult(logs="done\n"),
         )  # fmt: skip
         cluster.server.logs = node.logs
         running = group.create_task(node.run())
         await create(cluster.client, "a")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         pod = await get(cluster.client, "a")
         assert (pod.status.phase, state(pod)) == ("Succeeded", "Completed 0")
         running.cancel()

@@ -27,7 +27,7 @@ from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_repl
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller
 from tests.kit.observers import DeletionObserver, observing
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "pi")
 # The one Job there is, and the bookmark that says so: what a watch begins with.
@@ -62,9 +62,9 @@ async def ended_at(cluster: EmbeddedCluster, when: datetime, **spec: Any) -> Job
     return await cluster.client.patch_status(job, replace(job, status=status))
 
 
-async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> None:
+async def test_job_goes_after_its_ttl_and_pods_first(kcr_clock: VirtualClock) -> None:
     # Row 145.
-    async with jobs_that_end(clock) as (cluster, jobs), ttl_controller(cluster, clock) as manager:
+    async with jobs_that_end(kcr_clock) as (cluster, jobs), ttl_controller(cluster, kcr_clock) as manager:
         deletions = DeletionObserver()
         jobs.informer(Job).add_handler(deletions)
         jobs.informer(Pod).add_handler(deletions)
@@ -72,9 +72,9 @@ async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> Non
         job = await finished(cluster.client)
         end = job.status.conditions[-1].last_transition_time
         assert end is not None
-        await clock.advance((end - clock.now()).total_seconds() + 99)
+        await kcr_clock.advance((end - kcr_clock.now()).total_seconds() + 99)
         assert len(await pods_of(cluster.client)) == 3
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert not await exists(cluster)
         assert [kind for _, kind in sorted(deletions.gone)] == ["Pod", "Pod", "Pod", "Job"]
         assert "foregroundDeletion" in deletions.finalizers
@@ -82,99 +82,99 @@ async def test_job_goes_after_its_ttl_and_pods_first(clock: VirtualClock) -> Non
         assert manager.metrics.registry.get_sample_value(f"{LATENCY}_bucket", {"le": "0.1"}) == 1
 
 
-async def test_job_that_was_over_long_ago_goes_at_the_start(clock: VirtualClock) -> None:
+async def test_job_that_was_over_long_ago_goes_at_the_start(kcr_clock: VirtualClock) -> None:
     # Row 145: the controller was away when the time was up.
-    async with jobs_that_end(clock) as (cluster, _):
+    async with jobs_that_end(kcr_clock) as (cluster, _):
         await create(cluster.client, manifest(ttlSecondsAfterFinished=100))
         await finished(cluster.client)
-        await clock.advance(1000)
-        async with ttl_controller(cluster, clock) as manager:
-            await clock.advance(1)
+        await kcr_clock.advance(1000)
+        async with ttl_controller(cluster, kcr_clock) as manager:
+            await kcr_clock.advance(1)
             assert not await exists(cluster)
             assert (manager.metrics.registry.get_sample_value(f"{LATENCY}_sum") or 0) > 800
 
 
 @pytest.mark.parametrize("exit_code", [0, 1], ids=["complete", "failed"])
-async def test_no_time_goes_at_once_and_none_stays(exit_code: int, clock: VirtualClock) -> None:
+async def test_no_time_goes_at_once_and_none_stays(exit_code: int, kcr_clock: VirtualClock) -> None:
     # Row 146.
-    async with jobs_that_end(clock, exit_code=exit_code) as (cluster, _), ttl_controller(cluster, clock):
+    async with jobs_that_end(kcr_clock, exit_code=exit_code) as (cluster, _), ttl_controller(cluster, kcr_clock):
         await create(cluster.client, manifest("goes", ttlSecondsAfterFinished=0, backoffLimit=0))
         await create(cluster.client, manifest("stays", backoffLimit=0))
         await finished(cluster.client, "stays")
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         assert not await exists(cluster, "goes")
-        await clock.advance(3600)
+        await kcr_clock.advance(3600)
         assert await exists(cluster, "stays")
 
 
-async def test_ttl_given_after_the_end_counts_from_the_end(clock: VirtualClock) -> None:
+async def test_ttl_given_after_the_end_counts_from_the_end(kcr_clock: VirtualClock) -> None:
     # §30.2: an update brings the key as well.
-    async with jobs_that_end(clock) as (cluster, _), ttl_controller(cluster, clock):
+    async with jobs_that_end(kcr_clock) as (cluster, _), ttl_controller(cluster, kcr_clock):
         await create(cluster.client, manifest())
         await finished(cluster.client)
-        await clock.advance(100)
+        await kcr_clock.advance(100)
         await cluster.client.merge_patch(Job, KEY, {"spec": {"ttlSecondsAfterFinished": 150}})
-        await clock.advance(45)
+        await kcr_clock.advance(45)
         assert await exists(cluster)
-        await clock.advance(10)
+        await kcr_clock.advance(10)
         assert not await exists(cluster)
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["store-knows", "store-is-late"])
-async def test_raised_ttl_is_waited_for(late: bool, clock: VirtualClock) -> None:
+async def test_raised_ttl_is_waited_for(late: bool, kcr_clock: VirtualClock) -> None:
     # Row 147.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        job = await ended_at(cluster, clock.now())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        job = await ended_at(cluster, kcr_clock.now())
         faults = FaultyTransport(cluster.transport)
         if late:
             faults.on("watch", Job).freeze(after=INITIAL_LINES)
-        async with ttl_controller(cluster, clock, transport=faults):
-            await clock.advance(5)
+        async with ttl_controller(cluster, kcr_clock, transport=faults):
+            await kcr_clock.advance(5)
             await cluster.client.merge_patch(Job, job.key, {"spec": {"ttlSecondsAfterFinished": 30}})
-            await clock.advance(24)
+            await kcr_clock.advance(24)
             assert await exists(cluster)
-            await clock.advance(2)
+            await kcr_clock.advance(2)
             assert not await exists(cluster)
 
 
-async def test_removed_ttl_keeps_the_job(clock: VirtualClock) -> None:
+async def test_removed_ttl_keeps_the_job(kcr_clock: VirtualClock) -> None:
     # §30.4: the timer fires, and finds nothing to do.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster, ttl_controller(cluster, clock):
-        job = await ended_at(cluster, clock.now())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster, ttl_controller(cluster, kcr_clock):
+        job = await ended_at(cluster, kcr_clock.now())
         await cluster.client.merge_patch(Job, job.key, {"spec": {"ttlSecondsAfterFinished": None}})
-        await clock.advance(1000)
+        await kcr_clock.advance(1000)
         assert await exists(cluster)
 
 
-async def test_end_in_the_future_defers_the_deletion(clock: VirtualClock) -> None:
+async def test_end_in_the_future_defers_the_deletion(kcr_clock: VirtualClock) -> None:
     # Row 148; another's Job goes as well (§30).
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster, ttl_controller(cluster, clock):
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster, ttl_controller(cluster, kcr_clock):
         with capture_logs() as logs:
-            await ended_at(cluster, clock.now() + timedelta(hours=1))
-            await clock.advance(3609)
+            await ended_at(cluster, kcr_clock.now() + timedelta(hours=1))
+            await kcr_clock.advance(3609)
             assert await exists(cluster)
-            await clock.advance(2)
+            await kcr_clock.advance(2)
             assert not await exists(cluster)
         assert [line["seconds_ahead"] for line in logs if line["log_level"] == "warning"] == [3600]
 
 
-async def test_job_that_is_going_is_left_alone(clock: VirtualClock) -> None:
+async def test_job_that_is_going_is_left_alone(kcr_clock: VirtualClock) -> None:
     # Row 149: the deletion was somebody else's, and so is the way it goes.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
         transport = CrashingTransport(cluster.transport)
-        job = await ended_at(cluster, clock.now())
+        job = await ended_at(cluster, kcr_clock.now())
         await cluster.client.merge_patch(Job, KEY, {"metadata": {"finalizers": ["example.com/mine"]}})
-        async with ttl_controller(cluster, clock, transport=transport):
+        async with ttl_controller(cluster, kcr_clock, transport=transport):
             await cluster.client.delete(Job, job.key, propagation="Orphan")
-            await clock.advance(1000)
+            await kcr_clock.advance(1000)
             assert (await read(cluster.client)).metadata.deletion_timestamp is not None
         assert transport.writes == 0
 
 
-async def test_successor_of_the_same_name_is_not_deleted(clock: VirtualClock) -> None:
+async def test_successor_of_the_same_name_is_not_deleted(kcr_clock: VirtualClock) -> None:
     # §30.5, §30.6: the live object is judged, and the deletion names its uid.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        await ended_at(cluster, clock.now())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        await ended_at(cluster, kcr_clock.now())
         faults = FaultyTransport(cluster.transport)
 
         async def replace_it() -> None:
@@ -182,79 +182,79 @@ async def test_successor_of_the_same_name_is_not_deleted(clock: VirtualClock) ->
             await create(cluster.client, manifest(managedBy="example.com/mine"))
 
         faults.on("delete", Job, nth=1).then(replace_it)
-        async with ttl_controller(cluster, clock, transport=faults):
-            await clock.advance(1000)
+        async with ttl_controller(cluster, kcr_clock, transport=faults):
+            await kcr_clock.advance(1000)
         assert await exists(cluster)
         assert [call.verb for call in faults.calls].count("delete") == 1
 
 
-async def test_successor_waits_for_its_own_time(clock: VirtualClock) -> None:
+async def test_successor_waits_for_its_own_time(kcr_clock: VirtualClock) -> None:
     # §30.5: a different uid is fine, because the check is made again.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        await ended_at(cluster, clock.now())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        await ended_at(cluster, kcr_clock.now())
         faults = FaultyTransport(cluster.transport)
         faults.on("watch", Job).freeze(after=INITIAL_LINES)
-        async with ttl_controller(cluster, clock, transport=faults):
-            await clock.advance(5)
+        async with ttl_controller(cluster, kcr_clock, transport=faults):
+            await kcr_clock.advance(5)
             await cluster.client.delete(Job, KEY, propagation="Background")
-            await ended_at(cluster, clock.now())
-            await clock.advance(9)
+            await ended_at(cluster, kcr_clock.now())
+            await kcr_clock.advance(9)
             assert await exists(cluster)
-            await clock.advance(2)
+            await kcr_clock.advance(2)
             assert not await exists(cluster)
 
 
 @pytest.mark.parametrize("verb", ["get", "delete"])
-async def test_refused_requests_are_tried_again_later_each_time(verb: Any, clock: VirtualClock) -> None:
+async def test_refused_requests_are_tried_again_later_each_time(verb: Any, kcr_clock: VirtualClock) -> None:
     # §30.7: 5 ms, doubling, up to 1000 s.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        await ended_at(cluster, clock.now() - timedelta(seconds=60))
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        await ended_at(cluster, kcr_clock.now() - timedelta(seconds=60))
         faults = FaultyTransport(cluster.transport)
         faults.on(verb, Job, name="pi").fail(ForbiddenError)
-        async with ttl_controller(cluster, clock, transport=faults):
-            await clock.advance(10)
+        async with ttl_controller(cluster, kcr_clock, transport=faults):
+            await kcr_clock.advance(10)
             # 0.005 · (2ⁿ - 1) seconds pass before try n + 1: eleven fit into ten.
             assert [call.verb for call in faults.calls].count(verb) == 11
             faults.heal()
-            await clock.advance(11)
+            await kcr_clock.advance(11)
             assert not await exists(cluster)
 
 
 @pytest.mark.parametrize("error", [ConflictError, ServerError])
-async def test_deletion_that_fails_once_is_made_up_for(error: Any, clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        await ended_at(cluster, clock.now())
+async def test_deletion_that_fails_once_is_made_up_for(error: Any, kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        await ended_at(cluster, kcr_clock.now())
         faults = FaultyTransport(cluster.transport)
         faults.on("delete", Job, nth=1).fail(error)
-        async with ttl_controller(cluster, clock, transport=faults):
-            await clock.advance(11)
+        async with ttl_controller(cluster, kcr_clock, transport=faults):
+            await kcr_clock.advance(11)
             assert not await exists(cluster)
 
 
-async def test_lost_reply_of_the_deletion_is_harmless(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        await ended_at(cluster, clock.now())
+async def test_lost_reply_of_the_deletion_is_harmless(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        await ended_at(cluster, kcr_clock.now())
         transport = CrashingTransport(cluster.transport)
         transport.lose_reply(1)
-        async with ttl_controller(cluster, clock, transport=transport):
-            await clock.advance(60)
+        async with ttl_controller(cluster, kcr_clock, transport=transport):
+            await kcr_clock.advance(60)
         assert not await exists(cluster)
         assert transport.writes == 1
 
 
 @pytest.mark.parametrize("write", [0, 1])
-async def test_crash_around_the_deletion_is_made_up_for(write: int, clock: VirtualClock) -> None:
+async def test_crash_around_the_deletion_is_made_up_for(write: int, kcr_clock: VirtualClock) -> None:
     # The one write there is: the process dies before it, or before its answer.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
-        await ended_at(cluster, clock.now())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
+        await ended_at(cluster, kcr_clock.now())
         transport = CrashingTransport(cluster.transport)
-        async with ttl_controller(cluster, clock, transport=transport):
-            await clock.advance(5)
+        async with ttl_controller(cluster, kcr_clock, transport=transport):
+            await kcr_clock.advance(5)
             transport.crash_after(write)
-            await clock.advance(60)
+            await kcr_clock.advance(60)
         assert await exists(cluster) is (write == 0)
-        async with ttl_controller(cluster, clock):
-            await clock.advance(1)
+        async with ttl_controller(cluster, kcr_clock):
+            await kcr_clock.advance(1)
         assert not await exists(cluster)
 
 
@@ -290,19 +290,19 @@ def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss) -> None:
     lose_every_reply(live, loss=loss)
 
 
-async def test_deletions_are_summed_up_once_a_minute(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
+async def test_deletions_are_summed_up_once_a_minute(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
         with capture_logs() as logs:
-            async with ttl_controller(cluster, clock, with_jobs=True):
+            async with ttl_controller(cluster, kcr_clock, with_jobs=True):
                 for number in range(30):
                     await create(cluster.client, manifest(f"job-{number}", ttlSecondsAfterFinished=1 + 3 * number))
-                await clock.advance(50)
+                await kcr_clock.advance(50)
                 assert lines_about_deletions(logs) == []
-                await clock.advance(60)
+                await kcr_clock.advance(60)
                 (first,) = lines_about_deletions(logs)
                 assert 10 < first < 30
                 await create(cluster.client, manifest("last", ttlSecondsAfterFinished=1))
-                await clock.advance(10)
+                await kcr_clock.advance(10)
         # What is counted when the controller ends is not lost.
         assert sum(lines_about_deletions(logs)) == 31
         assert len([line for line in logs if line["event"] == "job deleted: its TTL has expired"]) == 31

@@ -12,18 +12,18 @@ from kcr.testing import VirtualClock
 from tests.kit.harness import finished, job_controller, pods_of
 from tests.kit.observers import observing_pods
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
-async def test_lost_node_takes_the_bare_pod_for_good(clock: VirtualClock) -> None:
+async def test_lost_node_takes_the_bare_pod_for_good(kcr_clock: VirtualClock) -> None:
     # Examples row 27; job-controller row 150.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await apply(cluster.client, read_documents("examples/bare-pod.yaml"))
-        await clock.advance(30)
+        await kcr_clock.advance(30)
         lost = await cluster.client.list(Pod, "default")
         assert cluster.node is not None
         await cluster.node.delete()

@@ -5,7 +5,7 @@ import pytest
 from examples.configmap_copier import demo
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_demo_shows_copies_that_follow_their_source(capsys: pytest.CaptureFixture[str]) -> None:
     await demo.main()
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if "copies:" in line]

@@ -67,7 +67,7 @@ async def row(cluster: EmbeddedCluster) -> list[Any]:
     return cells
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_hello_runs_every_minute_and_keeps_three() -> None:
     # Examples row 9; cronjob-controller rows 1 and 48.
     clock = VirtualClock(CREATED)
@@ -90,7 +90,7 @@ async def test_hello_runs_every_minute_and_keeps_three() -> None:
         assert (await row(cluster))[3:6] == ["True", 0, "4m30s"]
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 @pytest.mark.parametrize(
     ("policy", "names"),
     [
@@ -116,7 +116,7 @@ async def test_policy_is_changed_while_a_run_is_under_way(policy: str, names: li
         assert not [told for told in await events_of(cluster.client) if told[0] == "UnexpectedJob"]
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_seed_manifest_in_v1beta1_is_accepted_with_warning() -> None:
     # Examples row 9; batch-api §1.1.
     clock = VirtualClock(CREATED)

@@ -32,14 +32,16 @@ async def test_every_pod_knows_its_index_three_ways() -> None:
         assert pod.metadata.labels[INDEX] == pod.metadata.annotations[INDEX]
 
 
-@pytest.mark.virtual
-async def test_failed_index_is_made_again(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_failed_index_is_made_again(kcr_clock: VirtualClock) -> None:
     # Examples row 17; job-controller rows 69 to 71.
     ends = iter([RunResult(run_for=5), RunResult(run_for=5, exit_code=1)])
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=5))) as cluster,
+        EmbeddedCluster(
+            clock=kcr_clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=5))
+        ) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("indexed"))
         job = await finished(cluster.client, "indexed")

@@ -76,8 +76,8 @@ def expanded(tmp_path: Path) -> Path:
     return jobs
 
 
-@pytest.mark.virtual
-async def test_each_item_gets_one_pod(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_each_item_gets_one_pod(kcr_clock: VirtualClock) -> None:
     # Examples row 21.
     queue, done = deque(ITEMS), dict[str, str]()
 
@@ -85,7 +85,10 @@ async def test_each_item_gets_one_pod(clock: VirtualClock) -> None:
         done[pod.metadata.name] = queue.popleft()
         return RunResult(run_for=5)
 
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=take) as cluster, job_controller(cluster, clock):
+    async with (
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=take) as cluster,
+        job_controller(cluster, kcr_clock),
+    ):
         await apply(cluster.client, pattern(POD_PER_ITEM))
         job = await finished(cluster.client, "queue-pod-per-item")
         pods = await pods_of(cluster.client, "queue-pod-per-item")
@@ -109,17 +112,17 @@ async def test_pods_print_the_item_each_has_taken() -> None:
     assert sorted(lines.values()) == [[item.upper()] for item in ITEMS]
 
 
-@pytest.mark.virtual
-async def test_no_pod_is_made_once_the_queue_is_empty(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_no_pod_is_made_once_the_queue_is_empty(kcr_clock: VirtualClock) -> None:
     # Examples row 22: one worker finds the queue empty while the other still has an item.
     runs = iter([RunResult(run_for=10), RunResult(run_for=15)])
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(runs)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: next(runs)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await apply(cluster.client, pattern(VARIABLE))
-        await clock.advance(13)
+        await kcr_clock.advance(13)
         assert await ended(cluster.client, "queue-variable") is None
         job = await finished(cluster.client, "queue-variable")
     assert (job.spec.completions, job.status.succeeded, len(seen.phases)) == (None, 2, 2)
@@ -156,8 +159,8 @@ async def test_each_index_does_its_own_item() -> None:
     assert done == {"0": ["APPLE"], "1": ["BANANA"], "2": ["CHERRY"]}
 
 
-@pytest.mark.virtual
-async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_failed_index_does_its_item_again(kcr_clock: VirtualClock) -> None:
     # Examples row 23.
     items: dict[str, Any] = pattern(STATIC)[0].manifest["data"]
     done: list[str] = []
@@ -166,19 +169,22 @@ async def test_failed_index_does_its_item_again(clock: VirtualClock) -> None:
         done.append(items[pod.metadata.annotations[INDEX]])
         return RunResult(run_for=5, exit_code=int(done == ["apple"]))
 
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=work) as cluster, job_controller(cluster, clock):
+    async with (
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=work) as cluster,
+        job_controller(cluster, kcr_clock),
+    ):
         await apply(cluster.client, pattern(STATIC))
         job = await finished(cluster.client, "indexed-static")
     assert (job.status.completed_indexes, job.status.failed) == ("0-2", 1)
     assert sorted(done) == ["apple", "apple", "banana", "cherry"]
 
 
-@pytest.mark.virtual
-async def test_one_job_per_item_from_one_template(clock: VirtualClock, expanded: Path) -> None:
+@pytest.mark.kcr_virtual
+async def test_one_job_per_item_from_one_template(kcr_clock: VirtualClock, expanded: Path) -> None:
     # Examples row 24.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
-        job_controller(cluster, clock),
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
+        job_controller(cluster, kcr_clock),
     ):
         await apply(cluster.client, read_documents(str(expanded)))
         for item in ITEMS:
@@ -187,18 +193,18 @@ async def test_one_job_per_item_from_one_template(clock: VirtualClock, expanded:
         assert len(await cluster.client.list(Job, "default", labels="jobgroup=expansion")) == len(ITEMS)
         path = f"{Job.resource.path('default')}?labelSelector=jobgroup%3Dexpansion&propagationPolicy=Background"
         await cluster.client.request("DELETE", path)
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         assert await cluster.client.list(Job, "default") == ()
         assert await cluster.client.list(Pod, "default") == ()
 
 
-@pytest.mark.virtual
-async def test_all_members_run_side_by_side(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_all_members_run_side_by_side(kcr_clock: VirtualClock) -> None:
     # Examples row 25.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=30)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(run_for=30)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await apply(cluster.client, pattern(POD_TO_POD))
         await eventually(lambda: seen.most_active == 3, seconds=10)

@@ -21,23 +21,23 @@ from tests.kit.harness import (
 from tests.kit.kubectl_watch import statuses_of_pods
 from tests.kit.observers import observing_pods
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 def runs(seconds: float, exit_code: int = 0) -> RunResult:
     return RunResult(exit_code=exit_code, run_for=seconds)
 
 
-async def test_pi_completes_and_keeps_its_pod(clock: VirtualClock) -> None:
+async def test_pi_completes_and_keeps_its_pod(kcr_clock: VirtualClock) -> None:
     # Examples row 1; job-controller rows 1 to 3.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(5)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: runs(5)) as cluster,
         statuses_of_pods(cluster) as course,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("pi"))
         job = await finished(cluster.client)
-        await clock.advance(600)
+        await kcr_clock.advance(600)
         pods = await pods_of(cluster.client)
     assert conditions(job)[-1] == ("Complete", "CompletionsReached")
     assert len(pods) == 1
@@ -45,12 +45,12 @@ async def test_pi_completes_and_keeps_its_pod(clock: VirtualClock) -> None:
     assert course[-2:] == ["Running 0", "Completed 0"]
 
 
-async def test_at_most_two_pods_run_until_four_succeeded(clock: VirtualClock) -> None:
+async def test_at_most_two_pods_run_until_four_succeeded(kcr_clock: VirtualClock) -> None:
     # Examples row 2; job-controller row 4.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(5)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: runs(5)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("pi-parallel"))
         job = await finished(cluster.client)
@@ -60,39 +60,39 @@ async def test_at_most_two_pods_run_until_four_succeeded(clock: VirtualClock) ->
     assert counters(job) == (0, 0, 0, 4, 0)
 
 
-async def test_deadline_ends_a_job_that_never_ends(clock: VirtualClock) -> None:
+async def test_deadline_ends_a_job_that_never_ends(kcr_clock: VirtualClock) -> None:
     # Examples row 3; job-controller row 49.
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(FOREVER)) as cluster:
-        async with observing_pods(cluster) as seen, job_controller(cluster, clock):
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: runs(FOREVER)) as cluster:
+        async with observing_pods(cluster) as seen, job_controller(cluster, kcr_clock):
             await create(cluster.client, example("pi-with-timeout"))
-            began = clock.now()
+            began = kcr_clock.now()
             job = await finished(cluster.client, "pi-with-timeout")
-            took = (clock.now() - began).total_seconds()
+            took = (kcr_clock.now() - began).total_seconds()
         assert len(seen.phases) == 1
     assert conditions(job) == [("FailureTarget", "DeadlineExceeded"), ("Failed", "DeadlineExceeded")]
     # The pod gets its grace period after the deadline.
     assert 100 <= took <= 135
 
 
-async def test_deadline_ends_a_job_with_retries_left(clock: VirtualClock) -> None:
+async def test_deadline_ends_a_job_with_retries_left(kcr_clock: VirtualClock) -> None:
     # Examples row 3; job-controller row 50: fewer than six failures have happened by then.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(1, 1)) as cluster,
-        job_controller(cluster, clock),
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: runs(1, 1)) as cluster,
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("pi-with-timeout"))
         job = await finished(cluster.client, "pi-with-timeout")
         before = len(await pods_of(cluster.client, "pi-with-timeout"))
-        await clock.advance(1000)
+        await kcr_clock.advance(1000)
         assert len(await pods_of(cluster.client, "pi-with-timeout")) == before
     assert conditions(job)[-1] == ("Failed", "DeadlineExceeded")
     assert job.status.failed == before < 6
 
 
-async def test_single_retry_is_cut_short(clock: VirtualClock) -> None:
+async def test_single_retry_is_cut_short(kcr_clock: VirtualClock) -> None:
     # Examples row 10, the failing variant; job-controller row 43.
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: runs(5, 1)) as cluster:
-        async with observing_pods(cluster) as seen, job_controller(cluster, clock):
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: runs(5, 1)) as cluster:
+        async with observing_pods(cluster) as seen, job_controller(cluster, kcr_clock):
             await create(cluster.client, example("hello-job"))
             job = await finished(cluster.client, "job-example")
             events = await events_of(cluster.client, "job-example")

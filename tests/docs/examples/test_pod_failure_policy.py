@@ -10,17 +10,19 @@ from kcr.testing import VirtualClock, eventually
 from tests.kit.harness import conditions, create, ended, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 JOB = "job-pod-failure-policy-example"
 
 
-async def test_exit_42_fails_the_whole_job(clock: VirtualClock) -> None:
+async def test_exit_42_fails_the_whole_job(kcr_clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 97.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(exit_code=42, run_for=5)) as cluster,
+        EmbeddedCluster(
+            clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(exit_code=42, run_for=5)
+        ) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("pod-failure-policy"))
         job = await finished(cluster.client, JOB)
@@ -32,15 +34,15 @@ async def test_exit_42_fails_the_whole_job(clock: VirtualClock) -> None:
     assert (job.status.active, job.status.failed, len(seen.phases)) == (0, 3, 3)
 
 
-async def test_evicted_pod_is_replaced_and_not_counted(clock: VirtualClock) -> None:
+async def test_evicted_pod_is_replaced_and_not_counted(kcr_clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 98.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("pod-failure-policy"))
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         first, *_ = await pods_of(cluster.client, JOB)
         await cluster.client.evict(first.key)
         await eventually(lambda: len(seen.phases) == 4, seconds=60)
@@ -49,15 +51,17 @@ async def test_evicted_pod_is_replaced_and_not_counted(clock: VirtualClock) -> N
     assert (job.status.succeeded, job.status.failed, len(seen.phases)) == (12, 0, 13)
 
 
-async def test_ordinary_failure_is_counted_and_tried_again(clock: VirtualClock) -> None:
+async def test_ordinary_failure_is_counted_and_tried_again(kcr_clock: VirtualClock) -> None:
     # Examples row 5; job-controller row 99.
     ends = iter([RunResult(exit_code=1, run_for=5)])
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=60))) as cluster,
-        job_controller(cluster, clock),
+        EmbeddedCluster(
+            clock=kcr_clock, random=Random(0), on_run=lambda *_: next(ends, RunResult(run_for=60))
+        ) as cluster,
+        job_controller(cluster, kcr_clock),
     ):
         await create(cluster.client, example("pod-failure-policy"))
-        await clock.advance(20)
+        await kcr_clock.advance(20)
         assert (await read(cluster.client, JOB)).status.failed == 1
         assert await ended(cluster.client, JOB) is None
         job = await finished(cluster.client, JOB)

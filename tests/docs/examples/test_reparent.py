@@ -15,7 +15,7 @@ from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, finished, job_controller, nothing_left_behind
 from tests.kit.observers import observing_pods
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 LABEL = "batch.kubernetes.io/controller-uid"
 
@@ -28,17 +28,17 @@ def successor(uid: str) -> Any:
     return manifest
 
 
-async def test_new_job_takes_over_the_running_pods(clock: VirtualClock) -> None:
+async def test_new_job_takes_over_the_running_pods(kcr_clock: VirtualClock) -> None:
     # Examples rows 7 and 8; job-controller row 126.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(run_for=60)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         old = await create(cluster.client, example("reparent/old"))
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         await cluster.client.delete(Job, Key("default", "old"), propagation="Orphan")
-        await clock.advance(5)
+        await kcr_clock.advance(5)
         pods = await cluster.client.list(Pod, "default")
         assert [pod.status.phase for pod in pods] == ["Running", "Running"]
         assert not any(controller_of(pod.metadata) for pod in pods)
@@ -52,9 +52,9 @@ async def test_new_job_takes_over_the_running_pods(clock: VirtualClock) -> None:
     assert sum(pod.metadata.name.startswith("old-") for pod in pods) == 2
 
 
-async def test_selector_of_another_job_needs_to_be_asked_for(clock: VirtualClock) -> None:
+async def test_selector_of_another_job_needs_to_be_asked_for(kcr_clock: VirtualClock) -> None:
     # Examples rows 7 and 8; batch-api row 15.47.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
         old = await create(cluster.client, example("reparent/old"))
         manifest = successor(old.metadata.uid)
         del manifest["spec"]["manualSelector"]

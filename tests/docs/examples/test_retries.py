@@ -11,7 +11,7 @@ from tests.kit.harness import conditions, counters, create, events_of, example, 
 from tests.kit.kubectl_watch import statuses_of_pods
 from tests.kit.observers import observing_pods
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 JOB = "job-pod-failure-policy-example"
 RUN = 20
@@ -23,14 +23,18 @@ def always_fails(pod: object, container: str, attempt: int) -> RunResult:
     return RunResult(exit_code=1, run_for=RUN, logs="Hello world!\n", last_logs="completed\n")
 
 
-async def test_fourth_run_is_terminated_before_it_completes(clock: VirtualClock) -> None:
+async def test_fourth_run_is_terminated_before_it_completes(kcr_clock: VirtualClock) -> None:
     # job-controller §17 and row 42; examples row 11.
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=always_fails) as cluster:
-        async with statuses_of_pods(cluster) as course, observing_pods(cluster) as seen, job_controller(cluster, clock):
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=always_fails) as cluster:
+        async with (
+            statuses_of_pods(cluster) as course,
+            observing_pods(cluster) as seen,
+            job_controller(cluster, kcr_clock),
+        ):
             job = await create(cluster.client, example("retry-onfailure"))
-            began = clock.now()
+            began = kcr_clock.now()
             job = await finished(cluster.client, JOB)
-            took = (clock.now() - began).total_seconds()
+            took = (kcr_clock.now() - began).total_seconds()
             assert await pods_of(cluster.client, JOB) == ()
         assert len(seen.phases) == 1
     assert 3 * RUN + 30 <= took <= 3 * RUN + 30 + SLACK
@@ -44,16 +48,16 @@ async def test_fourth_run_is_terminated_before_it_completes(clock: VirtualClock)
     assert course[: len(wanted)] == wanted
 
 
-async def test_all_four_pods_complete_and_stay(clock: VirtualClock) -> None:
+async def test_all_four_pods_complete_and_stay(kcr_clock: VirtualClock) -> None:
     # job-controller §17 and row 33; examples row 12.
-    async with EmbeddedCluster(clock=clock, random=Random(0), on_run=always_fails) as cluster:
-        async with observing_pods(cluster) as seen, job_controller(cluster, clock):
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=always_fails) as cluster:
+        async with observing_pods(cluster) as seen, job_controller(cluster, kcr_clock):
             await create(cluster.client, example("retry-never"))
-            began = clock.now()
+            began = kcr_clock.now()
             job = await finished(cluster.client, JOB)
-            took = (clock.now() - began).total_seconds()
+            took = (kcr_clock.now() - began).total_seconds()
             pods = await pods_of(cluster.client, JOB)
-            await clock.advance(1000)
+            await kcr_clock.advance(1000)
             assert len(await pods_of(cluster.client, JOB)) == 4
             events = await events_of(cluster.client, JOB)
         assert seen.most_active == 1

@@ -13,7 +13,7 @@ from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, job_controller
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "directed")
 TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -27,9 +27,9 @@ DIRECTIVES = {
 }  # fmt: skip
 
 
-async def test_directives_change_only_while_suspended(clock: VirtualClock) -> None:
+async def test_directives_change_only_while_suspended(kcr_clock: VirtualClock) -> None:
     # Examples row 19; job-controller rows 63 to 65.
-    async with EmbeddedCluster(clock=clock, random=Random(0)) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
 
         async def patch(**spec: Any) -> None:
             await cluster.client.strategic_patch(Job, KEY, {"spec": spec})
@@ -37,11 +37,11 @@ async def test_directives_change_only_while_suspended(clock: VirtualClock) -> No
         await create(cluster.client, example("scheduling-directives"))
         # Row 65: nobody has looked at it yet.
         await patch(template={"spec": {"nodeSelector": {"zone": "b"}}})
-        async with job_controller(cluster, clock):
-            await clock.advance(1)
+        async with job_controller(cluster, kcr_clock):
+            await kcr_clock.advance(1)
             await patch(template=DIRECTIVES)
             await patch(suspend=False)
-            await clock.advance(1)
+            await kcr_clock.advance(1)
             with pytest.raises(InvalidError) as refused:
                 await patch(template={"spec": {"nodeSelector": {"zone": "c"}}})
         listed = msgspec.json.decode(await cluster.client.request("GET", "/api/v1/namespaces/default/pods"))

@@ -16,7 +16,7 @@ from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
 from tests.kit.harness import conditions, create, example, finished, job_controller
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 BATCH = "/apis/batch/v1/namespaces/default/jobs"
 EXTENSIONS = "/apis/extensions/v1beta1/namespaces/default/jobs"
@@ -25,8 +25,8 @@ COMPLETE = ("Complete", "CompletionsReached")
 
 
 @pytest_asyncio.fixture
-async def cluster(clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(clock=clock, random=Random(0), legacy_apis=True) as running:
+async def cluster(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), legacy_apis=True) as running:
         yield running
 
 
@@ -34,9 +34,9 @@ async def raw(cluster: EmbeddedCluster, path: str) -> Any:
     return msgspec.json.decode(await cluster.client.request("GET", path))
 
 
-async def test_own_label_stays_beside_the_four_generated(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_own_label_stays_beside_the_four_generated(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Examples row 13; batch-api §5.
-    async with job_controller(cluster, clock):
+    async with job_controller(cluster, kcr_clock):
         await create(cluster.client, example("selectors/automatic"))
         job = await finished(cluster.client, "report")
         (pod,) = (await raw(cluster, "/api/v1/namespaces/default/pods"))["items"]
@@ -49,7 +49,7 @@ async def test_own_label_stays_beside_the_four_generated(cluster: EmbeddedCluste
     assert conditions(job)[-1] == COMPLETE
 
 
-async def test_manual_selector_is_left_alone(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_manual_selector_is_left_alone(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Examples row 14; batch-api §5, row 15.47.
     manifest = example("selectors/manual")
     unasked = deepcopy(manifest)
@@ -57,7 +57,7 @@ async def test_manual_selector_is_left_alone(cluster: EmbeddedCluster, clock: Vi
     with pytest.raises(InvalidError) as refused:
         await create(cluster.client, unasked)
     assert [cause.field for cause in refused.value.causes] == ["spec.selector"]
-    async with job_controller(cluster, clock):
+    async with job_controller(cluster, kcr_clock):
         await create(cluster.client, manifest)
         job = await finished(cluster.client, "report-by-label")
     made = await raw(cluster, f"{BATCH}/report-by-label")
@@ -84,11 +84,11 @@ async def test_reposted_download_is_refused(cluster: EmbeddedCluster) -> None:
     await create(cluster.client, download)
 
 
-async def test_old_job_reads_back_under_both_versions(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_old_job_reads_back_under_both_versions(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     # Examples row 15; batch-api §§1.1, 11.
     body = msgspec.json.encode(example("selectors/v1beta1"))
     async with (
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
         cluster.transport.send(Request("POST", EXTENSIONS, {"Content-Type": "application/json"}, body)) as response,
     ):
         warning = response.headers["warning"]

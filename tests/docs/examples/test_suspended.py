@@ -14,7 +14,7 @@ from kcr.testing import VirtualClock
 from tests.kit.harness import create, example, finished, job_controller, pods_of, read
 from tests.kit.observers import observing_pods
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "myjob")
 
@@ -27,12 +27,12 @@ async def state(cluster: EmbeddedCluster) -> tuple[str, bool, int]:
     return condition.status if condition is not None else "", job.status.start_time is not None, len(pods)
 
 
-async def test_suspend_and_resume_write_the_events_in_order(clock: VirtualClock) -> None:
+async def test_suspend_and_resume_write_the_events_in_order(kcr_clock: VirtualClock) -> None:
     # Examples row 6; job-controller rows 57 to 59.
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), on_run=lambda *_: RunResult(run_for=5)) as cluster,
         observing_pods(cluster) as seen,
-        job_controller(cluster, clock),
+        job_controller(cluster, kcr_clock),
     ):
         seen_events: set[str] = set()
 
@@ -45,16 +45,16 @@ async def test_suspend_and_resume_write_the_events_in_order(clock: VirtualClock)
 
         async def suspend(value: bool) -> list[str]:
             await cluster.client.strategic_patch(Job, KEY, {"spec": {"suspend": value}})
-            await clock.advance(2)
+            await kcr_clock.advance(2)
             return await news()
 
         await create(cluster.client, example("suspended"))
-        await clock.advance(2)
+        await kcr_clock.advance(2)
         assert (await state(cluster), await news()) == (("True", False, 0), ["Suspended"])
         assert await suspend(False) == ["SuccessfulCreate", "Resumed"]
         assert await state(cluster) == ("False", True, 1)
         assert await suspend(True) == ["SuccessfulDelete", "Suspended"]
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert await state(cluster) == ("True", False, 0)
         assert await suspend(False) == ["SuccessfulCreate", "Resumed"]
         job = await finished(cluster.client, "myjob")

@@ -169,9 +169,9 @@ async def test_what_cannot_be_created_is_named_with_the_remedy(obj: Any, error: 
             await cluster.client.create(obj)
 
 
-@pytest.mark.virtual
-async def test_kinds_of_models_are_asked_for_once(clock: VirtualClock) -> None:
-    async with virtual_cluster(clock) as cluster:
+@pytest.mark.kcr_virtual
+async def test_kinds_of_models_are_asked_for_once(kcr_clock: VirtualClock) -> None:
+    async with virtual_cluster(kcr_clock) as cluster:
         faults = FaultyTransport(cluster.transport)
         client = Client(faults)
         for name in ("a", "b"):
@@ -182,23 +182,23 @@ async def test_kinds_of_models_are_asked_for_once(clock: VirtualClock) -> None:
         assert [call.verb for call in faults.calls] == ["get", "create", "create"]
 
 
-@pytest.mark.virtual
-async def test_calls_keep_to_the_limit_are_retried_and_counted(clock: VirtualClock) -> None:
-    async with virtual_cluster(clock) as cluster:
+@pytest.mark.kcr_virtual
+async def test_calls_keep_to_the_limit_are_retried_and_counted(kcr_clock: VirtualClock) -> None:
+    async with virtual_cluster(kcr_clock) as cluster:
         faults, counted = FaultyTransport(cluster.transport), []
         faults.on("list", nth=1).fail(kcr.TooManyRequestsError, retry_after_seconds=5)
         client = Client(
             faults, limiter=RateLimit(qps=1, burst=1), on_request=lambda method, code, _: counted.append((method, code))
         )
-        began = clock.now()
+        began = kcr_clock.now()
         assert (await BatchV1Api(api_client_of(client)).list_namespaced_job("default")).items == []
-        assert (clock.now() - began).total_seconds() >= 5
+        assert (kcr_clock.now() - began).total_seconds() >= 5
         assert counted == [("GET", 429), ("GET", 200)]
 
 
-@pytest.mark.virtual
-async def test_call_without_an_answer_has_the_status_zero(clock: VirtualClock) -> None:
-    async with virtual_cluster(clock) as cluster:
+@pytest.mark.kcr_virtual
+async def test_call_without_an_answer_has_the_status_zero(kcr_clock: VirtualClock) -> None:
+    async with virtual_cluster(kcr_clock) as cluster:
         faults = FaultyTransport(cluster.transport)
         faults.on("create").lose_reply()
         with pytest.raises(ApiException, match="lost") as caught:
@@ -207,9 +207,9 @@ async def test_call_without_an_answer_has_the_status_zero(clock: VirtualClock) -
         assert isinstance(caught.value.__cause__, kcr.TransportError)
 
 
-@pytest.mark.virtual
-async def test_watch_that_is_cut_raises_what_aiohttp_raises(clock: VirtualClock) -> None:
-    async with virtual_cluster(clock) as cluster:
+@pytest.mark.kcr_virtual
+async def test_watch_that_is_cut_raises_what_aiohttp_raises(kcr_clock: VirtualClock) -> None:
+    async with virtual_cluster(kcr_clock) as cluster:
         await cluster.client.create(PI)
         faults = FaultyTransport(cluster.transport)
         faults.on("watch").cut(after=1)
@@ -234,33 +234,33 @@ class Conflicting:
         return kcr.Result()
 
 
-@pytest.mark.virtual
-async def test_conflict_in_a_reconcile_requeues_without_a_traceback(clock: VirtualClock) -> None:
-    async with virtual_cluster(clock) as cluster, asyncio.TaskGroup() as group:
+@pytest.mark.kcr_virtual
+async def test_conflict_in_a_reconcile_requeues_without_a_traceback(kcr_clock: VirtualClock) -> None:
+    async with virtual_cluster(kcr_clock) as cluster, asyncio.TaskGroup() as group:
         await cluster.client.create(PI)
-        manager = kcr.Manager(cluster.client, clock=clock, random=Random(0))
+        manager = kcr.Manager(cluster.client, clock=kcr_clock, random=Random(0))
         reconciler = Conflicting(manager)
         manager.add_controller("test", reconciler, watches=[kcr.watch(Job, predicate=kcr.generation_changed)])
         with capture_logs() as logs:
             running = group.create_task(manager.run())
-            await clock.advance(5)
+            await kcr_clock.advance(5)
         running.cancel()
     assert reconciler.versions == []
     assert [line["event"] for line in logs if "requeuing" in line["event"]] == ["conflict, requeuing"]
     assert not [line for line in logs if line["log_level"] == "error"]
 
 
-@pytest.mark.virtual
-async def test_fake_manager_has_the_typed_apis_too(clock: VirtualClock) -> None:
-    manager = FakeManager(clock=clock)
+@pytest.mark.kcr_virtual
+async def test_fake_manager_has_the_typed_apis_too(kcr_clock: VirtualClock) -> None:
+    manager = FakeManager(clock=kcr_clock)
     await BatchV1Api(manager.api_client).create_namespaced_job("default", PI)
     assert (await manager.client.get(Job, kcr.Key("default", "pi"))).metadata.name == "pi"
 
 
-@pytest.mark.virtual
-async def test_logs_are_read_as_text(clock: VirtualClock) -> None:
-    async with EmbeddedCluster(clock=clock, random=Random(0), gc=False) as cluster:
+@pytest.mark.kcr_virtual
+async def test_logs_are_read_as_text(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), gc=False) as cluster:
         core = CoreV1Api(api_client_of(cluster.client))
         await core.create_namespaced_pod("default", V1Pod(metadata=V1ObjectMeta(name="a"), spec=POD))
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert isinstance(await core.read_namespaced_pod_log("a", "default"), str)

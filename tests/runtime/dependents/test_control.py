@@ -13,7 +13,7 @@ from kcr.dependents import DependentControl, UnconfirmedCreateError
 from kcr.errors import ForbiddenError, NotFoundError
 from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualClock, build
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 TEMPLATE = build.config_map(
     "ignored", {"x": "1"}, labels={"app": "shop"}, annotations={"a": "b"}, finalizers=("kcr.dev/x",)
@@ -44,8 +44,8 @@ class Shop:
         return [str(event) for event in self.recorder.events]
 
 
-async def test_objects_are_made_after_the_template_and_owned(cluster: EmbeddedCluster) -> None:  # EX-30
-    shop = Shop(cluster)
+async def test_objects_are_made_after_the_template_and_owned(kcr_cluster: EmbeddedCluster) -> None:  # EX-30
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     attempts = await shop.control.create(owner, TEMPLATE)
     (made,) = attempts.done
@@ -58,43 +58,43 @@ async def test_objects_are_made_after_the_template_and_owned(cluster: EmbeddedCl
     assert shop.told() == [f"Normal SuccessfulCreate Created configmap: {made.metadata.name}"]
 
 
-async def test_long_names_are_cut_to_fit_a_label(cluster: EmbeddedCluster) -> None:
-    shop = Shop(cluster)
+async def test_long_names_are_cut_to_fit_a_label(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
     template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, generate_name="x" * 70))
     (made,) = (await shop.control.create(await shop.owner(), template)).done
     assert made.metadata.name.startswith("x" * 58)
     assert len(made.metadata.name) == 63
 
 
-async def test_each_object_may_have_a_template_of_its_own(cluster: EmbeddedCluster) -> None:
-    shop = Shop(cluster)
+async def test_each_object_may_have_a_template_of_its_own(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
     attempts = await shop.control.create(await shop.owner(), lambda n: replace(TEMPLATE, data={"n": str(n)}), 3)
     assert [made.data["n"] for made in attempts.done] == ["0", "1", "2"]
 
 
-async def test_generated_names_may_begin_otherwise(cluster: EmbeddedCluster) -> None:  # EX-30
-    shop = Shop(cluster)
+async def test_generated_names_may_begin_otherwise(kcr_cluster: EmbeddedCluster) -> None:  # EX-30
+    shop = Shop(kcr_cluster)
     template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, generate_name="page-"))
     attempts = await shop.control.create(await shop.owner(), template)
     assert attempts.done[0].metadata.name.startswith("page-")
 
 
-async def test_template_without_labels_is_refused(cluster: EmbeddedCluster) -> None:  # EX-30
-    shop = Shop(cluster)
+async def test_template_without_labels_is_refused(kcr_cluster: EmbeddedCluster) -> None:  # EX-30
+    shop = Shop(kcr_cluster)
     with pytest.raises(ValueError, match="configmaps default/shop: unable to create configmaps, no labels"):
         await shop.control.create(await shop.owner(), build.config_map("bare"))
 
 
-async def test_many_creations_are_three_events_and_a_summary(cluster: EmbeddedCluster) -> None:  # EX-18, EX-30
-    shop = Shop(cluster)
+async def test_many_creations_are_three_events_and_a_summary(kcr_cluster: EmbeddedCluster) -> None:  # EX-18, EX-30
+    shop = Shop(kcr_cluster)
     attempts = await shop.control.create(await shop.owner(), TEMPLATE, 10)
     assert len(attempts.done) == 10
     assert len(shop.told()) == 4
     assert shop.told()[-1].startswith("Normal SuccessfulCreate Created 7 more configmaps: shop-")
 
 
-async def test_skipped_and_failed_creations_are_counted(cluster: EmbeddedCluster) -> None:  # EX-18, EX-19
-    shop = Shop(cluster)
+async def test_skipped_and_failed_creations_are_counted(kcr_cluster: EmbeddedCluster) -> None:  # EX-18, EX-19
+    shop = Shop(kcr_cluster)
     shop.faults.on("create", ConfigMap, nth=2).fail(ForbiddenError)
     attempts = await shop.control.create(await shop.owner(), TEMPLATE, 10)
     assert (len(attempts.done), attempts.skipped) == (2, 7)
@@ -103,8 +103,8 @@ async def test_skipped_and_failed_creations_are_counted(cluster: EmbeddedCluster
     assert sum("FailedCreate" in event for event in shop.told()) == 1
 
 
-async def test_refused_create_is_not_sent_again(cluster: EmbeddedCluster) -> None:
-    shop = Shop(cluster)
+async def test_refused_create_is_not_sent_again(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     shop.faults.on("create", ConfigMap).fail(ForbiddenError)
     await shop.control.create(owner, TEMPLATE)
@@ -113,8 +113,8 @@ async def test_refused_create_is_not_sent_again(cluster: EmbeddedCluster) -> Non
     assert await shop.objects() == ()
 
 
-async def test_create_whose_reply_is_lost_makes_one_object(cluster: EmbeddedCluster) -> None:
-    shop = Shop(cluster)
+async def test_create_whose_reply_is_lost_makes_one_object(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     shop.faults.on("create", ConfigMap, nth=1).lose_reply()
     attempts = await shop.control.create(owner, TEMPLATE)
@@ -123,8 +123,10 @@ async def test_create_whose_reply_is_lost_makes_one_object(cluster: EmbeddedClus
     assert not shop.own_writes.of(owner).creates
 
 
-async def test_unconfirmed_create_is_sent_again_under_its_name(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    shop = Shop(cluster)
+async def test_unconfirmed_create_is_sent_again_under_its_name(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     shop.faults.on("create", ConfigMap).lose_reply()
     shop.faults.on("get", ConfigMap).lose_request()
@@ -147,9 +149,9 @@ async def test_unconfirmed_create_is_sent_again_under_its_name(cluster: Embedded
     ],
 )
 async def test_unconfirmed_creates_are_resolved(
-    cluster: EmbeddedCluster, clock: VirtualClock, *, wanted: bool, exists: bool, there: int
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, *, wanted: bool, exists: bool, there: int
 ) -> None:
-    shop = Shop(cluster)
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     fault = shop.faults.on("create", ConfigMap)
     fault.lose_reply() if exists else fault.lose_request()
@@ -164,8 +166,10 @@ async def test_unconfirmed_creates_are_resolved(
     assert not shop.own_writes.of(owner).creates
 
 
-async def test_unconfirmed_create_is_confirmed_by_the_store(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    shop = Shop(cluster)
+async def test_unconfirmed_create_is_confirmed_by_the_store(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     shop.faults.on("create", ConfigMap).lose_reply()
     shop.faults.on("get", ConfigMap).lose_request()
@@ -180,8 +184,10 @@ async def test_unconfirmed_create_is_confirmed_by_the_store(cluster: EmbeddedClu
     assert second.metadata.name != made.metadata.name
 
 
-async def test_create_that_is_cancelled_stays_unconfirmed(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    shop = Shop(cluster)
+async def test_create_that_is_cancelled_stays_unconfirmed(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     shop.faults.on("create", ConfigMap).delay(10)
     with pytest.raises(TimeoutError):
@@ -190,12 +196,12 @@ async def test_create_that_is_cancelled_stays_unconfirmed(cluster: EmbeddedClust
     assert len(shop.own_writes.of(owner).creates) == 1
 
 
-async def test_name_that_is_taken_is_drawn_again(cluster: EmbeddedCluster) -> None:
-    shop = Shop(cluster)
+async def test_name_that_is_taken_is_drawn_again(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     (first,) = (await shop.control.create(owner, TEMPLATE)).done
     again = DependentControl(
-        cluster.client, shop.recorder, ConfigMap,
+        kcr_cluster.client, shop.recorder, ConfigMap,
         store=shop.informer.store, own_writes=shop.own_writes, random=Random(0),
     )  # fmt: skip
     (second,) = (await again.create(owner, TEMPLATE)).done
@@ -203,24 +209,26 @@ async def test_name_that_is_taken_is_drawn_again(cluster: EmbeddedCluster) -> No
     assert not shop.own_writes.of(owner).creates
 
 
-async def test_namespace_that_ends_stops_creation_without_an_event(cluster: EmbeddedCluster) -> None:  # EX-20
-    shop = Shop(cluster)
-    await cluster.client.create(Namespace(metadata=build.metadata("going", namespace="", uid="", resource_version="")))
+async def test_namespace_that_ends_stops_creation_without_an_event(kcr_cluster: EmbeddedCluster) -> None:  # EX-20
+    shop = Shop(kcr_cluster)
+    await kcr_cluster.client.create(
+        Namespace(metadata=build.metadata("going", namespace="", uid="", resource_version=""))
+    )
     held = build.config_map("shop", namespace="going", uid="", resource_version="", finalizers=("kcr.dev/x",))
-    owner = await cluster.client.create(held)
-    await cluster.client.delete(Namespace, Key("", "going"))
+    owner = await kcr_cluster.client.create(held)
+    await kcr_cluster.client.delete(Namespace, Key("", "going"))
     attempts = await shop.control.create(owner, TEMPLATE, 10)
     assert (len(attempts.done), attempts.skipped) == (0, 9)
     assert shop.told() == []
 
 
-async def test_deletions_go_out_together_and_are_told(cluster: EmbeddedCluster) -> None:  # EX-22, EX-31
-    shop = Shop(cluster)
+async def test_deletions_go_out_together_and_are_told(kcr_cluster: EmbeddedCluster) -> None:  # EX-22, EX-31
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     template = replace(TEMPLATE, metadata=replace(TEMPLATE.metadata, finalizers=()))
     made = (await shop.control.create(owner, template, 4)).done
     shop.recorder.events.clear()
-    await cluster.client.delete(ConfigMap, made[0].key)
+    await kcr_cluster.client.delete(ConfigMap, made[0].key)
     shop.faults.on("delete", name=made[1].metadata.name).fail(ForbiddenError)
     attempts = await shop.control.delete(owner, made)
     assert attempts.done == made[2:]
@@ -231,16 +239,16 @@ async def test_deletions_go_out_together_and_are_told(cluster: EmbeddedCluster) 
     assert [event.reason for event in shop.recorder.events] == ["SuccessfulDelete", "SuccessfulDelete", "FailedDelete"]
 
 
-async def test_object_of_the_same_name_survives_a_late_deletion(cluster: EmbeddedCluster) -> None:  # EX-31
-    shop = Shop(cluster)
+async def test_object_of_the_same_name_survives_a_late_deletion(kcr_cluster: EmbeddedCluster) -> None:  # EX-31
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     stale = replace(owner, metadata=replace(owner.metadata, uid="of-an-older-one"))
     assert len((await shop.control.delete(owner, [stale])).failures) == 1
-    assert await cluster.client.get(ConfigMap, Key("default", "shop")) == owner
+    assert await kcr_cluster.client.get(ConfigMap, Key("default", "shop")) == owner
 
 
-async def test_owner_is_deferred_until_the_store_shows_what_was_created(cluster: EmbeddedCluster) -> None:  # EX-32
-    shop = Shop(cluster)
+async def test_owner_is_deferred_until_the_store_shows_what_was_created(kcr_cluster: EmbeddedCluster) -> None:  # EX-32
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     made = (await shop.control.create(owner, TEMPLATE, 2)).done
     assert shop.own_writes.defer_if_stale(owner.key, lambda: None)
@@ -248,8 +256,8 @@ async def test_owner_is_deferred_until_the_store_shows_what_was_created(cluster:
     assert not shop.own_writes.defer_if_stale(owner.key, lambda: None)
 
 
-async def test_deleted_objects_are_pending_until_the_store_shows_it(cluster: EmbeddedCluster) -> None:
-    shop = Shop(cluster)
+async def test_deleted_objects_are_pending_until_the_store_shows_it(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster)
     owner = await shop.owner()
     made = (await shop.control.create(owner, TEMPLATE, 2)).done
     for obj in made:

@@ -13,7 +13,7 @@ from kcr.dependents import create_or_patch
 from kcr.errors import AlreadyExistsError, ConflictError
 from kcr.testing import FaultyTransport, build
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 SEED = build.config_map("settings", uid="", resource_version="")
 
@@ -23,8 +23,8 @@ async def ensure(client: Client, **data: str) -> tuple[str, Mapping[str, str]]:
     return ensured.result, ensured.object.data
 
 
-async def test_object_is_created_then_updated_then_left_alone(cluster: EmbeddedCluster) -> None:  # EX-39
-    faults = FaultyTransport(cluster.transport)
+async def test_object_is_created_then_updated_then_left_alone(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
+    faults = FaultyTransport(kcr_cluster.transport)
     client = Client(faults)
     assert await ensure(client, a="1") == ("created", {"a": "1"})
     assert await ensure(client, b="2") == ("updated", {"a": "1", "b": "2"})
@@ -33,18 +33,18 @@ async def test_object_is_created_then_updated_then_left_alone(cluster: EmbeddedC
     assert [call.verb for call in faults.calls] == ["get"]
 
 
-async def test_fields_the_type_does_not_know_are_kept(cluster: EmbeddedCluster) -> None:  # EX-39
+async def test_fields_the_type_does_not_know_are_kept(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
     whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
     managed = {"metadata": {"labels": {"others": "keep"}, "annotations": {"x": "y"}}}
-    made = await cluster.client.create_manifest(ConfigMap, whole, "default")
-    await cluster.client.merge_patch(ConfigMap, made.key, managed)
-    await ensure(cluster.client, a="2")
-    found = await cluster.client.get(ConfigMap, Key("default", "settings"))
+    made = await kcr_cluster.client.create_manifest(ConfigMap, whole, "default")
+    await kcr_cluster.client.merge_patch(ConfigMap, made.key, managed)
+    await ensure(kcr_cluster.client, a="2")
+    found = await kcr_cluster.client.get(ConfigMap, Key("default", "settings"))
     assert (found.metadata.labels, found.metadata.annotations) == ({"others": "keep"}, {"x": "y"})
 
 
-async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  # EX-39
-    pod = await cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+async def test_status_is_written_by_itself(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
+    pod = await kcr_cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
     seed = replace(pod, status=type(pod.status)())
 
     async def ensure_pod(phase: str, **labels: str) -> tuple[str, Pod]:
@@ -52,8 +52,8 @@ async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  #
             metadata = replace(found.metadata, labels={**found.metadata.labels, **labels})
             return replace(found, metadata=metadata, status=replace(found.status, phase=phase))
 
-        ensured = await create_or_patch(cluster.client, seed, mutate)
-        return ensured.result, await cluster.client.get(Pod, Key("default", "p"))
+        ensured = await create_or_patch(kcr_cluster.client, seed, mutate)
+        return ensured.result, await kcr_cluster.client.get(Pod, Key("default", "p"))
 
     result, found = await ensure_pod("Running")
     assert (result, found.status.phase) == ("updatedStatusOnly", "Running")
@@ -63,30 +63,30 @@ async def test_status_is_written_by_itself(cluster: EmbeddedCluster) -> None:  #
     assert result == "unchanged"
 
 
-async def test_object_keeps_its_name(cluster: EmbeddedCluster) -> None:  # EX-39
+async def test_object_keeps_its_name(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
     other = build.config_map("other")
     with pytest.raises(ValueError, match="configmaps default/settings: mutated into default/other"):
-        await create_or_patch(cluster.client, SEED, lambda _: other)
+        await create_or_patch(kcr_cluster.client, SEED, lambda _: other)
 
 
-async def test_change_in_between_is_a_conflict(cluster: EmbeddedCluster) -> None:  # EX-39
-    await ensure(cluster.client, a="1")
-    faults = FaultyTransport(cluster.transport)
-    faults.on("patch").then(lambda: cluster.client.merge_patch(ConfigMap, SEED.key, {"data": {"b": "3"}}))
+async def test_change_in_between_is_a_conflict(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
+    await ensure(kcr_cluster.client, a="1")
+    faults = FaultyTransport(kcr_cluster.transport)
+    faults.on("patch").then(lambda: kcr_cluster.client.merge_patch(ConfigMap, SEED.key, {"data": {"b": "3"}}))
     with pytest.raises(ConflictError):
         await ensure(Client(faults), a="2")
 
 
-async def test_creation_in_between_is_told(cluster: EmbeddedCluster) -> None:  # EX-39
-    faults = FaultyTransport(cluster.transport)
-    faults.on("create", ConfigMap).then(lambda: cluster.client.create(SEED))
+async def test_creation_in_between_is_told(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
+    faults = FaultyTransport(kcr_cluster.transport)
+    faults.on("create", ConfigMap).then(lambda: kcr_cluster.client.create(SEED))
     with pytest.raises(AlreadyExistsError):
         await ensure(Client(faults), a="2")
 
 
-async def test_unstructured_objects_are_ensured_as_well(cluster: EmbeddedCluster) -> None:  # EX-39
+async def test_unstructured_objects_are_ensured_as_well(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
     kind = unstructured("v1", "Pod", plural="pods")
-    await cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    await kcr_cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
     seed = kind.of({"metadata": {"name": "p", "namespace": "default"}})
 
     async def ensure_pod(phase: str, **labels: str) -> str:
@@ -96,9 +96,9 @@ async def test_unstructured_objects_are_ensured_as_well(cluster: EmbeddedCluster
             fields = {**found.fields, "status": msgspec.json.encode(status)}
             return replace(found, metadata=metadata, fields=fields)
 
-        return (await create_or_patch(cluster.client, seed, mutate)).result
+        return (await create_or_patch(kcr_cluster.client, seed, mutate)).result
 
     assert await ensure_pod("Running") == "updatedStatusOnly"
     assert await ensure_pod("Running", a="b") == "updated"
-    assert (await cluster.client.get(Pod, Key("default", "p"))).status.phase == "Running"
+    assert (await kcr_cluster.client.get(Pod, Key("default", "p"))).status.phase == "Running"
     assert await ensure_pod("Running", a="b") == "unchanged"

@@ -8,7 +8,7 @@ from kcr.dependents import finalized
 from kcr.errors import InvalidError, ServerError
 from kcr.testing import FaultyTransport, build
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 NAME = "kcr.dev/cleanup"
 
@@ -39,8 +39,8 @@ class Site:
 
 
 @pytest.mark.parametrize("others", [(), ("a.b/c",)], ids=["alone", "beside-others"])
-async def test_finalizer_is_written_before_anything_else(cluster: EmbeddedCluster, others: tuple[str, ...]) -> None:
-    site = Site(cluster)  # EX-38
+async def test_finalizer_is_written_before_anything_else(kcr_cluster: EmbeddedCluster, others: tuple[str, ...]) -> None:
+    site = Site(kcr_cluster)  # EX-38
     await site.make(*others)
     assert not await site.reconcile()
     assert (await site.read()).metadata.finalizers == (*others, NAME)
@@ -48,10 +48,10 @@ async def test_finalizer_is_written_before_anything_else(cluster: EmbeddedCluste
     assert site.cleanups == 0
 
 
-async def test_cleanup_comes_before_the_object_goes(cluster: EmbeddedCluster) -> None:  # EX-38
-    site = Site(cluster)
+async def test_cleanup_comes_before_the_object_goes(kcr_cluster: EmbeddedCluster) -> None:  # EX-38
+    site = Site(kcr_cluster)
     await site.make("a.b/c", NAME, "d.e/f")
-    await cluster.client.delete(ConfigMap, (await site.read()).key)
+    await kcr_cluster.client.delete(ConfigMap, (await site.read()).key)
     assert not await site.reconcile()
     assert site.cleanups == 1
     assert (await site.read()).metadata.finalizers == ("a.b/c", "d.e/f")
@@ -59,48 +59,48 @@ async def test_cleanup_comes_before_the_object_goes(cluster: EmbeddedCluster) ->
     assert site.cleanups == 1
 
 
-async def test_finalizer_stays_while_cleanup_fails(cluster: EmbeddedCluster) -> None:  # EX-38
-    site = Site(cluster)
+async def test_finalizer_stays_while_cleanup_fails(kcr_cluster: EmbeddedCluster) -> None:  # EX-38
+    site = Site(kcr_cluster)
     await site.make(NAME)
-    await cluster.client.delete(ConfigMap, (await site.read()).key)
+    await kcr_cluster.client.delete(ConfigMap, (await site.read()).key)
     site.broken = True
     with pytest.raises(RuntimeError, match="not yet"):
         await site.reconcile()
     site.broken = False
     assert not await site.reconcile()
-    assert await cluster.client.list(ConfigMap, "default") == ()
+    assert await kcr_cluster.client.list(ConfigMap, "default") == ()
 
 
-async def test_lost_answer_to_the_removal_does_no_harm(cluster: EmbeddedCluster) -> None:  # EX-38
-    site = Site(cluster)
+async def test_lost_answer_to_the_removal_does_no_harm(kcr_cluster: EmbeddedCluster) -> None:  # EX-38
+    site = Site(kcr_cluster)
     await site.make(NAME)
-    await cluster.client.delete(ConfigMap, (await site.read()).key)
+    await kcr_cluster.client.delete(ConfigMap, (await site.read()).key)
     held = await site.read()
     assert not await site.reconcile(held)
     assert not await site.reconcile(held)
     assert site.cleanups == 2
 
 
-async def test_proxys_404_leaves_no_finalizer(cluster: EmbeddedCluster) -> None:
-    site = Site(cluster)
+async def test_proxys_404_leaves_no_finalizer(kcr_cluster: EmbeddedCluster) -> None:
+    site = Site(kcr_cluster)
     await site.make(NAME)
-    await cluster.client.delete(ConfigMap, (await site.read()).key)
+    await kcr_cluster.client.delete(ConfigMap, (await site.read()).key)
     site.faults.on("patch", nth=1).lose_request(page=404)
     with pytest.raises(ServerError, match="HTTP 404"):
         await site.reconcile()
     assert not await site.reconcile()
-    assert await cluster.client.list(ConfigMap, "default") == ()
+    assert await kcr_cluster.client.list(ConfigMap, "default") == ()
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-async def test_stale_object_is_not_written_to(cluster: EmbeddedCluster, deleted: bool) -> None:  # EX-38
-    site = Site(cluster)
+async def test_stale_object_is_not_written_to(kcr_cluster: EmbeddedCluster, deleted: bool) -> None:  # EX-38
+    site = Site(kcr_cluster)
     old = await site.make(*(("x.y/z", NAME) if deleted else ()))
     if deleted:
-        await cluster.client.delete(ConfigMap, old.key)
+        await kcr_cluster.client.delete(ConfigMap, old.key)
         old = await site.read()
     changed = ["other.dev/first"] if not deleted else [NAME]
-    await cluster.client.merge_patch(ConfigMap, old.key, {"metadata": {"finalizers": changed}})
+    await kcr_cluster.client.merge_patch(ConfigMap, old.key, {"metadata": {"finalizers": changed}})
     with pytest.raises(InvalidError):
         await site.reconcile(old)
     assert (await site.read()).metadata.finalizers == tuple(changed)

@@ -14,7 +14,7 @@ from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
 Metadata = kcr.metadata_only(ConfigMap)
@@ -46,30 +46,32 @@ class Wiretap:
 
 
 async def test_metadata_follows_the_objects_and_their_data_stays_away(
-    cluster: EmbeddedCluster, clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    client = cluster.client
+    client = kcr_cluster.client
     await client.create(ConfigMap(metadata=ObjectMeta(namespace="default", name="a"), data={"large": "value"}))
-    wiretap = Wiretap(cluster.transport)
-    manager = kcr.Manager(Client(wiretap), clock=clock, random=Random(0))
+    wiretap = Wiretap(kcr_cluster.transport)
+    manager = kcr.Manager(Client(wiretap), clock=kcr_clock, random=Random(0))
     store = manager.store(Metadata)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(manager.run())
         await manager.wait_ready()
         assert store.list("default", labels={"app": "web"}) == ()
         await client.merge_patch(ConfigMap, KEY, {"metadata": {"labels": {"app": "web"}}, "data": {"large": "other"}})
-        await clock.settle()
+        await kcr_clock.settle()
         assert [obj.key for obj in store.list("default", labels={"app": "web"})] == [KEY]
         await client.delete(ConfigMap, KEY)
-        await clock.settle()
+        await kcr_clock.settle()
         assert store.get(KEY) is None
         task.cancel()
     assert b'"app":"web"' in wiretap.received
     assert b"large" not in wiretap.received
 
 
-async def test_kind_may_be_followed_whole_and_by_its_metadata(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = kcr.Manager(cluster.client, clock=clock, random=Random(0))
+async def test_kind_may_be_followed_whole_and_by_its_metadata(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(0))
     whole, metadata = manager.store(ConfigMap), manager.store(Metadata)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(manager.run())

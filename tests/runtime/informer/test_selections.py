@@ -15,7 +15,7 @@ from kcr.errors import NotSyncedError
 from kcr.informer import Selection
 from kcr.testing import VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 async def create(client: Client, namespace: str, name: str, app: str) -> None:
@@ -28,11 +28,13 @@ def without_data(found: ConfigMap) -> ConfigMap:
 
 
 # IN-35, IN-36, IN-37, RF-33
-async def test_manager_keeps_what_was_selected_and_nothing_else(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
+async def test_manager_keeps_what_was_selected_and_nothing_else(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     for namespace in ("default", "kube-public", "kube-system"):
         for app in ("web", "db"):
-            await create(cluster.client, namespace, app, app)
-    manager = kcr.Manager(cluster.client, clock=clock, random=Random(0))
+            await create(kcr_cluster.client, namespace, app, app)
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(0))
     manager.select(
         Selection(ConfigMap, "default", labels="app=web", transform=without_data),
         Selection(ConfigMap, "kube-public"),
@@ -53,8 +55,8 @@ async def test_manager_keeps_what_was_selected_and_nothing_else(cluster: Embedde
 
 
 # IN-14
-async def test_selection_comes_before_the_first_use(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    manager = kcr.Manager(cluster.client, clock=clock, random=Random(0))
+async def test_selection_comes_before_the_first_use(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=Random(0))
     manager.store(ConfigMap)
     with pytest.raises(ValueError, match="configmaps: select before the kind is used"):
         manager.select(Selection(ConfigMap, "default"))

@@ -22,10 +22,10 @@ async def test_real_server_is_shared_and_each_test_has_its_namespace() -> None: 
 
 
 @pytest.mark.asyncio
-async def test_without_a_real_server_each_test_has_an_embedded_one(apiserver: ApiServer) -> None:  # TK-11
+async def test_without_a_real_server_each_test_has_an_embedded_one(kcr_apiserver: ApiServer) -> None:  # TK-11
     async with api_server(None) as other:
         assert not other.is_real
-        assert other.transport is not apiserver.transport
+        assert other.transport is not kcr_apiserver.transport
 
 
 def test_folder_that_has_no_programs_is_no_reason_to_test_less(

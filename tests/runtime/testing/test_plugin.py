@@ -10,12 +10,12 @@ from hypothesis import given, strategies as st
 
 kept = []
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_passes_hours():
     await asyncio.sleep(36_000)
 
 class TestInside:
-    pytestmark = pytest.mark.virtual
+    pytestmark = pytest.mark.kcr_virtual
 
     async def test_passes_days(self):
         await asyncio.sleep(360_000)
@@ -23,7 +23,7 @@ class TestInside:
     def test_passes_plain(self):
         pass
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 @given(st.integers(1, 1000))
 async def test_passes_law(hours):
     await asyncio.sleep(hours * 3600)
@@ -33,31 +33,31 @@ async def test_passes_on_its_own_loop():
     assert "Virtual" not in type(asyncio.get_running_loop()).__name__
 
 def test_passes_without_fixtures_of_ours(request):
-    assert "clock" not in request.fixturenames
+    assert "kcr_clock" not in request.fixturenames
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_leaks():
     kept.append(asyncio.create_task(asyncio.Event().wait(), name="forgotten"))
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_mutates():
     from kcr.api.core import ConfigMap
     from kcr.testing import FakeInformer, build
     FakeInformer(ConfigMap).add(build.config_map("colors", {"sky": "blue"})).data["sky"] = "grey"
 
 @pytest.mark.asyncio
-async def test_mutates_on_a_server(apiserver):
+async def test_mutates_on_a_server(kcr_apiserver):
     from kcr.api.core import ConfigMap
     from kcr.testing import FakeInformer, build
     FakeInformer(ConfigMap).add(build.config_map("server-colors", {"sky": "blue"})).data["sky"] = "grey"
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_stalls():
     await asyncio.Event().wait()
 
-@pytest.mark.virtual
-async def test_passes_after_a_stall(clock):
-    await clock.advance(1)
+@pytest.mark.kcr_virtual
+async def test_passes_after_a_stall(kcr_clock):
+    await kcr_clock.advance(1)
 """
 
 

@@ -8,15 +8,15 @@ from kcr.cluster import EmbeddedCluster
 from kcr.testing import PodScript, VirtualClock, eventually
 from tests.kit.harness import conditions, counters, create, finished, job_controller, manifest, pods_of, read
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
-async def test_job_counts_what_the_script_lets_happen(clock: VirtualClock) -> None:  # TK-9
+async def test_job_counts_what_the_script_lets_happen(kcr_clock: VirtualClock) -> None:  # TK-9
     async with (
-        EmbeddedCluster(clock=clock, random=Random(0), runtime=None) as cluster,
-        job_controller(cluster, clock),
+        EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None) as cluster,
+        job_controller(cluster, kcr_clock),
     ):
-        client, pods = cluster.client, PodScript(cluster.client, clock)
+        client, pods = cluster.client, PodScript(cluster.client, kcr_clock)
 
         async def count(*wanted: int) -> None:
             async def right() -> bool:

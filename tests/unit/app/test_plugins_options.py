@@ -79,8 +79,8 @@ def test_all_options_of_run_are_in_the_table() -> None:
     assert {option.name for option in command.params} == {name for _, name, _ in RUN.values()}
 
 
-@pytest.mark.virtual
-async def test_command_line_and_environment_make_the_options_of_all(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_command_line_and_environment_make_the_options_of_all(kcr_clock: VirtualClock) -> None:
     seen: dict[str, Any] = {}
 
     def job_setup(manager: FakeManager, options: job.Options) -> None:
@@ -91,14 +91,14 @@ async def test_command_line_and_environment_make_the_options_of_all(clock: Virtu
 
     environ = {"KCR_MAX_UNCOUNTED_PODS": "3", "KCR_WORKERS": "9"}
     plugins: dict[str, Setup] = {"job": job_setup, "ttl": ttl_setup}
-    attach(plugins, FakeManager(clock=clock), environ, workers=1, take_over=True)
+    attach(plugins, FakeManager(clock=kcr_clock), environ, workers=1, take_over=True)
     assert seen["job"] == job.Options(workers=1, take_over=True, max_uncounted_pods=3)
     assert seen["ttl"] == ttl.Options(workers=1, take_over=True)
 
 
-@pytest.mark.virtual
-async def test_ttl_runs_beside_others_only_when_told_so(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_ttl_runs_beside_others_only_when_told_so(kcr_clock: VirtualClock) -> None:
     plugins = find_plugins(("job", "ttl"))
     with pytest.raises(ConfigError, match=r"'ttl' cannot share a cluster .* --take-over"):
-        attach(plugins, FakeManager(clock=clock), {}, workers=None, take_over=False)
-    attach(plugins, FakeManager(clock=clock), {}, workers=None, take_over=True)
+        attach(plugins, FakeManager(clock=kcr_clock), {}, workers=None, take_over=False)
+    attach(plugins, FakeManager(clock=kcr_clock), {}, workers=None, take_over=True)

@@ -60,7 +60,7 @@ def review(*, allowed: bool) -> Say:
     return Say({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, status=201)
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 @pytest.mark.parametrize(("namespace", "where"), [("", "at the cluster scope"), ("web", 'in the namespace "web"')])
 async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, where: str) -> None:
     # With `list` alone the watches would fail for ever.
@@ -72,7 +72,7 @@ async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, wher
     assert "ClusterRole" in explain_failure(caught.value, SERVER, SOURCE)
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_server_without_access_reviews_is_taken_as_it_is() -> None:
     answers = (Say(b"404 page not found\n", status=404), failure(403, "Forbidden"), Say(b"<html>"))
     await check_access(
@@ -80,23 +80,23 @@ async def test_server_without_access_reviews_is_taken_as_it_is() -> None:
     )
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_object_that_does_not_fit_its_type_is_no_obstacle() -> None:
     page = Say({"items": [{"metadata": {"name": 5}}]})
     await check_access(Client(Script(page, review(allowed=True))), (Selection(Pod),))
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 @pytest.mark.parametrize("namespace", ["", "default"])
-async def test_namespace_that_exists_is_worth_no_line(cluster: EmbeddedCluster, namespace: str) -> None:
+async def test_namespace_that_exists_is_worth_no_line(kcr_cluster: EmbeddedCluster, namespace: str) -> None:
     with capture_logs() as logs:
-        await warn_of_missing_namespace(cluster.client, namespace)
+        await warn_of_missing_namespace(kcr_cluster.client, namespace)
     assert logs == []
 
 
-@pytest.mark.virtual
-async def test_role_that_may_not_read_namespaces_stops_nothing(cluster: EmbeddedCluster) -> None:
-    faults = FaultyTransport(cluster.transport)
+@pytest.mark.kcr_virtual
+async def test_role_that_may_not_read_namespaces_stops_nothing(kcr_cluster: EmbeddedCluster) -> None:
+    faults = FaultyTransport(kcr_cluster.transport)
     faults.on("get", Namespace).fail(ForbiddenError)
     with capture_logs() as logs:
         await warn_of_missing_namespace(Client(faults), "nope")

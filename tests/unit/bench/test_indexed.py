@@ -19,7 +19,7 @@ class Reconciler:
         return await self._waits_for
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_timed_reconciler_answers_as_the_inner_one() -> None:
     answer: asyncio.Future[kcr.Result] = asyncio.get_running_loop().create_future()
     timed = Timed(Reconciler(answer))
@@ -29,7 +29,7 @@ async def test_timed_reconciler_answers_as_the_inner_one() -> None:
     assert timed.seconds > 0
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_error_passes_through_a_timed_reconciler() -> None:
     answer: asyncio.Future[kcr.Result] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(answer.set_exception, ValueError("no"))
@@ -37,7 +37,7 @@ async def test_error_passes_through_a_timed_reconciler() -> None:
         await Timed(Reconciler(answer)).reconcile(Key("default", "pi"))
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_cancellation_reaches_the_inner_reconciler() -> None:
     answer: asyncio.Future[kcr.Result] = asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as group:

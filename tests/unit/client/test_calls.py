@@ -12,7 +12,7 @@ from kcr.metrics import Metrics
 from tests.kit.owners import Website
 from tests.kit.scripted_transport import Say, Script, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 POD = {"metadata": {"name": "a", "namespace": "default"}}
 

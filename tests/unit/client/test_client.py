@@ -14,7 +14,7 @@ from kcr.errors import (
 )
 from tests.kit.scripted_transport import Say, Script, events, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
 

@@ -10,7 +10,7 @@ from kcr.client.conflicts import DEFAULT_BACKOFF, DEFAULT_RETRY, ConflictRetry
 from kcr.errors import ConflictError, ForbiddenError
 from tests.kit.scripted_transport import Say, Script, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
 

@@ -8,7 +8,7 @@ from kcr.client import Client, LogOptions
 from kcr.errors import TooManyRequestsError
 from tests.kit.scripted_transport import Say, Script, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
 SCALE = {

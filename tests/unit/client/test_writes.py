@@ -11,7 +11,7 @@ from kcr.api.unstructured import unstructured
 from kcr.client import Client
 from tests.kit.scripted_transport import Say, Script
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 SUCCESS = {"kind": "Status", "status": "Success"}
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}

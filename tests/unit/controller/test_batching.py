@@ -5,7 +5,7 @@ from kcr.controller import Batching
 from kcr.testing import VirtualClock
 from kcr.workqueue import WorkQueue
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY, OTHER = Key("default", "a"), Key("default", "b")
 
@@ -18,7 +18,7 @@ async def taken(queue: WorkQueue[Key]) -> int:
     return count
 
 
-async def test_quiet_object_is_enqueued_at_once_and_a_busy_one_once_per_period(clock: VirtualClock) -> None:
+async def test_quiet_object_is_enqueued_at_once_and_a_busy_one_once_per_period(kcr_clock: VirtualClock) -> None:
     queue = WorkQueue[Key]()
     batching = Batching(queue, 1.0)
     for _ in range(5):
@@ -30,23 +30,23 @@ async def test_quiet_object_is_enqueued_at_once_and_a_busy_one_once_per_period(c
     assert await taken(queue) == 0
     batching.enqueue(OTHER)
     assert await taken(queue) == 1
-    await clock.advance(0.9)
+    await kcr_clock.advance(0.9)
     assert await taken(queue) == 0
-    await clock.advance(0.1)
+    await kcr_clock.advance(0.1)
     assert await taken(queue) == 1
 
 
-async def test_reconcile_without_a_token_takes_none_of_the_future(clock: VirtualClock) -> None:
+async def test_reconcile_without_a_token_takes_none_of_the_future(kcr_clock: VirtualClock) -> None:
     queue = WorkQueue[Key]()
     batching = Batching(queue, 1.0)
     for _ in range(50):
         batching.spend(KEY)
     batching.enqueue(KEY)
-    await clock.advance(1.0)
+    await kcr_clock.advance(1.0)
     assert await taken(queue) == 1
 
 
-async def test_object_that_is_forgotten_starts_with_a_full_bucket(clock: VirtualClock) -> None:
+async def test_object_that_is_forgotten_starts_with_a_full_bucket(kcr_clock: VirtualClock) -> None:
     queue = WorkQueue[Key]()
     batching = Batching(queue, 1.0)
     for _ in range(5):
@@ -56,7 +56,7 @@ async def test_object_that_is_forgotten_starts_with_a_full_bucket(clock: Virtual
     assert await taken(queue) == 1
 
 
-async def test_period_zero_never_waits(clock: VirtualClock) -> None:
+async def test_period_zero_never_waits(kcr_clock: VirtualClock) -> None:
     queue = WorkQueue[Key]()
     batching = Batching(queue, 0.0)
     for _ in range(50):

@@ -12,7 +12,7 @@ from kcr.errors import ApiError, ServerError, TransportError
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEYS = [Key("default", f"job-{number}") for number in range(40)]
 
@@ -50,29 +50,29 @@ UNANSWERED = [TransportError("refused"), ServerError(503, "ServiceUnavailable", 
 
 
 @pytest.mark.parametrize("error", UNANSWERED, ids=["no-answer", "service-unavailable"])
-async def test_all_keys_are_retried_once_the_server_is_back(error: ApiError, clock: VirtualClock) -> None:
+async def test_all_keys_are_retried_once_the_server_is_back(error: ApiError, kcr_clock: VirtualClock) -> None:
     server = Server(error)
     async with running(server) as controller:
         for key in KEYS:
             controller.queue.add(key)
-        await clock.advance(300)
+        await kcr_clock.advance(300)
         back = asyncio.get_running_loop().time()
         server.is_away = False
-        await clock.advance(3)
+        await kcr_clock.advance(3)
         # Their own delays have grown to a minute.
         assert sorted(server.done) == sorted(KEYS)
         assert max(server.done.values()) - back < 2.5
 
 
-async def test_outage_is_logged_in_one_line_now_and_then(clock: VirtualClock) -> None:
+async def test_outage_is_logged_in_one_line_now_and_then(kcr_clock: VirtualClock) -> None:
     server = Server(TransportError("refused"))
     with capture_logs() as logs:
         async with running(server) as controller:
             for key in KEYS:
                 controller.queue.add(key)
-            await clock.advance(100)
+            await kcr_clock.advance(100)
             server.is_away = False
-            await clock.advance(10)
+            await kcr_clock.advance(10)
     lines = [line for line in logs if line["log_level"] != "debug"]
     assert len(server.tries) > 200
     assert [line["event"] for line in lines] == [
@@ -84,36 +84,36 @@ async def test_outage_is_logged_in_one_line_now_and_then(clock: VirtualClock) ->
     assert "refused" in lines[1]["error"]
 
 
-async def test_one_key_of_many_probes_a_server_that_is_away(clock: VirtualClock) -> None:
+async def test_one_key_of_many_probes_a_server_that_is_away(kcr_clock: VirtualClock) -> None:
     server = Server(TransportError("refused"))
     async with running(server) as controller:
         for key in KEYS:
             controller.queue.add(key)
-        await clock.advance(300)
+        await kcr_clock.advance(300)
     probes = [at for key, at in server.tries if key == KEYS[0]]
     others = [at for key, at in server.tries if key == KEYS[1]]
     assert 300 / 2.1 <= len(probes) <= 301
     assert len(others) < 12
 
 
-async def test_error_of_one_key_is_no_outage(clock: VirtualClock) -> None:
+async def test_error_of_one_key_is_no_outage(kcr_clock: VirtualClock) -> None:
     server = Server(ServerError(500, "InternalError", "webhook failed"))
     with capture_logs() as logs:
         async with running(server) as controller:
             controller.queue.add(KEYS[0])
-            await clock.advance(2)
+            await kcr_clock.advance(2)
             controller.queue.add(KEYS[1])
-            await clock.advance(0)
+            await kcr_clock.advance(0)
     failures = [line for line in logs if line["event"] == "reconcile failed"]
     assert len(failures) == 3
 
 
-async def test_short_outage_of_one_key_is_told_by_one_line(clock: VirtualClock) -> None:
+async def test_short_outage_of_one_key_is_told_by_one_line(kcr_clock: VirtualClock) -> None:
     server = Server(TransportError("cut"))
     with capture_logs() as logs:
         async with running(server) as controller:
             controller.queue.add(KEYS[0])
-            await clock.advance(0.5)
+            await kcr_clock.advance(0.5)
             server.is_away = False
-            await clock.advance(5)
+            await kcr_clock.advance(5)
     assert [line["event"] for line in logs if line["log_level"] != "debug"] == ["reconcile failed"]

@@ -16,7 +16,7 @@ from kcr.informer import Store
 from kcr.testing import FakeInformer, VirtualClock, build
 from kcr.workqueue import ItemExponential
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
 OWNER = build.config_map("a", uid="1")
@@ -56,100 +56,100 @@ async def running(writer: Writer) -> AsyncIterator[Controller]:
         task.cancel()
 
 
-async def test_key_is_enqueued_when_an_object_came_and_went_unseen(clock: VirtualClock) -> None:
+async def test_key_is_enqueued_when_an_object_came_and_went_unseen(kcr_clock: VirtualClock) -> None:
     informer = FakeInformer(Pod)
     writer = Writer(informer.store)
     async with running(writer):
-        await clock.settle()
+        await kcr_clock.settle()
         assert len(writer.runs) == 1
         informer.store.advance("2000")
-        await clock.settle()
+        await kcr_clock.settle()
     assert len(writer.runs) == 2
 
 
-async def test_key_is_not_enqueued_when_the_store_shows_what_was_written(clock: VirtualClock) -> None:
+async def test_key_is_not_enqueued_when_the_store_shows_what_was_written(kcr_clock: VirtualClock) -> None:
     informer = FakeInformer(Pod)
     writer = Writer(informer.store)
     async with running(writer):
         informer.add(pod_at("2000"))
-        await clock.settle()
+        await kcr_clock.settle()
     assert len(writer.runs) == 1
 
 
 # CL-21, as design changes it: no worker waits, the key does.
-async def test_key_rests_until_the_store_shows_our_write(clock: VirtualClock) -> None:  # EX-13, EX-17
+async def test_key_rests_until_the_store_shows_our_write(kcr_clock: VirtualClock) -> None:  # EX-13, EX-17
     pods = Store[Pod]()
     writer = Writer(pods)
     async with running(writer) as controller:
         controller.queue.add(KEY)
-        await clock.advance(0.2)
+        await kcr_clock.advance(0.2)
         assert writer.runs == [0]
         assert controller.queue.processing == frozenset()
         pods.advance("9")
-        await clock.settle()
+        await kcr_clock.settle()
         assert writer.runs == [0]
         pods.advance("10")
-        await clock.advance(60)
+        await kcr_clock.advance(60)
     assert writer.runs == [0, pytest.approx(0.3)]
 
 
-async def test_store_that_is_up_to_date_holds_nobody_up(clock: VirtualClock) -> None:
+async def test_store_that_is_up_to_date_holds_nobody_up(kcr_clock: VirtualClock) -> None:
     pods = Store[Pod]()
     writer = Writer(pods)
     async with running(writer) as controller:
         pods.advance("11")
         controller.queue.add(KEY)
-        await clock.settle()
+        await kcr_clock.settle()
     assert writer.runs == [0, pytest.approx(0.1)]
 
 
-async def test_late_watch_becomes_an_error_and_is_waited_for(clock: VirtualClock) -> None:
+async def test_late_watch_becomes_an_error_and_is_waited_for(kcr_clock: VirtualClock) -> None:
     pods = Store[Pod]()
     writer = Writer(pods)
     with capture_logs() as lines:
         async with running(writer) as controller:
             controller.queue.add(KEY)
-            await clock.advance(5)
+            await kcr_clock.advance(5)
             assert writer.runs == [0]
             failures = [line["error"] for line in lines if line["event"] == "reconcile failed"]
             assert "default/a: the store does not show our own write yet" in failures[0]
             # At 0.6, then after 1 and 2 seconds more.
             assert len(failures) == 3
             pods.advance("10")
-            await clock.settle()
+            await kcr_clock.settle()
             assert len(writer.runs) == 2
             assert controller.queue.retries(KEY) == 0
 
 
-async def test_key_whose_object_went_rests_no_more(clock: VirtualClock) -> None:
+async def test_key_whose_object_went_rests_no_more(kcr_clock: VirtualClock) -> None:
     writer = Writer(Store[Pod]())
     async with running(writer) as controller:
         controller.queue.add(KEY)
-        await clock.settle()
+        await kcr_clock.settle()
         writer.own_writes.forget(KEY)
         controller.queue.add(KEY)
-        await clock.settle()
+        await kcr_clock.settle()
     assert len(writer.runs) == 2
 
 
-async def test_other_keys_are_not_held_back(clock: VirtualClock) -> None:
+async def test_other_keys_are_not_held_back(kcr_clock: VirtualClock) -> None:
     writer = Writer(Store[Pod]())
     async with running(writer) as controller:
         controller.queue.add(KEY)
         controller.queue.add(Key("default", "b"))
-        await clock.settle()
+        await kcr_clock.settle()
     assert len(writer.runs) == 2
 
 
 @pytest.mark.parametrize("seconds", [pytest.param(0.2, id="while-it-rests"), pytest.param(30, id="long-after")])
-async def test_turn_asked_for_stays_what_it_is(clock: VirtualClock, seconds: float) -> None:  # WQ-14
+async def test_turn_asked_for_stays_what_it_is(kcr_clock: VirtualClock, seconds: float) -> None:  # WQ-14
     pods = Store[Pod]()
     writer = Writer(pods, Result(timedelta(seconds=seconds)))
     async with running(writer) as controller:
         controller.queue.add(KEY)
-        await clock.advance(0.3)
+        await kcr_clock.advance(0.3)
         pods.advance("10")
-        await clock.advance(60)
+        await kcr_clock.advance(60)
     assert writer.runs == [0, pytest.approx(0.4), *([seconds] if seconds > 1 else [])]
 
 
@@ -169,7 +169,7 @@ async def test_version_that_is_no_number_is_not_waited_for() -> None:  # EX-15
     assert not own_writes.defer_if_stale(KEY, lambda: None)
 
 
-async def test_late_stores_are_told_of_every_time(clock: VirtualClock) -> None:
+async def test_late_stores_are_told_of_every_time(kcr_clock: VirtualClock) -> None:
     pods, jobs, late = Store[Pod](), Store[Job](), list[Store[Any]]()
     own_writes = OwnWrites(late.append)
     own_writes.wrote(KEY, pods, pod_at("10"))

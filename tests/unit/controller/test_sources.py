@@ -91,7 +91,7 @@ def test_failing_predicate_names_controller_kind_and_object() -> None:
         handler.on_delete(pod(), False)
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_referred_object_brings_the_keys_of_those_that_refer_to_it() -> None:
     copies = FakeInformer(ConfigMap)
     copies.store.add_index("source", lambda obj: [obj.metadata.annotations.get("from", "")])

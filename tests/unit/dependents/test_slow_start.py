@@ -5,7 +5,7 @@ import pytest
 from kcr.dependents import slow_start
 from kcr.errors import ForbiddenError, ServerError, TransportError
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 class Server:

@@ -11,7 +11,7 @@ from kcr.testing import VirtualClock
 from tests.kit.informer_pods import Pod, Told, pod, replaced
 from tests.kit.scripted_transport import Script
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 @asynccontextmanager
@@ -27,7 +27,7 @@ async def running(*pods: Pod) -> AsyncIterator[Informer[Pod]]:
 
 
 # IN-7
-async def test_handler_is_synced_when_it_has_heard_the_first_list(clock: VirtualClock) -> None:
+async def test_handler_is_synced_when_it_has_heard_the_first_list(kcr_clock: VirtualClock) -> None:
     informer = Informer(Client(Script()), Pod)
     registration = informer.add_handler(Told())
     assert not registration.synced
@@ -37,7 +37,7 @@ async def test_handler_is_synced_when_it_has_heard_the_first_list(clock: Virtual
 
 
 # IN-13
-async def test_removed_handler_hears_nothing_more(clock: VirtualClock) -> None:
+async def test_removed_handler_hears_nothing_more(kcr_clock: VirtualClock) -> None:
     async with running(pod("a")) as informer:
         told = Told()
         registration = informer.add_handler(told)

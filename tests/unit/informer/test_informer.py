@@ -134,7 +134,7 @@ def test_broken_handler_does_not_stop_the_next() -> None:
 
 
 # IN-8
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_waiting_for_the_store_ends_with_the_first_list() -> None:
     informer, _ = made()
     assert not informer.store.synced
@@ -234,12 +234,12 @@ def test_handler_may_remove_another_that_is_about_to_hear() -> None:
 
 
 # IN-14
-@pytest.mark.virtual
-async def test_ended_informer_takes_no_handler(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_ended_informer_takes_no_handler(kcr_clock: VirtualClock) -> None:
     informer, _ = made()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
-        await clock.settle()
+        await kcr_clock.settle()
         task.cancel()
     with pytest.raises(RuntimeError, match="pods: the informer has ended"):
         informer.add_handler(Broken())
@@ -260,8 +260,8 @@ def test_store_that_is_not_synced_says_why_when_it_is_read() -> None:
     assert len(informer.store.list()) == 1
 
 
-@pytest.mark.virtual
-async def test_handlers_may_read_a_store_that_is_not_synced(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_handlers_may_read_a_store_that_is_not_synced(kcr_clock: VirtualClock) -> None:
     allow_unsynced_reads.set(False)
     found: list[int] = []
     script = Script(Say(events(("ADDED", {"metadata": {"name": "a", "uid": "a"}}), ("BOOKMARK", END)), then="stay"))

@@ -11,7 +11,7 @@ from tests.kit.informer_pods import pod
 from tests.kit.owners import Website
 from tests.kit.scripted_transport import Say, Script
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 PodMetadata = metadata_only(Pod)
 
@@ -43,14 +43,14 @@ async def test_every_request_asks_for_metadata() -> None:
     ]
 
 
-async def test_server_that_sends_whole_objects_is_understood(clock: VirtualClock) -> None:
+async def test_server_that_sends_whole_objects_is_understood(kcr_clock: VirtualClock) -> None:
     source = FakeSource(Pod, pod("a"))
     informer = Informer(Client(source), PodMetadata)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(informer.run())
         await informer.wait_synced()
         source.add(pod("b"))
-        await clock.settle()
+        await kcr_clock.settle()
         assert {obj.metadata.name for obj in informer.store.list()} == {"a", "b"}
         assert {type(obj) for obj in informer.store.list()} == {PodMetadata}
         task.cancel()

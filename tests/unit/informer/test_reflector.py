@@ -15,7 +15,7 @@ from kcr.informer import Informer, Selection
 from kcr.testing import VirtualClock
 from tests.kit.scripted_transport import Say, Script, events, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 END = {"metadata": {"resourceVersion": "10", "annotations": {"k8s.io/initial-events-end": "true"}}}
 STREAM = "sendInitialEvents=true"

@@ -9,7 +9,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.errors import TransportError
 from kcr.testing import CrashingTransport, VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 def namespace(name: str) -> Namespace:
@@ -20,8 +20,8 @@ async def names(cluster: EmbeddedCluster) -> set[str]:
     return {found.metadata.name for found in await cluster.client.list(Namespace)}
 
 
-async def test_only_writes_are_counted(cluster: EmbeddedCluster) -> None:
-    transport = CrashingTransport(cluster.transport)
+async def test_only_writes_are_counted(kcr_cluster: EmbeddedCluster) -> None:
+    transport = CrashingTransport(kcr_cluster.transport)
     client = Client(transport)
     await client.create(namespace("a"))
     await client.get(Namespace, Key("", "a"))
@@ -30,8 +30,8 @@ async def test_only_writes_are_counted(cluster: EmbeddedCluster) -> None:
     assert transport.writes == 3
 
 
-async def test_last_write_happens_and_is_not_answered(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    transport = CrashingTransport(cluster.transport)
+async def test_last_write_happens_and_is_not_answered(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    transport = CrashingTransport(kcr_cluster.transport)
     transport.crash_after(2)
     answered = []
 
@@ -43,15 +43,15 @@ async def test_last_write_happens_and_is_not_answered(cluster: EmbeddedCluster, 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(process())
         await transport.crashed.wait()
-        await clock.settle()
+        await kcr_clock.settle()
         task.cancel()
     assert answered == ["a"]
-    assert {"a", "b"} <= await names(cluster)
-    assert "c" not in await names(cluster)
+    assert {"a", "b"} <= await names(kcr_cluster)
+    assert "c" not in await names(kcr_cluster)
 
 
-async def test_watch_falls_silent_after_the_crash(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    transport = CrashingTransport(cluster.transport)
+async def test_watch_falls_silent_after_the_crash(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    transport = CrashingTransport(kcr_cluster.transport)
     seen = []
 
     async def process() -> None:
@@ -61,21 +61,21 @@ async def test_watch_falls_silent_after_the_crash(cluster: EmbeddedCluster, cloc
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(process())
-        await clock.settle()
-        await cluster.client.create(namespace("before"))
-        await clock.settle()
+        await kcr_clock.settle()
+        await kcr_cluster.client.create(namespace("before"))
+        await kcr_clock.settle()
         transport.crash_after(0)
-        await cluster.client.create(namespace("after"))
-        await clock.settle()
+        await kcr_cluster.client.create(namespace("after"))
+        await kcr_clock.settle()
         task.cancel()
     assert "before" in seen
     assert "after" not in seen
 
 
-async def test_lost_reply_is_a_write_without_an_answer(cluster: EmbeddedCluster) -> None:
-    transport = CrashingTransport(cluster.transport)
+async def test_lost_reply_is_a_write_without_an_answer(kcr_cluster: EmbeddedCluster) -> None:
+    transport = CrashingTransport(kcr_cluster.transport)
     transport.lose_reply(1)
     with pytest.raises(TransportError, match="the reply was lost"):
         await Client(transport).create(namespace("a"))
-    assert "a" in await names(cluster)
+    assert "a" in await names(kcr_cluster)
     await Client(transport).create(namespace("b"))

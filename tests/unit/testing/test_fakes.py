@@ -52,7 +52,7 @@ def test_indexes_follow_a_fake_informer() -> None:  # TK-5
     assert informer.store.by_index("data", "1") == ()
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_version_that_the_server_gave_is_kept() -> None:
     manager = FakeManager()
     informer = manager.informer(ConfigMap)
@@ -91,7 +91,7 @@ def test_name_that_comes_back_is_another_object() -> None:
     assert notes.heard == ["add a", "delete a", "add a"]
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_manager_gives_one_fake_per_kind_and_component() -> None:
     manager = FakeManager()
     manager.informer(ConfigMap).add(A)
@@ -102,7 +102,7 @@ async def test_manager_gives_one_fake_per_kind_and_component() -> None:
     assert manager.recorder("y").events == []
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_writes_of_a_fake_manager_reach_a_server() -> None:
     client = FakeManager().client
     await client.create(replace(A, metadata=replace(A.metadata, uid="", resource_version="")))
@@ -118,33 +118,33 @@ class Noting:
         return kcr.Result()
 
 
-@pytest.mark.virtual
-async def test_controller_runs_on_fake_informers(clock: VirtualClock) -> None:  # TK-5
-    manager, reconciler = FakeManager(clock=clock), Noting()
+@pytest.mark.kcr_virtual
+async def test_controller_runs_on_fake_informers(kcr_clock: VirtualClock) -> None:  # TK-5
+    manager, reconciler = FakeManager(clock=kcr_clock), Noting()
     manager.informer(ConfigMap).add(A)
     manager.add_controller("noting", reconciler, watches=[kcr.watch(ConfigMap)])
     async with asyncio.TaskGroup() as group:
         running = group.create_task(manager.run())
         await manager.wait_ready()
         manager.informer(ConfigMap).add(B)
-        await clock.settle()
+        await kcr_clock.settle()
         assert reconciler.keys == ["default/a", "default/b"]
         running.cancel()
 
 
-@pytest.mark.virtual
-async def test_who_waits_for_a_fake_informer_waits_for_the_test(clock: VirtualClock) -> None:  # TK-5
+@pytest.mark.kcr_virtual
+async def test_who_waits_for_a_fake_informer_waits_for_the_test(kcr_clock: VirtualClock) -> None:  # TK-5
     informer = FakeInformer(ConfigMap)
     await informer.wait_synced()
     informer.synced = False
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(informer.wait_synced())
-        await clock.settle()
+        await kcr_clock.settle()
         assert not waiting.done()
         informer.synced = True
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_reader_of_an_unsynced_fake_is_told() -> None:  # TK-5
     manager = FakeManager()
     manager.informer(ConfigMap).synced = False

@@ -10,7 +10,7 @@ from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError,
 from kcr.testing import FaultyTransport, VirtualClock, build
 from kcr.testing.faults import Call, call_of
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 def faulty(cluster: EmbeddedCluster) -> tuple[FaultyTransport, Client]:
@@ -48,8 +48,8 @@ async def test_request_is_known_by_what_it_asks_for(method: str, target: str, ca
     assert call_of(Request(method, target)) == call
 
 
-async def test_only_the_nth_creation_of_a_kind_fails(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_only_the_nth_creation_of_a_kind_fails(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     rule = faults.on("create", ConfigMap, nth=2)
     rule.fail(ConflictError)
     await client.create(Namespace(metadata=build.metadata("other", namespace="", uid="", resource_version="")))
@@ -59,12 +59,12 @@ async def test_only_the_nth_creation_of_a_kind_fails(cluster: EmbeddedCluster) -
         except ConflictError as error:
             assert (name, error.code, error.reason) == ("b", 409, "Conflict")
     assert rule.met == 1
-    assert await names(cluster) == ["a", "c"]
+    assert await names(kcr_cluster) == ["a", "c"]
 
 
 @pytest.mark.parametrize("error", [ServerError, ApiError(418, "Teapot", "short and stout")], ids=str)
-async def test_failed_request_never_reaches_the_server(cluster: EmbeddedCluster, error: ApiError) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_failed_request_never_reaches_the_server(kcr_cluster: EmbeddedCluster, error: ApiError) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("create").fail(error)
     with pytest.raises(ApiError):
         await client.create(plain("a"))
@@ -72,42 +72,42 @@ async def test_failed_request_never_reaches_the_server(cluster: EmbeddedCluster,
     await client.create(plain("a"))
 
 
-async def test_refusal_with_a_time_to_wait_is_tried_again_then(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_refusal_with_a_time_to_wait_is_tried_again_then(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("get", Namespace, nth=1).fail(TooManyRequestsError, retry_after_seconds=7)
     await client.get(Namespace, Key("", "default"))
     assert 7 <= asyncio.get_running_loop().time() < 8
 
 
-async def test_delayed_request_arrives_later(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_delayed_request_arrives_later(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("create", name="", kind=ConfigMap).delay(2)
     async with asyncio.TaskGroup() as group:
         group.create_task(client.create(plain("a")))
         await asyncio.sleep(1.9)
-        assert await names(cluster) == []
-    assert await names(cluster) == ["a"]
+        assert await names(kcr_cluster) == []
+    assert await names(kcr_cluster) == ["a"]
 
 
-async def test_lost_reply_is_a_write_that_happened(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_lost_reply_is_a_write_that_happened(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("create").lose_reply()
     with pytest.raises(TransportError, match="the reply was lost"):
         await client.create(plain("a"))
-    assert await names(cluster) == ["a"]
+    assert await names(kcr_cluster) == ["a"]
 
 
-async def test_lost_request_is_a_write_that_did_not(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_lost_request_is_a_write_that_did_not(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("delete", name="a").lose_request()
     await client.create(plain("a"))
     with pytest.raises(TransportError, match="the request was lost"):
         await client.delete(ConfigMap, Key("default", "a"))
-    assert await names(cluster) == ["a"]
+    assert await names(kcr_cluster) == ["a"]
 
 
-async def test_chance_is_drawn_for_each_request(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_chance_is_drawn_for_each_request(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     rule = faults.on("list", Pod, chance=0.3)
     rule.delay(0.1)
     for _ in range(100):
@@ -115,27 +115,29 @@ async def test_chance_is_drawn_for_each_request(cluster: EmbeddedCluster) -> Non
     assert 15 < rule.met < 45
 
 
-async def test_frozen_watch_is_given_up_after_its_silence(cluster: EmbeddedCluster, clock: VirtualClock) -> None:
-    faults, client = faulty(cluster)  # TK-8
+async def test_frozen_watch_is_given_up_after_its_silence(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    faults, client = faulty(kcr_cluster)  # TK-8
     faults.on("watch", ConfigMap).freeze(after=1)
-    seen, ended = await follow(cluster, client)
+    seen, ended = await follow(kcr_cluster, client)
     assert seen == ["a"]
     assert 91 <= ended < 92  # a second later the first line came, and 90 seconds nothing
 
 
-async def test_cut_watch_ends_at_the_line_asked_for(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_cut_watch_ends_at_the_line_asked_for(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("watch", ConfigMap).cut(after=2)
-    seen, ended = await follow(cluster, client)
+    seen, ended = await follow(kcr_cluster, client)
     assert seen == ["a", "b"]
     assert ended < 5
 
 
-async def test_repeated_watch_tells_everything_twice(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_repeated_watch_tells_everything_twice(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("watch", ConfigMap).repeat()
     faults.on("watch", ConfigMap).cut(after=6)
-    seen, _ = await follow(cluster, client)
+    seen, _ = await follow(kcr_cluster, client)
     assert seen == ["a", "a", "b", "b", "c", "c"]
 
 
@@ -167,17 +169,17 @@ def plain(name: str) -> ConfigMap:
     return build.config_map(name, uid="", resource_version="", creation_timestamp=None)
 
 
-async def test_lagging_watch_tells_each_line_later(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_lagging_watch_tells_each_line_later(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on("watch", ConfigMap).lag(5)
     faults.on("watch", ConfigMap).cut(after=2)
-    seen, ended = await follow(cluster, client)
+    seen, ended = await follow(kcr_cluster, client)
     assert seen == ["a", "b"]
     assert 11 <= ended < 12
 
 
-async def test_healed_wire_has_no_faults(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
+async def test_healed_wire_has_no_faults(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
     faults.on().fail(ServerError)
     with pytest.raises(ServerError):
         await client.get(Namespace, Key("", "default"))
@@ -186,8 +188,8 @@ async def test_healed_wire_has_no_faults(cluster: EmbeddedCluster) -> None:  # T
     assert faults.calls == [Call("get", ("", "v1", "namespaces"), "default")] * 2
 
 
-async def test_something_else_may_happen_first(cluster: EmbeddedCluster) -> None:  # TK-8
-    faults, client = faulty(cluster)
-    faults.on("create", ConfigMap, nth=1).then(lambda: cluster.client.create(plain("a")))
+async def test_something_else_may_happen_first(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
+    faults, client = faulty(kcr_cluster)
+    faults.on("create", ConfigMap, nth=1).then(lambda: kcr_cluster.client.create(plain("a")))
     with pytest.raises(AlreadyExistsError):
         await client.create(plain("a"))

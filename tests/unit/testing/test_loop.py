@@ -93,11 +93,11 @@ def test_threads_are_refused() -> None:
         run(main)
 
 
-@pytest.mark.virtual
-async def test_marked_test_runs_on_the_virtual_loop(clock: VirtualClock) -> None:
-    before = clock.now()
-    await clock.advance(600)
-    assert (clock.now() - before).total_seconds() == 600
+@pytest.mark.kcr_virtual
+async def test_marked_test_runs_on_the_virtual_loop(kcr_clock: VirtualClock) -> None:
+    before = kcr_clock.now()
+    await kcr_clock.advance(600)
+    assert (kcr_clock.now() - before).total_seconds() == 600
     assert isinstance(asyncio.get_running_loop(), VirtualLoop)
 
 
@@ -106,8 +106,8 @@ async def test_other_tests_keep_their_loop() -> None:
     assert not isinstance(asyncio.get_running_loop(), VirtualLoop)
 
 
-@pytest.mark.virtual
-async def test_settle_finishes_the_moment_without_passing_time(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_settle_finishes_the_moment_without_passing_time(kcr_clock: VirtualClock) -> None:
     steps: list[int] = []
 
     async def work() -> None:
@@ -117,20 +117,20 @@ async def test_settle_finishes_the_moment_without_passing_time(clock: VirtualClo
 
     async with asyncio.TaskGroup() as group:
         group.create_task(work())
-        await clock.settle()
+        await kcr_clock.settle()
         assert (len(steps), asyncio.get_running_loop().time()) == (20, 0)
 
 
-@pytest.mark.virtual
-async def test_run_until_stops_at_the_very_moment(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_run_until_stops_at_the_very_moment(kcr_clock: VirtualClock) -> None:
     done: list[bool] = []
     asyncio.get_running_loop().call_later(7.25, done.append, True)
     asyncio.get_running_loop().call_later(9, done.append, True)
-    await clock.run_until(lambda: bool(done))
+    await kcr_clock.run_until(lambda: bool(done))
     assert asyncio.get_running_loop().time() == 7.25
 
 
-@pytest.mark.virtual
-async def test_run_until_gives_up_at_its_limit(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_run_until_gives_up_at_its_limit(kcr_clock: VirtualClock) -> None:
     with pytest.raises(AssertionError, match="does not hold after 60"):
-        await clock.run_until(lambda: False, seconds=60)
+        await kcr_clock.run_until(lambda: False, seconds=60)

@@ -13,7 +13,7 @@ from kcr.errors import NotFoundError
 from kcr.testing import PodScript, VirtualClock, build
 from kcr.testing.pods import INDEX
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 class Stage:
@@ -28,13 +28,13 @@ class Stage:
 
 
 @pytest_asyncio.fixture
-async def stage(clock: VirtualClock) -> AsyncIterator[Stage]:
-    async with EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None) as cluster:
+async def stage(kcr_clock: VirtualClock) -> AsyncIterator[Stage]:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
         for index, name in enumerate(("first", "second", "third")):
             fresh = build.pod(name, uid="", resource_version="", annotations={INDEX: str(index)})
             await cluster.client.create(replace(fresh, metadata=replace(fresh.metadata, creation_timestamp=None)))
-            await clock.advance(1)
-        yield Stage(cluster, clock)
+            await kcr_clock.advance(1)
+        yield Stage(cluster, kcr_clock)
 
 
 async def test_oldest_pod_that_has_not_ended_is_meant(stage: Stage) -> None:  # TK-9

@@ -11,7 +11,7 @@ from kcr.errors import ServerError
 from kcr.informer import Informer
 from kcr.testing import FakeSource, VirtualClock, build
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 def config_map(name: str) -> ConfigMap:
@@ -32,52 +32,52 @@ def names(informer: Informer[ConfigMap]) -> set[str]:
     return {obj.metadata.name for obj in informer.store.list()}
 
 
-async def test_informer_sees_what_the_source_says(clock: VirtualClock) -> None:  # TK-4
+async def test_informer_sees_what_the_source_says(kcr_clock: VirtualClock) -> None:  # TK-4
     source = FakeSource(ConfigMap, config_map("a"))
     async with informed(source) as informer:
         b = source.add(config_map("b"))
         source.modify(replace(b, data={"x": "1"}))
         source.delete(config_map("a"))
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         assert [(obj.metadata.name, obj.data) for obj in informer.store.list()] == [("b", {"x": "1"})]
         assert informer.store.resource_version == source.version > 1000
 
 
-async def test_silent_changes_are_seen_by_the_next_list_only(clock: VirtualClock) -> None:  # TK-4
+async def test_silent_changes_are_seen_by_the_next_list_only(kcr_clock: VirtualClock) -> None:  # TK-4
     source = FakeSource(ConfigMap, config_map("a"), config_map("b"))
     async with informed(source) as informer:
         source.add(config_map("c"), silent=True)
         source.delete(config_map("a"), silent=True)
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert names(informer) == {"a", "b"}
         source.reset()
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert names(informer) == {"b", "c"}
 
 
-async def test_cut_watch_goes_on_from_the_log(clock: VirtualClock) -> None:  # TK-4
+async def test_cut_watch_goes_on_from_the_log(kcr_clock: VirtualClock) -> None:  # TK-4
     source = FakeSource(ConfigMap)
     async with informed(source) as informer:
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         lists = source.lists
         source.cut()
         source.add(config_map("while-away"))
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert names(informer) == {"while-away"}
         assert source.lists == lists
 
 
-async def test_reset_makes_old_versions_expire(clock: VirtualClock) -> None:  # TK-4
+async def test_reset_makes_old_versions_expire(kcr_clock: VirtualClock) -> None:  # TK-4
     source = FakeSource(ConfigMap, config_map("a"))
     async with informed(source):
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         lists = source.lists
         source.reset()
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert source.lists == lists + 1
 
 
-async def test_failed_lists_are_tried_again(clock: VirtualClock) -> None:  # TK-4
+async def test_failed_lists_are_tried_again(kcr_clock: VirtualClock) -> None:  # TK-4
     source = FakeSource(ConfigMap, config_map("a"))
     source.fail_lists(ServerError, times=3)
     async with informed(source) as informer:
@@ -97,13 +97,13 @@ async def test_reader_that_falls_far_behind_is_cut_off() -> None:  # TK-4
     assert len(seen) == 100
 
 
-async def test_bookmark_brings_the_version_alone(clock: VirtualClock) -> None:  # TK-4
+async def test_bookmark_brings_the_version_alone(kcr_clock: VirtualClock) -> None:  # TK-4
     source = FakeSource(ConfigMap)
     async with informed(source) as informer:
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         source.add(config_map("a"), silent=True)
         source.bookmark()
-        await clock.advance(1)
+        await kcr_clock.advance(1)
         assert informer.store.resource_version == source.version
         assert names(informer) == set()
 

@@ -5,7 +5,7 @@ import pytest
 from kcr.errors import NotFoundError
 from kcr.testing import consistently, eventually
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 async def test_what_the_check_gives_at_last_is_returned() -> None:

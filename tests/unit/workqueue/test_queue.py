@@ -12,7 +12,7 @@ from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import ItemExponential, WorkQueue
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 async def take(queue: WorkQueue[str]) -> str:
@@ -66,11 +66,11 @@ async def test_failing_worker_gives_its_key_back() -> None:  # WQ-10
     assert await take(queue) == "a"
 
 
-async def test_sleeping_worker_gets_the_key_that_arrives(clock: VirtualClock) -> None:  # WQ-3, WQ-9
+async def test_sleeping_worker_gets_the_key_that_arrives(kcr_clock: VirtualClock) -> None:  # WQ-3, WQ-9
     queue = WorkQueue[str]()
     async with asyncio.TaskGroup() as group:
         worker = group.create_task(take_when_there(queue))
-        await clock.settle()
+        await kcr_clock.settle()
         queue.add("a")
     assert worker.result() == "a"
 
@@ -80,26 +80,26 @@ async def take_when_there(queue: WorkQueue[str]) -> str:
         return key
 
 
-async def test_worker_cancelled_when_woken_passes_the_key_on(clock: VirtualClock) -> None:  # WQ-9
+async def test_worker_cancelled_when_woken_passes_the_key_on(kcr_clock: VirtualClock) -> None:  # WQ-9
     queue = WorkQueue[str]()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(take_when_there(queue))
         second = group.create_task(take_when_there(queue))
-        await clock.settle()
+        await kcr_clock.settle()
         queue.add("a")
         first.cancel()
     assert first.cancelled()
     assert second.result() == "a"
 
 
-async def test_worker_cancelled_asleep_takes_no_wake_up(clock: VirtualClock) -> None:  # WQ-9
+async def test_worker_cancelled_asleep_takes_no_wake_up(kcr_clock: VirtualClock) -> None:  # WQ-9
     queue = WorkQueue[str]()
     async with asyncio.TaskGroup() as group:
         first = group.create_task(take_when_there(queue))
         second = group.create_task(take_when_there(queue))
-        await clock.settle()
+        await kcr_clock.settle()
         first.cancel()
-        await clock.settle()
+        await kcr_clock.settle()
         queue.add("a")
     assert second.result() == "a"
 
@@ -115,7 +115,7 @@ async def test_shut_down_queue_hands_out_what_waits() -> None:  # WQ-2, WQ-3, WQ
         await queue.get()
 
 
-async def test_shut_down_wakes_every_sleeping_worker(clock: VirtualClock) -> None:  # WQ-7
+async def test_shut_down_wakes_every_sleeping_worker(kcr_clock: VirtualClock) -> None:  # WQ-7
     queue = WorkQueue[str]()
 
     async def closed() -> bool:
@@ -127,7 +127,7 @@ async def test_shut_down_wakes_every_sleeping_worker(clock: VirtualClock) -> Non
 
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(closed()) for _ in range(3)]
-        await clock.settle()
+        await kcr_clock.settle()
         queue.shut_down()
         queue.shut_down()
     assert all(worker.result() for worker in workers)
@@ -145,7 +145,7 @@ async def test_discarded_keys_are_not_handed_out() -> None:  # WQ-7
         await queue.get()
 
 
-async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: VirtualClock) -> None:  # WQ-8
+async def test_drain_waits_for_held_keys_and_those_added_while_held(kcr_clock: VirtualClock) -> None:  # WQ-8
     queue = WorkQueue[str]()
     queue.add("a")
     held = await queue.get()
@@ -153,33 +153,33 @@ async def test_drain_waits_for_held_keys_and_those_added_while_held(clock: Virtu
     async with asyncio.TaskGroup() as group:
         drained = group.create_task(queue.drain())
         queue.shut_down()
-        await clock.settle()
+        await kcr_clock.settle()
         assert not drained.done()
         queue.done(held)
-        await clock.settle()
+        await kcr_clock.settle()
         assert not drained.done()
         await take(queue)
 
 
-async def test_second_shut_down_lets_those_go_who_drain(clock: VirtualClock) -> None:  # WQ-7, WQ-8
+async def test_second_shut_down_lets_those_go_who_drain(kcr_clock: VirtualClock) -> None:  # WQ-7, WQ-8
     queue = WorkQueue[str]()
     queue.add("a")
     held = await queue.get()
     async with asyncio.TaskGroup() as group:
         drained = group.create_task(queue.drain())
         queue.shut_down()
-        await clock.settle()
+        await kcr_clock.settle()
         assert not drained.done()
         queue.shut_down()
     queue.done(held)
 
 
-async def test_delayed_key_comes_at_its_moment(clock: VirtualClock) -> None:  # WQ-12, WQ-6
+async def test_delayed_key_comes_at_its_moment(kcr_clock: VirtualClock) -> None:  # WQ-12, WQ-6
     queue = WorkQueue[str]()
     queue.add_after("a", 10)
-    await clock.advance(9.5)
+    await kcr_clock.advance(9.5)
     assert len(queue) == 0
-    await clock.advance(0.5)
+    await kcr_clock.advance(0.5)
     assert len(queue) == 1
 
 
@@ -193,42 +193,42 @@ async def test_delay_of_zero_or_less_adds_at_once() -> None:  # WQ-12
 @pytest.mark.parametrize(
     "delays", [pytest.param((5, 60), id="later-second"), pytest.param((60, 5), id="earlier-second")]
 )
-async def test_earliest_of_two_delays_wins(clock: VirtualClock, delays: tuple[int, int]) -> None:  # WQ-13
+async def test_earliest_of_two_delays_wins(kcr_clock: VirtualClock, delays: tuple[int, int]) -> None:  # WQ-13
     queue = WorkQueue[str]()
     for delay in delays:
         queue.add_after("a", delay)
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     assert await take(queue) == "a"
-    await clock.advance(100)
+    await kcr_clock.advance(100)
     assert len(queue) == 0
 
 
-async def test_add_leaves_the_delayed_turn_alone(clock: VirtualClock) -> None:  # WQ-14
+async def test_add_leaves_the_delayed_turn_alone(kcr_clock: VirtualClock) -> None:  # WQ-14
     queue = WorkQueue[str]()
     queue.add_after("a", 5)
     queue.add("a")
     await take(queue)
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     assert len(queue) == 1
 
 
-async def test_delayed_turn_can_be_cancelled(clock: VirtualClock) -> None:  # WQ-14
+async def test_delayed_turn_can_be_cancelled(kcr_clock: VirtualClock) -> None:  # WQ-14
     queue = WorkQueue[str]()
     queue.cancel_after("a")
     queue.add_after("a", 5)
     queue.cancel_after("a")
-    await clock.advance(10)
+    await kcr_clock.advance(10)
     assert len(queue) == 0
     queue.add_after("a", 5)
     queue.cancel_after("a")
     queue.add_after("a", 5)
-    await clock.advance(5)
+    await kcr_clock.advance(5)
     assert await take(queue) == "a"
-    await clock.advance(60)
+    await kcr_clock.advance(60)
     assert len(queue) == 0
 
 
-async def test_cancelled_turns_are_not_kept_until_their_moment(clock: VirtualClock) -> None:
+async def test_cancelled_turns_are_not_kept_until_their_moment(kcr_clock: VirtualClock) -> None:
     class Key:
         """Something that can be missed."""
 
@@ -241,7 +241,7 @@ async def test_cancelled_turns_are_not_kept_until_their_moment(clock: VirtualClo
     assert sum(one() is not None for one in seen) < 100
 
 
-async def test_delays_cost_one_timer_however_many_they_are(clock: VirtualClock) -> None:  # WQ-15
+async def test_delays_cost_one_timer_however_many_they_are(kcr_clock: VirtualClock) -> None:  # WQ-15
     queue = WorkQueue[str]()
     for number in range(100):
         queue.add_after(f"key-{number}", 100 - number)
@@ -251,12 +251,12 @@ async def test_delays_cost_one_timer_however_many_they_are(clock: VirtualClock) 
         moments.add(asyncio.get_running_loop().time())
         return len(queue) == 100
 
-    await clock.run_until(all_there)
+    await kcr_clock.run_until(all_there)
     # Time stood still only where a key was due: no heartbeat, and no timer of an overtaken moment.
     assert moments == {0.0, *(float(second) for second in range(1, 101))}
 
 
-async def test_drain_given_up_leaves_the_queue_at_work(clock: VirtualClock) -> None:  # WQ-8
+async def test_drain_given_up_leaves_the_queue_at_work(kcr_clock: VirtualClock) -> None:  # WQ-8
     queue = WorkQueue[str]()
     queue.add("a")
     held = await queue.get()
@@ -285,31 +285,31 @@ async def test_any_hashable_value_is_a_key(key: Hashable) -> None:  # WQ-1
     assert len(queue) == 0
 
 
-async def test_delayed_keys_come_in_the_order_of_their_moments(clock: VirtualClock) -> None:  # WQ-12, WQ-13
+async def test_delayed_keys_come_in_the_order_of_their_moments(kcr_clock: VirtualClock) -> None:  # WQ-12, WQ-13
     queue = WorkQueue[str]()
     for key, delay in (("late", 3), ("first", 1), ("tie", 1), ("second", 2)):
         queue.add_after(key, delay)
-    await clock.advance(3)
+    await kcr_clock.advance(3)
     assert [await take(queue) for _ in range(4)] == ["first", "tie", "second", "late"]
 
 
-async def test_shut_down_forgets_delayed_keys(clock: VirtualClock) -> None:  # WQ-16
+async def test_shut_down_forgets_delayed_keys(kcr_clock: VirtualClock) -> None:  # WQ-16
     queue = WorkQueue[str]()
     queue.add_after("a", 5)
     assert queue.shut_down() == 1
     assert queue.shut_down() == 0
-    await clock.advance(10)
+    await kcr_clock.advance(10)
     assert len(queue) == 0
 
 
-async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) -> None:  # WQ-19, WQ-20
+async def test_failures_double_the_delay_until_forgotten(kcr_clock: VirtualClock) -> None:  # WQ-19, WQ-20
     queue = WorkQueue[str](ItemExponential(1, 60))
     moments = []
     for _ in range(8):
         queue.add_rate_limited("a")
-        before = clock.now()
-        await clock.run_until(lambda: len(queue) > 0)
-        moments.append((clock.now() - before).total_seconds())
+        before = kcr_clock.now()
+        await kcr_clock.run_until(lambda: len(queue) > 0)
+        moments.append((kcr_clock.now() - before).total_seconds())
         await take(queue)
     assert moments == [1, 2, 4, 8, 16, 32, 60, 60]
     assert queue.retries("a") == 8
@@ -317,12 +317,12 @@ async def test_failures_double_the_delay_until_forgotten(clock: VirtualClock) ->
     assert queue.retries("a") == 0
 
 
-async def test_server_may_ask_for_a_longer_delay(clock: VirtualClock) -> None:  # WQ-22
+async def test_server_may_ask_for_a_longer_delay(kcr_clock: VirtualClock) -> None:  # WQ-22
     queue = WorkQueue[str](ItemExponential(1, 60))
     queue.add_rate_limited("a", min_delay=30)
-    await clock.advance(29)
+    await kcr_clock.advance(29)
     assert len(queue) == 0
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     assert len(queue) == 1
 
 

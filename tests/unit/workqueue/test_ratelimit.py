@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kcr.testing import VirtualClock
 from kcr.workqueue import BucketRateLimiter, Capped, FastSlow, ItemExponential, MaxOf, RateLimiter, default_limiter
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
 def delays(limiter: RateLimiter[str], times: int, key: str = "a") -> list[float]:
@@ -48,12 +48,12 @@ async def test_forgotten_key_begins_anew(limiter: RateLimiter[str]) -> None:  # 
     assert limiter.when("a") == first
 
 
-async def test_bucket_lets_a_burst_pass_and_then_spreads(clock: VirtualClock) -> None:  # WQ-17
+async def test_bucket_lets_a_burst_pass_and_then_spreads(kcr_clock: VirtualClock) -> None:  # WQ-17
     limiter = BucketRateLimiter[str](per_second=10, burst=3)
     assert delays(limiter, 5) == pytest.approx([0, 0, 0, 0.1, 0.2])
     limiter.forget("a")
     assert limiter.retries("a") == 0
-    await clock.advance(3600)
+    await kcr_clock.advance(3600)
     assert delays(limiter, 4) == pytest.approx([0, 0, 0, 0.1])
 
 
@@ -97,12 +97,12 @@ async def test_controllers_default_is_exponential_with_a_bucket() -> None:  # WQ
     assert [limiter.when("one-more") for _ in range(20)][-1] == 1000
 
 
-async def test_keys_idle_for_long_are_dropped(clock: VirtualClock) -> None:  # WQ-23
+async def test_keys_idle_for_long_are_dropped(kcr_clock: VirtualClock) -> None:  # WQ-23
     limiter = ItemExponential[str](1, 60)
     delays(limiter, 5, "gone")
-    await clock.advance(60)
+    await kcr_clock.advance(60)
     delays(limiter, 5, "alive")
-    await clock.advance(61)
+    await kcr_clock.advance(61)
     limiter.when("other")
     assert limiter.retries("gone") == 0
     assert limiter.retries("alive") == 5

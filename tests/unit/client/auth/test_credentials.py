@@ -23,7 +23,7 @@ def test_name_and_password_are_encoded() -> None:
     assert Credential.basic("a", "b").authorization == "Basic YTpi"
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
     # python-stack §6; the newline at its end is no part of the token.
     path = tmp_path / "token"
@@ -37,7 +37,7 @@ async def test_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None:
     assert (await tokens.current()).authorization == "Bearer two"
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_token_file_that_vanishes_leaves_its_token(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one")
@@ -48,13 +48,13 @@ async def test_token_file_that_vanishes_leaves_its_token(tmp_path: Path) -> None
     assert (await tokens.current()).authorization == "Bearer one"
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_token_file_that_never_was_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match=r"token file .*nothing"):
         await TokenFile(str(tmp_path / "nothing")).current()
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_refused_token_is_replaced_only_by_another(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one")

@@ -5,10 +5,10 @@ import pytest
 from kcr.client import RateLimit
 from kcr.testing import VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
-async def test_requests_beyond_the_burst_wait_in_order(clock: VirtualClock) -> None:
+async def test_requests_beyond_the_burst_wait_in_order(kcr_clock: VirtualClock) -> None:
     # CL-2.
     waits: list[tuple[str, float]] = []
     limit = RateLimit(5, 2, on_wait=lambda method, seconds: waits.append((method, round(seconds, 3))))

@@ -7,7 +7,7 @@ from kcr.client import Client
 from kcr.errors import ForbiddenError, TransportError
 from tests.kit.scripted_transport import Say, Script, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 POD = {"metadata": {"name": "a", "namespace": "default"}}
 

@@ -13,7 +13,7 @@ def test_what_is_no_name_never_becomes_a_path(name: str) -> None:
         object_path(Pod, Key("default", name))
 
 
-@pytest.mark.virtual
+@pytest.mark.kcr_virtual
 async def test_deletion_without_a_name_does_not_delete_everything() -> None:
     script = Script()
     with pytest.raises(ValueError, match="is no name"):

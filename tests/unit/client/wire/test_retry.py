@@ -11,7 +11,7 @@ from kcr.client.wire.retry import pause
 from kcr.errors import ServerError, TooManyRequestsError, TransportError, error_for
 from tests.kit.scripted_transport import Say, Script, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 OK = Say({"metadata": {"name": "a"}})
 

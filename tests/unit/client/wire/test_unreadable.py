@@ -18,7 +18,7 @@ from kcr.errors import (
 )
 from tests.kit.scripted_transport import Say, Script, failure
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
 POD = Pod(metadata=ObjectMeta(name="a", namespace="default"))

@@ -9,11 +9,11 @@ from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.graph import FOREGROUND
 from kcr.testing import FakeManager, VirtualClock
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
-async def test_owner_stays_until_every_watched_kind_is_listed(clock: VirtualClock) -> None:
-    manager = FakeManager(clock=clock)
+async def test_owner_stays_until_every_watched_kind_is_listed(kcr_clock: VirtualClock) -> None:
+    manager = FakeManager(clock=kcr_clock)
     collector = GarbageCollector(manager, [ConfigMap.resource, Lease.resource])
     owners, dependents = manager.informer(metadata_only(ConfigMap)), manager.informer(metadata_only(Lease))
     dependents.synced = False
@@ -28,7 +28,7 @@ async def test_owner_stays_until_every_watched_kind_is_listed(clock: VirtualCloc
     reference = OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid=uid, block_owner_deletion=True)
     async with asyncio.TaskGroup() as group:
         reconcile = group.create_task(collector.reconcile(Key("", uid)))
-        await clock.advance(60)
+        await kcr_clock.advance(60)
         assert not reconcile.done()
         metadata = ObjectMeta(namespace="default", name="dependent", uid="u", owner_references=(reference,))
         dependent = dependents.add(metadata_only(Lease)(metadata=metadata))

@@ -15,7 +15,7 @@ from kcr.workqueue import WorkQueue
 from tests.kit.cronjob_builders import cron, job
 from tests.kit.cronjob_harness import TEN, at
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 HELLO = Key("default", "hello")
 

@@ -12,10 +12,10 @@ from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
 from kcr.workqueue import WorkQueue
 from tests.kit.cronjob_builders import cron
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 
-async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) -> None:
+async def test_nothing_is_kept_of_a_cronjob_that_is_gone(kcr_clock: VirtualClock) -> None:
     gone, jobs = cron(), FakeInformer(Job).store
     client, recorder, memory, own_writes = Client(FakeSource(CronJob)), FakeRecorder(), Memory(), OwnWrites()
     services = Services(
@@ -26,7 +26,7 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(clock: VirtualClock) ->
         own_writes=own_writes,
         actions=Actions(client, recorder, lambda seconds: None),
         recorder=recorder,
-        clock=clock,
+        clock=kcr_clock,
         local=UTC,
         queue=WorkQueue(),
     )

@@ -143,12 +143,12 @@ def test_pass_is_named_by_what_it_does(found: Job, pods: tuple[Pod, ...], met: b
     assert action_of(found, decide(snapshot(found, *pods, expectations_met=met))) == action
 
 
-@pytest.mark.virtual
-async def test_pass_is_counted_by_its_end(clock: VirtualClock) -> None:
+@pytest.mark.kcr_virtual
+async def test_pass_is_counted_by_its_end(kcr_clock: VirtualClock) -> None:
     counted = Counted()
     with counted.metrics.sync(job()) as sync:
         sync.action = "tracking"
-        await clock.advance(1)
+        await kcr_clock.advance(1)
     with pytest.raises(OSError), counted.metrics.sync(indexed(1)):
         raise OSError
     with pytest.raises(asyncio.CancelledError), counted.metrics.sync(indexed(1)):

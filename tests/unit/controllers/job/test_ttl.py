@@ -114,9 +114,9 @@ def reconciler(manager: FakeManager) -> TtlReconciler:
     return TtlReconciler(manager.client, manager.store(Job), manager.clock, latency, DeletionSummary())
 
 
-@pytest.mark.virtual
-async def test_job_that_is_gone_needs_nothing(clock: VirtualClock) -> None:  # §30.3, §30.5
-    manager = FakeManager(clock=clock)
+@pytest.mark.kcr_virtual
+async def test_job_that_is_gone_needs_nothing(kcr_clock: VirtualClock) -> None:  # §30.3, §30.5
+    manager = FakeManager(clock=kcr_clock)
     assert await reconciler(manager).reconcile(KEY) == Result()
     # The store still shows it, the server no longer.
     manager.informer(Job).add(ended(86_400 * 365))
@@ -125,10 +125,10 @@ async def test_job_that_is_gone_needs_nothing(clock: VirtualClock) -> None:  # �
         await manager.client.get(Job, Key("default", "pi"))
 
 
-@pytest.mark.virtual
-async def test_future_end_is_warned_of_and_waited_for(clock: VirtualClock) -> None:  # row 148
-    manager = FakeManager(clock=clock)
-    ahead = (NOW - clock.now()).total_seconds()
+@pytest.mark.kcr_virtual
+async def test_future_end_is_warned_of_and_waited_for(kcr_clock: VirtualClock) -> None:  # row 148
+    manager = FakeManager(clock=kcr_clock)
+    ahead = (NOW - kcr_clock.now()).total_seconds()
     manager.informer(Job).add(ended(-3600, 10))
     with capture_logs() as logs:
         result = await reconciler(manager).reconcile(KEY)
