@@ -3,10 +3,10 @@
 import asyncio
 import gc
 import random as randomness
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import structlog
 
@@ -23,7 +23,7 @@ from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
 from kcr.informer.selection import disjoint
 from kcr.metrics import Metrics
-from kcr.runnables import Runnable, RunnableGroup
+from kcr.runnables import OnceSynced, Runnable, RunnableGroup, running
 from kcr.workqueue import RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -217,7 +217,7 @@ class Manager:
 
     def add(self, component: Runnable) -> None:
         """Run a component beside the controllers: once the stores are synced."""
-        self._working.add(_OnceSynced(component, self._wait_synced), getattr(component, "name", repr(component)))
+        self._working.add(OnceSynced(component, self._wait_synced), getattr(component, "name", repr(component)))
 
     def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
@@ -270,6 +270,19 @@ class Manager:
         if failure is not None:
             # Here and not above, so that the group is not its context.
             raise failure
+
+    def running(self) -> AbstractAsyncContextManager[Self]:
+        """Run for as long as the context lives; it begins once the stores are synced and the workers run.
+
+        ```python
+        async with manager.running():
+            await client.create(website)
+            await eventually(is_ready)
+        ```
+
+        For tests and scripts; a program is `kcr.run`. What the manager or the context fails with is raised as it is.
+        """
+        return running(self, self.wait_ready)
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
@@ -326,15 +339,3 @@ class Manager:
         if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
             gc.collect()
             gc.freeze()
-
-
-class _OnceSynced:
-    """Runs a component when the stores it may read are synced, however late it is added."""
-
-    def __init__(self, component: Runnable, wait_synced: Callable[[], Awaitable[None]]) -> None:
-        self._component = component
-        self._wait_synced = wait_synced
-
-    async def run(self) -> None:
-        await self._wait_synced()
-        await self._component.run()

@@ -1,7 +1,11 @@
 """Runnables: long-lived components that are started and stopped together in groups."""
 
 import asyncio
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar
+
+R = TypeVar("R", bound="Runnable")
 
 
 class Runnable(Protocol):
@@ -53,6 +57,47 @@ class RunnableGroup:
         self._over = True
         if self._group is not None:
             await self._group.__aexit__(*raised)
+
+
+class OnceSynced:
+    """Runs a component when the stores it may read are synced, however late it is added."""
+
+    def __init__(self, component: Runnable, wait_synced: Callable[[], Awaitable[None]]) -> None:
+        self._component = component
+        self._wait_synced = wait_synced
+
+    async def run(self) -> None:
+        """Wait, then run the component."""
+        await self._wait_synced()
+        await self._component.run()
+
+
+@asynccontextmanager
+async def running(component: R, wait_ready: Callable[[], Awaitable[None]]) -> AsyncIterator[R]:
+    """Run a component for as long as the context lives, which begins when it is ready.
+
+    What the context fails with is raised as it is, else what the component fails with: a task group would put either
+    into a group of exceptions, which no caller expects from its own `assert`.
+
+    Args:
+        component: Runs until cancelled.
+        wait_ready: Returns when it is ready.
+    """
+    failure: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(component.run(), name=type(component).__name__)
+            try:
+                await wait_ready()
+                yield component
+            except Exception as error:
+                failure = error
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as caught:
+        failure = failure or caught.exceptions[0]
+    if failure is not None:
+        raise failure
 
 
 async def _named(component: Runnable, name: str) -> None:

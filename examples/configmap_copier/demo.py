@@ -16,15 +16,11 @@ KEY = kcr.Key("default", "colors")
 
 async def main() -> None:
     """Run the controller, and be its user."""
-    async with EmbeddedCluster(runtime=None) as cluster, asyncio.TaskGroup() as group:
+    async with EmbeddedCluster(runtime=None) as cluster:
         manager = kcr.Manager(cluster.client)
         setup(manager)
-        running = group.create_task(manager.run())
-        await manager.wait_ready()
-        try:
+        async with manager.running():
             await use(cluster.client)
-        finally:
-            running.cancel()
 
 
 async def use(client: kcr.Client) -> None:

@@ -20,7 +20,6 @@ from kcr.controllers.cronjob.controller import Options, setup
 from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
-from tests.kit.harness import running
 
 
 def at(text: str, day: str = "2026-06-01") -> datetime:
@@ -38,7 +37,7 @@ def cronjob_controller(
     """Run the CronJob controller for as long as the context lives."""
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
     setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
-    return running(manager)
+    return manager.running()
 
 
 def manifest(name: str = "hello", schedule: str = "*/1 * * * *", **spec: Any) -> dict[str, Any]:

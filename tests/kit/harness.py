@@ -1,8 +1,7 @@
 """The Job and TTL controllers on an embedded cluster, in virtual time."""
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any
 
@@ -24,18 +23,6 @@ from kcr.testing import eventually
 EXAMPLES = "examples"
 
 
-@asynccontextmanager
-async def running(manager: Manager) -> AsyncIterator[Manager]:
-    """Run a manager for as long as the context lives; it ends as a process does that is told to."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(manager.run())
-        try:
-            await manager.wait_ready()
-            yield manager
-        finally:
-            task.cancel()
-
-
 def job_controller(
     cluster: EmbeddedCluster,
     clock: Clock,
@@ -51,7 +38,7 @@ def job_controller(
     random = seed if isinstance(seed, Random) else Random(seed)
     manager = Manager(Client(transport or cluster.transport), clock=clock, random=random)
     setup(manager, Options(**{"take_over": True, **options}))
-    return running(manager)
+    return manager.running()
 
 
 def ttl_controller(
@@ -62,7 +49,7 @@ def ttl_controller(
     ttl.setup(manager, ttl.Options(take_over=True))
     if with_jobs:
         setup(manager, Options(take_over=True))
-    return running(manager)
+    return manager.running()
 
 
 def manifest(name: str = "pi", *, containers: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def manager_on(client: Client, clock: VirtualClock) -> kcr.Manager:
 
 
 @asynccontextmanager
-async def running(manager: kcr.Manager) -> AsyncIterator[asyncio.Task[None]]:
+async def task_of(manager: kcr.Manager) -> AsyncIterator[asyncio.Task[None]]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(manager.run())
         await manager.wait_ready()
@@ -67,7 +67,7 @@ async def test_change_travels_from_watch_to_write_and_event(
     manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
-    async with running(manager):
+    async with manager.running():
         await create(kcr_cluster, "team")
         await kcr_clock.advance(1)
         assert (await kcr_cluster.client.get(Namespace, Key("", "team"))).metadata.labels["greeted"] == "yes"
@@ -89,7 +89,7 @@ async def test_controllers_start_with_full_stores(
             return kcr.Result()
 
     manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace)])
-    async with running(manager):
+    async with manager.running():
         await kcr_clock.advance(1)
     assert len(counts) >= 20
     assert set(counts) == {len(counts)}
@@ -120,7 +120,7 @@ async def test_watch_added_to_a_running_controller_enqueues_its_keys(
     manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     controller = manager.add_controller("greeter", greeter)
-    async with running(manager):
+    async with manager.running():
         await create(kcr_cluster, "before")
         await kcr_clock.settle()
         assert greeter.seen == []
@@ -134,7 +134,7 @@ async def test_controller_added_late_runs_as_well(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-12, CM-21
     manager = manager_on(kcr_cluster.client, kcr_clock)
-    async with running(manager):
+    async with manager.running():
         greeter = Greeter(manager)
         manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
         await create(kcr_cluster, "team")
@@ -156,7 +156,7 @@ async def test_owner_is_reconciled_when_its_dependent_changes(
 
     manager.add_controller("watcher", Watcher(), watches=[kcr.owned(Pod, by=Job)])
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi", "uid": "1", "controller": True}
-    async with running(manager):
+    async with manager.running():
         for name, owners in (("ours", [owner]), ("alone", [])):
             pod = {
                 "metadata": {"name": name, "ownerReferences": owners},
@@ -209,7 +209,7 @@ async def test_stopping_manager_writes_the_last_events(
 
     controller = manager.add_controller("slow", Slow())
     manager.recorder("slow")
-    async with running(manager):
+    async with manager.running():
         controller.queue.add(kcr.Key("", "default"))
         await kcr_clock.settle()
     assert "in time" in [event.message for event in await kcr_cluster.client.list(Event, "default")]
@@ -222,7 +222,7 @@ async def test_server_that_hangs_delays_the_end_by_seconds_only(
     manager = manager_on(Client(transport), kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
-    async with running(manager) as task:
+    async with task_of(manager) as task:
         transport.crash_after(transport.writes + 1)
         await create(kcr_cluster, "team")
         await kcr_clock.advance(1)
@@ -254,7 +254,7 @@ async def test_nothing_is_added_to_a_manager_that_stops(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:  # CM-21
     manager = manager_on(kcr_cluster.client, kcr_clock)
-    async with running(manager):
+    async with manager.running():
         await kcr_clock.settle()
     with pytest.raises(RuntimeError, match="the manager is stopping"):
         manager.add_controller("greeter", Greeter(manager))
@@ -268,7 +268,7 @@ async def test_many_cached_objects_are_spared_the_collector(
     manager.store(Namespace)
     gc.unfreeze()
     try:
-        async with running(manager):
+        async with manager.running():
             assert len(manager.store(Namespace)) >= 3
             assert gc.get_freeze_count() > 0
     finally:
@@ -303,7 +303,7 @@ async def test_channel_brings_keys_from_elsewhere(
     manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.channel(ticks())])
-    async with running(manager):
+    async with manager.running():
         await kcr_clock.advance(600)
     assert greeter.seen == ["default"] * 3
 
@@ -330,7 +330,7 @@ async def test_late_source_does_not_hold_up_what_runs(
     manager = manager_on(kcr_cluster.client, kcr_clock)
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace)])
-    async with running(manager):
+    async with manager.running():
         late = Greeter(manager)
         manager.add_controller("late", late, watches=[kcr.watch(Unknown), kcr.watch(Pod)])
         await create(kcr_cluster, "team")
@@ -356,7 +356,7 @@ async def test_workers_begin_when_all_sources_are_there(
     }
     await kcr_cluster.client.create_manifest(Job, job, "default")
     manager.add_controller("counter", Counter(), watches=[kcr.watch(Namespace), kcr.watch(Job)])
-    async with running(manager):
+    async with manager.running():
         await kcr_clock.advance(1)
     assert set(sizes) == {(len(manager.store(Namespace)), 1)}
 
@@ -399,7 +399,7 @@ async def test_writer_sees_its_own_write_in_the_next_run(kcr_cluster: EmbeddedCl
     manager = manager_on(Client(LateWatches(kcr_cluster.transport, random.Random(0), {"namespaces": 0.3})), kcr_clock)
     marker = Marker(manager)
     controller = manager.add_controller("marker", marker, own_writes=marker.own_writes)
-    async with running(manager):
+    async with manager.running():
         controller.queue.add(kcr.Key("", "default"))
         await kcr_clock.advance(10)
         namespace = await kcr_cluster.client.get(Namespace, Key("", "default"))
@@ -446,7 +446,7 @@ async def test_watch_that_fails_after_the_first_sync_is_named_by_readiness(
     faults = FaultyTransport(kcr_cluster.transport)
     manager = manager_on(Client(faults), kcr_clock)
     manager.store(Namespace)
-    async with running(manager):
+    async with manager.running():
         well = manager.health.answer("/readyz", {"verbose": [""]})
         assert well is not None
         assert "[+]informer-namespaces ok\n" in well.text
@@ -474,7 +474,7 @@ async def test_failing_mapping_function_is_named_and_stops_nothing(
     greeter = Greeter(manager)
     manager.add_controller("greeter", greeter, watches=[kcr.watch(Namespace, map_to=owner)])
     with capture_logs() as logs:
-        async with running(manager):
+        async with manager.running():
             metadata = ObjectMeta(name="team", labels={"owner": "default"})
             await kcr_cluster.client.create(Namespace(metadata=metadata))
             await kcr_clock.advance(1)

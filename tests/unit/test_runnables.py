@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from kcr.runnables import RunnableGroup, await_stack
+from kcr.runnables import RunnableGroup, await_stack, running
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.kcr_virtual
@@ -67,3 +67,35 @@ async def test_place_of_a_task_is_its_innermost_line(kcr_clock: VirtualClock) ->
         await kcr_clock.settle()
         assert [part.split()[1] for part in await_stack(task).split(" > ")] == ["outer", "inner", "sleep"]
         task.cancel()
+
+
+async def test_component_runs_while_the_context_lives(kcr_clock: VirtualClock) -> None:
+    notes: list[str] = []
+    async with running(Part("controller", notes), kcr_clock.settle) as part:
+        notes.append("body")
+        assert isinstance(part, Part)
+    assert notes == ["controller runs", "body", "controller ends"]
+
+
+async def test_failure_of_the_body_is_raised_as_it_is(kcr_clock: VirtualClock) -> None:
+    notes: list[str] = []
+    with pytest.raises(AssertionError, match="not ready"):
+        async with running(Part("controller", notes), kcr_clock.settle):
+            raise AssertionError("not ready")
+    assert notes == ["controller runs", "controller ends"]
+
+
+class Broken:
+    """Fails after a second."""
+
+    async def run(self) -> None:
+        await asyncio.sleep(1)
+        raise OSError("port taken")
+
+
+@pytest.mark.parametrize("ready_after", [0, 60], ids=["running", "starting"])
+async def test_failure_of_the_component_ends_the_body_and_is_raised_as_it_is(ready_after: float) -> None:
+    with pytest.raises(OSError, match="port taken"):
+        async with running(Broken(), lambda: asyncio.sleep(ready_after)):
+            await asyncio.sleep(60)
+    assert asyncio.get_running_loop().time() == 1

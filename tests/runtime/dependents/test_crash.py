@@ -12,7 +12,6 @@ from kcr.cluster import EmbeddedCluster
 from kcr.manager import Manager
 from kcr.testing import VirtualClock, eventually
 from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
-from tests.kit.harness import running
 
 
 async def live(fault: WriteFault) -> int:
@@ -24,7 +23,7 @@ async def live(fault: WriteFault) -> int:
     def controller(transport: Transport, seed: int) -> AbstractAsyncContextManager[object]:
         manager = Manager(Client(transport), clock=clock, random=Random(seed))
         setup(manager)
-        return running(manager)
+        return manager.running()
 
     async def colors() -> list[str]:
         return [obj.data["color"] for obj in await cluster.client.list(ConfigMap) if OF in obj.metadata.labels]
