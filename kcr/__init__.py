@@ -84,6 +84,8 @@ if TYPE_CHECKING:
         remove_condition,
         set_condition,
     )
+    from kcr.api.crd.manifest import crd_manifest
+    from kcr.api.crd.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
     from kcr.api.meta import (
         Condition,
         Key,
@@ -180,9 +182,11 @@ __all__ = [
     "Handler",
     "HttpTransport",
     "Informer",
+    "IntOrString",
     "InvalidError",
     "KcrError",
     "Key",
+    "ListType",
     "Manager",
     "Metrics",
     "NotFoundError",
@@ -192,10 +196,13 @@ __all__ = [
     "OwnWrites",
     "OwnerReference",
     "PartialObjectMetadata",
+    "PrinterColumn",
+    "Quantity",
     "RateLimiter",
     "Reconciler",
     "Resource",
     "Result",
+    "ScaleSubresource",
     "Selection",
     "ServerError",
     "Source",
@@ -206,6 +213,7 @@ __all__ = [
     "TransportError",
     "UnauthorizedError",
     "Unstructured",
+    "Validation",
     "WorkQueue",
     "add_finalizer",
     "all_of",
@@ -214,6 +222,7 @@ __all__ = [
     "channel",
     "claim",
     "controller_reference",
+    "crd_manifest",
     "create_or_patch",
     "finalized",
     "find_condition",
@@ -247,6 +256,8 @@ __all__ = [
 # package in every process, and the HTTP client alone takes a sixth of a second.
 _HOMES = {
     "kcr.api.conditions": "find_condition is_condition_true remove_condition set_condition",
+    "kcr.api.crd.manifest": "crd_manifest",
+    "kcr.api.crd.markers": "IntOrString ListType PrinterColumn Quantity ScaleSubresource Validation",
     "kcr.api.meta": (
         "Condition Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource controller_reference "
         "is_controlled_by metadata_only"

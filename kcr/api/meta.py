@@ -15,12 +15,13 @@ from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import msgspec
 
+from kcr.api.crd.markers import CrdOptions
 from kcr.api.resources import ResourceType
 
 _OPTIONS: Mapping[str, object] = {
     "frozen": True, "gc": False, "kw_only": True, "rename": "camel", "omit_defaults": True,
 }  # fmt: skip
-_EMPTY: tuple[object, ...] = (None, "", (), [], {})
+_EMPTY: tuple[object, ...] = (None, msgspec.UNSET, "", (), [], {})
 
 
 def _constant(value: object) -> Callable[[], object]:
@@ -54,16 +55,19 @@ class ObjectType(msgspec.StructMeta):
     """Makes the classes of frozen values; see the module's docstring.
 
     Class keywords of a `Resource`: `api_version`, `plural`, `kind` (default: the class's name) and
-    `namespaced` (default: True).
+    `namespaced` (default: True). Those for its CustomResourceDefinition are told at `kcr.crd_manifest`.
     """
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
         """Make one class of frozen values."""
         resource = _resource_type(name, options)
+        inherited = next((base.crd_options for base in bases if hasattr(base, "crd_options")), CrdOptions())
+        crd_options = inherited.extended(options)
         _explicit_defaults(namespace)
         made = super().__new__(cls, name, bases, namespace, **{**_OPTIONS, **options})
         if resource is not None:
             made.resource = resource  # type: ignore[attr-defined]  # declared by Resource as a ClassVar
+        made.crd_options = crd_options  # type: ignore[attr-defined]  # declared by Object as a ClassVar
         return made
 
 
@@ -72,6 +76,8 @@ class ObjectType(msgspec.StructMeta):
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Object(msgspec.Struct, frozen=True, metaclass=ObjectType):
     """Base of all frozen values. Sequences are tuples, maps are `Mapping`; both are never changed."""
+
+    crd_options: ClassVar[CrdOptions]
 
 
 class Key(NamedTuple):

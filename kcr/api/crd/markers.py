@@ -1,0 +1,121 @@
+"""What a class says of its CustomResourceDefinition beyond its fields, in the words of kubebuilder's markers.
+
+Keywords of a class carry what is said of a kind or of an object, `Annotated` what is said of a field. Limits of values
+are msgspec's own: `Annotated[int, msgspec.Meta(ge=1)]`.
+
+Source: sigs.k8s.io/controller-tools/pkg/crd/markers.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+_QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
+# A number, or a name or percentage as text, such as the port of a probe.
+IntOrString = int | str
+# An amount of a resource, such as `500m` or `1Gi`. Servers check its form; decoding does not.
+Quantity = Annotated[int | str, msgspec.Meta(extra_json_schema={"pattern": _QUANTITY})]
+
+
+class Validation(NamedTuple):
+    """A rule in CEL that the API server checks: `kcr.Validation("self.min <= self.max", "min is above max")`.
+
+    On a class (`validations=(…,)`) `self` is the object, in `Annotated` it is the field. `oldSelf` is the value before
+    an update: `self == oldSelf` makes a field immutable.
+
+    Attributes:
+        rule: An expression that is true for valid values.
+        message: What the server answers otherwise; empty for the rule itself.
+        message_expression: CEL for the message, where it depends on the value.
+        reason: Of the error: `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or
+            `FieldValueDuplicate`; empty for the first.
+        field_path: The field that the error names, such as `.min`; empty for that with the rule.
+        optional_old_self: Whether the rule is checked on creation too, with `oldSelf` as an optional.
+
+    Source: apiextensions-apiserver/pkg/apis/apiextensions/v1/types_jsonschema.go, ValidationRule.
+    """
+
+    rule: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = ""
+    field_path: str = ""
+    optional_old_self: bool | None = None
+
+
+class ListType(NamedTuple):
+    """How server-side apply merges a list: `Annotated[tuple[Port, ...], kcr.ListType("map", keys=("port",))]`.
+
+    Attributes:
+        type: `map` merges items of the same keys, `set` has unique scalars, `atomic` (the default) is replaced whole.
+        keys: The fields that identify an item of a `map`, by their names on the wire.
+    """
+
+    type: str
+    keys: tuple[str, ...] = ()
+
+
+class PrinterColumn(NamedTuple):
+    """A column of `kubectl get`: `kcr.PrinterColumn("Ready", ".status.ready")`.
+
+    Attributes:
+        name: The heading.
+        json_path: Where the value is, such as `.spec.replicas` or `.metadata.creationTimestamp`.
+        type: `integer`, `number`, `string`, `boolean` or `date`; empty for that of the field.
+        description: For people.
+        priority: Columns above 0 are shown by `-o wide` only.
+        format: A hint such as `int32`; empty for none.
+    """
+
+    name: str
+    json_path: str
+    type: str = ""
+    description: str = ""
+    priority: int = 0
+    format: str = ""
+
+
+class ScaleSubresource(NamedTuple):
+    """Where `kubectl scale` and autoscalers find the number of replicas.
+
+    Attributes:
+        spec_path: The replicas wanted.
+        status_path: The replicas there are.
+        selector_path: The label selector of their pods as text, which a HorizontalPodAutoscaler needs; empty for none.
+    """
+
+    spec_path: str = ".spec.replicas"
+    status_path: str = ".status.replicas"
+    selector_path: str = ""
+
+
+class CrdOptions(NamedTuple):
+    """The keywords of a class that are for its CustomResourceDefinition."""
+
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[PrinterColumn, ...] = ()
+    scale: ScaleSubresource | None = None
+    selectable_fields: tuple[str, ...] = ()
+    validations: tuple[Validation, ...] = ()
+    storage: bool | None = None
+    served: bool = True
+    deprecation_warning: str | None = None
+
+    def extended(self, options: dict[str, Any]) -> "CrdOptions":
+        """Return the options of a class whose base has these, and take its own out of its keywords.
+
+        Rules of the base hold for the class as well; what is said of a version is for that version alone.
+        """
+        own = {name: options.pop(name) for name in self._fields if name in options}
+        if "validations" in own:
+            own["validations"] = (*self.validations, *own["validations"])
+        return self._replace(**{**_OF_A_VERSION, **own})
+
+
+_OF_A_VERSION: Mapping[str, Any] = {"storage": None, "served": True, "deprecation_warning": None}
