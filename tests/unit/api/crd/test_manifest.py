@@ -157,7 +157,7 @@ def made(**options: Any) -> type[kcr.Resource]:
         pytest.param((Deployment,), "Deployment: apps/v1 is Kubernetes' own", id="built-in"),
         pytest.param((Plain, Other), "Other: its group, kind, plural or scope is not that of Plain", id="two-kinds"),
         pytest.param((Plain, Undecided), "Plain, Undecided: 0 of these versions are stored", id="no-storage"),
-        pytest.param((Renamed, Undecided), "two classes Renamed: two classes have the version v2", id="same-version"),
+        pytest.param((Renamed, Undecided), "have the version v2", id="same-version"),
         pytest.param((Statused,), "Statused.status: a new object has no status", id="required-status"),
         pytest.param(
             (made(columns=(kcr.PrinterColumn("A", ".spec.imge"),)),), "it has no field .spec.imge", id="column"
