@@ -18,6 +18,7 @@ from kcr.errors import KcrError
 
 # Each command is a module of its name, imported when it is called: `kcr run` never imports `kcr dev`.
 COMMANDS = {
+    "crd": "Make CustomResourceDefinitions of classes.",
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "run": "Run controllers against a Kubernetes API server.",
 }

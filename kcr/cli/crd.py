@@ -1,0 +1,151 @@
+"""`kcr crd generate`: CustomResourceDefinitions of the kinds that modules declare, as YAML."""
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import yaml
+
+from kcr.api.crd.manifest import crd_manifest
+from kcr.api.meta import Resource
+from kcr.errors import ConfigError
+
+# One kind in all its versions.
+Versions = tuple[type[Resource], ...]
+
+
+@click.group("crd")
+def command() -> None:
+    """Make CustomResourceDefinitions."""
+
+
+@command.command("generate", epilog="Exit codes: 0, 1 when a class cannot be one or --check finds a difference, 2.")
+@click.argument("modules", nargs=-1, required=True, metavar="MODULE[:KIND]…")
+@click.option(
+    "-o", "--output", default="-", show_default=True, metavar="DIR",
+    help="Folder to write <group>_<plural>.yaml to, one file for each kind; `-` for stdout.",
+)  # fmt: skip
+@click.option("--check", is_flag=True, help="Write nothing; fail when a file in DIR is not what would be written.")
+def generate(modules: tuple[str, ...], output: str, *, check: bool) -> None:
+    """Write the CustomResourceDefinitions of the kinds that modules declare.
+
+    A MODULE is named as in an import, or by its file; the folder you are in is searched first. KIND takes one of its
+    kinds. Without it all of them are taken: classes with api_version= of a group of your own.
+    """
+    if check and output == "-":
+        raise click.UsageError("--check compares files: name their folder with -o")
+    found: dict[Versions, None] = {}
+    for module in modules:
+        found |= dict.fromkeys(kinds_in(module))
+    texts = {file_name(versions): manifest_text(versions) for versions in found}
+    if output == "-":
+        click.echo("---\n".join(texts.values()), nl=False)
+    elif check:
+        _check(Path(output), texts)
+    else:
+        _write(Path(output), texts)
+
+
+def kinds_in(reference: str) -> Iterator[Versions]:
+    """Yield the kinds that a module, or a module of a package, declares.
+
+    Args:
+        reference: A module, or `MODULE:KIND` for one of its kinds.
+
+    Raises:
+        ConfigError: It cannot be imported, or declares no such kind.
+    """
+    name, _, wanted = reference.partition(":")
+    module = _imported(name)
+    kinds: dict[tuple[str, str], dict[type[Resource], None]] = {}
+    for one in vars(module).values():
+        if isinstance(one, type) and issubclass(one, Resource) and _is_own(one, module):
+            kinds.setdefault((one.resource.group, one.resource.kind), {})[one] = None
+    taken = [tuple(versions) for (_, kind), versions in kinds.items() if wanted in ("", kind)]
+    if not taken:
+        declared = ", ".join(kind for _, kind in kinds) or "none"
+        raise ConfigError(
+            f"{name} declares no kind {wanted}".rstrip() + f" of its own, but {declared}: a kind is "
+            '`class Website(kcr.Resource, api_version="example.dev/v1", plural="websites")`'
+        )
+    yield from taken
+
+
+def file_name(versions: Versions) -> str:
+    """Return the name of a kind's file: `example.dev_websites.yaml`, as controller-gen has it."""
+    resource = versions[0].resource
+    return f"{resource.group}_{resource.plural}.yaml"
+
+
+def manifest_text(versions: Versions) -> str:
+    """Return the CustomResourceDefinition of a kind as YAML, the same one each time.
+
+    Raises:
+        ConfigError: The classes cannot be one.
+    """
+    try:
+        manifest = crd_manifest(*versions)
+    except TypeError as error:
+        raise ConfigError(str(error)) from error
+    return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out, and lists indented by nothing, as kubectl does."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _is_own(kind: type[Resource], module: ModuleType) -> bool:
+    """Return whether a class is a kind of this module, or of a module below it, and of no group of Kubernetes."""
+    if not hasattr(kind, "resource") or not f"{kind.__module__}.".startswith(f"{module.__name__}."):
+        return False
+    return "." in kind.resource.group and not kind.resource.group.endswith(".k8s.io")
+
+
+def _imported(name: str) -> ModuleType:
+    folder, module = Path.cwd(), name
+    if name.endswith(".py"):
+        folder, module = Path(name).parent.resolve(), Path(name).stem
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        # Whatever a module may raise while it is imported: the user needs its name, not our stack.
+        raise ConfigError(
+            f"{name} cannot be imported: {type(error).__name__}: {error}: name a module as in an import, or its file"
+        ) from error
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror}: name a folder that can be written") from error
+
+
+def _check(folder: Path, texts: dict[str, str]) -> None:
+    differing = [str(folder / name) for name, text in texts.items() if _text_of(folder / name) != text]
+    if differing:
+        raise ConfigError(f"{_listed(differing)} not what the classes say: run this command without --check")
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last} are" if most else f"{last} is"

@@ -1,0 +1,114 @@
+"""Files, output and exit codes of `kcr crd generate`; what is in them is `tests/unit/api/crd`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kcr.cli.main import exit_code_of
+
+KINDS = '''
+import kcr
+from kcr.api.core import ConfigMap
+
+
+class GadgetSpec(kcr.Object):
+    """What is wanted of a gadget: “all”."""
+
+    size: int | str | None = None
+    weight: int | str | None = None
+
+
+class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets", storage=True):
+    spec: GadgetSpec = GadgetSpec()
+
+
+class GadgetV1Beta1(kcr.Resource, kind="Gadget", api_version="example.dev/v1beta1", plural="gadgets"):
+    spec: GadgetSpec = GadgetSpec()
+
+
+class Widget(kcr.Resource, api_version="example.dev/v1", plural="widgets"):
+    pass
+
+
+class Mine(kcr.Resource, kind="ConfigMap", api_version="v1", plural="configmaps"):
+    pass
+'''
+FILES = {"example.dev_gadgets.yaml", "example.dev_widgets.yaml"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "gadgets.py").write_text(KINDS)
+    (tmp_path / "broken.py").write_text("import kcr\nraise OSError('no disk')\n")
+    (tmp_path / "untyped.py").write_text(
+        "from typing import Any\nimport kcr\n"
+        "class Bag(kcr.Resource, api_version='example.dev/v1', plural='bags'):\n    spec: Any\n"
+    )
+    (tmp_path / "nothing.py").write_text("import kcr\nfrom kcr.api.core import ConfigMap\n")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for name in ("gadgets", "broken", "untyped", "nothing"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("module", ["gadgets", "gadgets.py", "./gadgets.py"])
+def test_all_kinds_of_a_module_are_written_as_documents(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["crd", "generate", module]) == 0
+    gadget, widget = yaml.safe_load_all(capsys.readouterr().out)
+    assert [one["name"] for one in gadget["spec"]["versions"]] == ["v1", "v1beta1"]
+    assert widget["metadata"]["name"] == "widgets.example.dev"
+
+
+def test_yaml_has_no_aliases_and_keeps_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["crd", "generate", "gadgets:Gadget"]) == 0
+    text = capsys.readouterr().out
+    assert "“all”" in text
+    assert not {"&id001", "---"} & set(text.split())
+    assert text.count("kind: CustomResourceDefinition") == 1
+
+
+def test_folder_gets_a_file_for_each_kind(folder: Path) -> None:
+    assert exit_code_of(["crd", "generate", "gadgets", "-o", "config/crd"]) == 0
+    assert {path.name for path in (folder / "config" / "crd").iterdir()} == FILES
+    first = (folder / "config/crd/example.dev_gadgets.yaml").read_bytes()
+    assert exit_code_of(["crd", "generate", "gadgets", "gadgets:Gadget", "-o", "config/crd"]) == 0
+    assert (folder / "config/crd/example.dev_gadgets.yaml").read_bytes() == first
+
+
+def test_check_names_the_files_that_differ(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check = ["crd", "generate", "gadgets", "-o", "crd", "--check"]
+    assert exit_code_of(check) == 1
+    assert "kcr: crd/example.dev_gadgets.yaml and crd/example.dev_widgets.yaml are not" in capsys.readouterr().err
+    assert not (folder / "crd").exists()
+    assert exit_code_of(check[:-1]) == 0
+    assert exit_code_of(check) == 0
+    (folder / "crd" / "example.dev_widgets.yaml").write_text("# mine\n")
+    assert exit_code_of(check) == 1
+    assert "kcr: crd/example.dev_widgets.yaml is not what the classes say: run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        pytest.param([], 2, "Missing argument", id="no-module"),
+        pytest.param(["gadgets", "--check"], 2, "--check compares files: name their folder", id="check"),
+        pytest.param(["absent"], 1, "absent cannot be imported: ModuleNotFoundError", id="absent"),
+        pytest.param(["broken"], 1, "broken cannot be imported: OSError: no disk", id="broken"),
+        pytest.param(["nothing"], 1, "nothing declares no kind of its own, but none", id="no-kind"),
+        pytest.param(["gadgets:Gadgte"], 1, "declares no kind Gadgte of its own, but Gadget, Widget", id="other-kind"),
+        pytest.param(["untyped"], 1, "Bag.spec: it has no type: give it one", id="untyped"),
+        pytest.param(["gadgets", "-o", "gadgets.py"], 1, "gadgets.py: File exists: name a folder", id="no-folder"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments: list[str], code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["crd", "generate", *arguments]) == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("kcr: ")
+    assert line in shown.err
+    assert shown.err.count("\n") == 1
