@@ -11,12 +11,14 @@ A value is changed with `msgspec.structs.replace`; there is no mutable form.
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
 
 from kcr.api.crd.markers import CrdOptions
 from kcr.api.resources import ResourceType
+
+T = TypeVar("T")
 
 _OPTIONS: Mapping[str, object] = {
     "frozen": True, "gc": False, "kw_only": True, "rename": "camel", "omit_defaults": True,
@@ -31,13 +33,13 @@ def _constant(value: object) -> Callable[[], object]:
 def _explicit_defaults(namespace: dict[str, Any]) -> None:
     """Turn every default but None and the empty ones into a factory, which `omit_defaults` never drops."""
     for name in namespace.get("__annotations__", {}):
-        default = namespace.get(name, msgspec.NODEFAULT)
-        if default is msgspec.NODEFAULT or callable(default) or hasattr(default, "__get__"):
-            continue
-        if isinstance(default, type(msgspec.field())):
+        given = namespace.get(name, msgspec.NODEFAULT)
+        is_field = isinstance(given, type(msgspec.field()))
+        default = given.default if is_field else given
+        if default is msgspec.NODEFAULT or (not is_field and (callable(default) or hasattr(default, "__get__"))):
             continue
         if not any(type(default) is type(empty) and default == empty for empty in _EMPTY):
-            namespace[name] = msgspec.field(default_factory=_constant(default))
+            namespace[name] = msgspec.field(default_factory=_constant(default), name=given.name if is_field else None)
 
 
 def _resource_type(name: str, options: dict[str, Any]) -> ResourceType | None:
@@ -183,7 +185,18 @@ class Resource(Object):
         return self
 
 
-class PartialObjectMetadata(Resource):
+class FullResource(Resource):
+    """Base of types that have all fields of their kind, such as those of `kcr.api.full`: `client.update` takes them."""
+
+
+class ResourceView(Resource):
+    """Base of types that have some fields of their kind, to be read, cached and patched.
+
+    `client.create` and `client.apply` refuse them: what has no field here would be missing.
+    """
+
+
+class PartialObjectMetadata(ResourceView):
     """The metadata of an object of a kind that `metadata_only` names; nothing else is requested, sent or cached."""
 
 
@@ -274,6 +287,31 @@ class Condition(PodCondition):
     """
 
     observed_generation: int | None = None
+
+
+def copy_raw(value: T) -> T:
+    """Return a value free of the bytes it was decoded from: its `msgspec.Raw` fields, at whatever depth, are copied.
+
+    For `Resource.detached` of types that hold such fields; one that is not copied keeps its whole input alive (ST-7).
+    """
+    return cast("T", _copied(value))
+
+
+def _copied(value: object) -> object:
+    match value:
+        case msgspec.Raw():
+            return value.copy()
+        case msgspec.Struct():
+            given = ((name, getattr(value, name)) for name in value.__struct_fields__)
+            changed = {name: made for name, old in given if (made := _copied(old)) is not old}
+            return msgspec.structs.replace(value, **changed) if changed else value
+        case tuple():
+            made = tuple(_copied(one) for one in value)
+            return value if all(one is old for one, old in zip(made, value, strict=True)) else made
+        case Mapping():
+            found = {name: _copied(one) for name, one in value.items()}
+            return value if all(found[name] is one for name, one in value.items()) else found
+    return value
 
 
 def whole_seconds(moment: datetime) -> datetime:

@@ -1,0 +1,205 @@
+"""Classes of Kubernetes' built-in types, from the table that the embedded API server's schema is made of.
+
+Prose is not in that table. Where the package `kubernetes-validate` is installed (the extra `schema`), `published_prose`
+takes it from there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.codegen import model
+from kcr.codegen.model import Class, Expr, Field, Pair, Text
+from kcr.codegen.names import class_name, field_names
+from kcr.errors import ConfigError
+
+_SCALARS: Mapping[str, Expr] = {
+    "string": "str", "bool": "bool", "int32": "int", "int64": "int", "float64": "float", "bytes": "bytes",
+    "time": "datetime", "microtime": "MicroTime", "quantity": "Quantity", "int-or-string": "IntOrString",
+    "any": model.OPAQUE,
+}  # fmt: skip
+_LIST, _MAP = "[]", "map[string]"
+# Types that kcr.api has already, whole but for managed fields.
+_SHARED: Mapping[str, str] = {
+    "meta.v1.ObjectMeta": "ObjectMeta", "meta.v1.OwnerReference": "OwnerReference", "meta.v1.Condition": "Condition",
+    "meta.v1.LabelSelector": "LabelSelector", "meta.v1.LabelSelectorRequirement": "Requirement",
+}  # fmt: skip
+_TYPE_META = ("apiVersion", "kind", "metadata")
+# Kinds that live in namespaces, of those whose names the table does not have.
+_NAMESPACED = frozenset(
+    ("Binding", "Event", "Eviction", "HorizontalPodAutoscaler", "LocalSubjectAccessReview", "PodGroup", "ResourceClaim",
+     "ResourceClaimTemplate", "Scale", "TokenRequest", "Workload")
+)  # fmt: skip
+_PLURALS = (("s", "ses"), ("y", "ies"), ("", "s"))
+
+# What the schema says of a type, and with a second argument of one of its fields.
+Prose = Callable[[str, str], str]
+
+
+class Kind(NamedTuple):
+    """A built-in kind.
+
+    Attributes:
+        api_version: Group and version, such as `apps/v1`.
+        name: Such as `Deployment`.
+        type: Its type in the table, such as `apps.v1.Deployment`.
+        plural: Its name in paths.
+        namespaced: Whether its objects live in namespaces.
+    """
+
+    api_version: str
+    name: str
+    type: str
+    plural: str
+    namespaced: bool
+
+
+@cache
+def _table() -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(
+        resources.files("kcr.apiserver.schema").joinpath("kubernetes.json").read_bytes()
+    )
+    return found
+
+
+def builtin_kind(api_version: str, name: str) -> Kind:
+    """Return a kind by its apiVersion and name.
+
+    Raises:
+        ConfigError: Kubernetes has no such kind.
+    """
+    known = _table()["kinds"].get(f"{api_version} {name}")
+    if known is None:
+        others = [key.partition(" ")[0] for key in _table()["kinds"] if key.partition(" ")[2] == name]
+        remedy = f"there is {' and '.join(f'{one}/{name}' for one in others)}" if others else "name apiVersion/Kind"
+        raise ConfigError(f"{api_version}/{name} is no kind of Kubernetes {_table()['source']['kubernetes']}: {remedy}")
+    if isinstance(known, str):
+        return Kind(api_version, name, known, _plural(name.lower()), name in _NAMESPACED)
+    return Kind(api_version, name, known["type"], known["plural"], known["namespaced"])
+
+
+def _plural(name: str) -> str:
+    """Return the plural of a kind in lower case. Source: apimachinery/pkg/api/meta, UnsafeGuessKindToResource."""
+    end, plural = next(pair for pair in _PLURALS if name.endswith(pair[0]))
+    return name.removesuffix(end) + plural if end else name + plural
+
+
+def types_of(kinds: Iterable[Kind]) -> list[str]:
+    """Return the names of all types that kinds are made of, but those that kcr.api has; each once, kinds first."""
+    found = dict.fromkeys(kind.type for kind in kinds)
+    waiting = list(found)
+    while waiting:
+        for field, facts in _table()["types"][waiting.pop(0)].items():
+            name = _item(facts)
+            if field not in _TYPE_META and name in _table()["types"] and name not in _SHARED and name not in found:
+                found[name] = None
+                waiting.append(name)
+    return list(found)
+
+
+def _item(facts: Any) -> str:
+    """Return the type in lists and maps of it."""
+    written: str = facts if isinstance(facts, str) else facts["type"]
+    return written.rpartition("]")[2]
+
+
+def class_names(types: Iterable[str]) -> dict[str, str]:
+    """Return the names of the classes of types: upstream's, with the group before it where two would be the same."""
+    found: dict[str, str] = {}
+    for one in types:
+        group, _, name = one.rpartition(".")
+        found[one] = class_name(name) if class_name(name) not in found.values() else class_name(group, name)
+    return found
+
+
+def classes(types: Iterable[str], kinds: Iterable[Kind], names: Mapping[str, str], prose: Prose) -> list[Class]:
+    """Return the classes of types.
+
+    Args:
+        types: Their names in the table.
+        kinds: Which of them are kinds.
+        names: The names of their classes, and of those that their fields refer to.
+        prose: For docstrings.
+    """
+    by_type = {kind.type: kind for kind in kinds}
+    return [_class(one, by_type.get(one), names, prose) for one in types]
+
+
+def _class(of: str, kind: Kind | None, names: Mapping[str, str], prose: Prose) -> Class:
+    facts = {name: one for name, one in _table()["types"][of].items() if kind is None or name not in _TYPE_META}
+    python = field_names(facts, of_kind=kind is not None)
+    fields = tuple(
+        _field(python[wire], wire, one, names, prose(of, wire), of_kind=kind is not None)
+        for wire, one in facts.items()
+    )  # fmt: skip
+    refers = frozenset(names[_item(one)] for one in facts.values() if _item(one) in names)
+    if kind is None:
+        return Class(names[of], "Object", prose(of, ""), fields, refers=refers)
+    options: list[Pair] = [Pair("api_version", Text(kind.api_version)), Pair("plural", Text(kind.plural))]
+    if names[of] != kind.name:
+        options.insert(0, Pair("kind", Text(kind.name)))
+    if not kind.namespaced:
+        options.append(Pair("namespaced", "False"))
+    holds_raw = any(_item(one) == "any" for name in types_of([kind]) for one in _table()["types"][name].values())
+    return Class(names[of], "FullResource", prose(of, ""), fields, tuple(options), refers, holds_raw)
+
+
+def _field(name: str, wire: str, facts: Any, names: Mapping[str, str], text: str, *, of_kind: bool) -> Field:
+    written: str = facts if isinstance(facts, str) else facts["type"]
+    required = not isinstance(facts, str) and facts.get("required", False)
+    of = _type(written, names)
+    if of_kind and written in names and wire in ("spec", "status"):
+        # As Go has them: always there. One that would have to be filled is required, or for a status left out.
+        can_be_empty = not any(not isinstance(one, str) and one.get("required") for one in _fields_of(written).values())
+        if can_be_empty:
+            return Field(name, wire, of, f"{names[written]}()", text)
+        if wire == "spec":
+            return Field(name, wire, of, None, text)
+    if required and written != "any":
+        return Field(name, wire, of, None, text)
+    if written.startswith(_LIST):
+        return Field(name, wire, of, model.EMPTY_LIST, text)
+    if written.startswith(_MAP):
+        return Field(name, wire, of, model.EMPTY_MAP, text)
+    if written == "any":
+        return Field(name, wire, model.Either((of, "msgspec.UnsetType")), model.UNSET, text)
+    return Field(name, wire, model.optional(of), model.NONE, text)
+
+
+def _fields_of(of: str) -> dict[str, Any]:
+    found: dict[str, Any] = _table()["types"][of]
+    return found
+
+
+def _type(written: str, names: Mapping[str, str]) -> Expr:
+    if written.startswith(_LIST):
+        return model.list_of(_type(written.removeprefix(_LIST), names))
+    if written.startswith(_MAP):
+        return model.map_of(_type(written.removeprefix(_MAP), names))
+    return _SCALARS.get(written) or _SHARED.get(written) or names[written]
+
+
+def no_prose(name: str, field: str) -> str:
+    """Return a short text for a type, and none for its fields."""
+    group, _, short = name.rpartition(".")
+    return "" if field else f"{short} of {group.replace('.', '/')}."
+
+
+def published_prose() -> Prose:
+    """Return the texts of Kubernetes' OpenAPI document, or `no_prose` where the extra `schema` is not installed."""
+    source = _table()["source"]
+    try:
+        raw = resources.files("kubernetes_validate").joinpath(source["file"]).read_bytes()
+    except (ModuleNotFoundError, FileNotFoundError):
+        return no_prose
+    texts = {".".join(path.split(".")[-3:]): one for path, one in msgspec.json.decode(raw)["$defs"].items()}
+
+    def prose(name: str, field: str) -> str:
+        found = texts.get(name, {})
+        found = found.get("properties", {}).get(field, {}) if field else found
+        return found.get("description") or no_prose(name, field)
+
+    return prose

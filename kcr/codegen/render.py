@@ -1,0 +1,205 @@
+"""Modules of classes as text, formatted as `ruff format` formats them."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+
+from kcr.codegen.model import EMPTY_MAP, Call, Class, Either, Expr, Field, Later, Pair, Text, flat, names_in, quoted
+from kcr.codegen.names import encoded
+
+_WIDTH = 120
+# Where names of annotations and defaults come from, beside the classes of the module.
+HOMES: Mapping[str, str] = {
+    "Mapping": "collections.abc",
+    "datetime": "datetime",
+    **dict.fromkeys(("Annotated", "Literal", "Self"), "typing"),
+    "msgspec": "",
+    **dict.fromkeys(("IntOrString", "ListType", "PrinterColumn", "Quantity", "ScaleSubresource", "Validation"),
+                    "kcr.api.crd.markers"),
+    **dict.fromkeys(("Condition", "FullResource", "MicroTime", "Object", "ObjectMeta", "OwnerReference", "copy_raw"),
+                    "kcr.api.meta"),
+    **dict.fromkeys(("LabelSelector", "Requirement"), "kcr.api.selectors"),
+}  # fmt: skip
+# Rules for docstrings that prose of others does not keep.
+_PROSE = "D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002"
+_STANDARD = ("collections.abc", "datetime", "typing")
+
+
+def module_text(title: str, classes: Iterable[Class], command: str, elsewhere: Mapping[str, str] | None = None) -> str:
+    """Return the text of a module.
+
+    Args:
+        title: The first line of its docstring.
+        classes: In any order.
+        command: What makes the module, for its header.
+        elsewhere: The modules of classes that stand in others, by name.
+    """
+    ordered = _ordered({one.name: one for one in classes})
+    used = {name for one in ordered for name in _names_used(one)} - {one.name for one in ordered}
+    head = f'# Made by `{command}`: do not edit.\n# ruff: noqa: {_PROSE}\n"""{title}"""\n\n'
+    return head + _imports(used, {**HOMES, **(elsewhere or {})}) + "".join(f"\n\n{_class(one)}" for one in ordered)
+
+
+def _ordered(classes: Mapping[str, Class]) -> list[Class]:
+    """Return the classes such that each comes after those that it names; where they form a circle, names are quoted."""
+    done: dict[str, Class] = {}
+    begun: set[str] = set()
+
+    def visit(one: Class) -> None:
+        begun.add(one.name)
+        for name in sorted(one.refers):
+            if name in classes and name not in begun:
+                visit(classes[name])
+        fields = (
+            field._replace(type=Later(field.type)) if begun & set(names_in(field.type)) - done.keys() else field
+            for field in one.fields
+        )
+        done[one.name] = one._replace(fields=tuple(fields))
+
+    for one in classes.values():
+        if one.name not in begun:
+            visit(one)
+    return list(done.values())
+
+
+def _names_used(one: Class) -> Iterator[str]:
+    yield one.base
+    for field in one.fields:
+        yield from names_in(field.type)
+        yield from ("msgspec",) if _is_called(field) else ()
+        yield from names_in(field.default)
+    for pair in one.keywords:
+        yield from names_in(pair)
+    if one.holds_raw:
+        yield from ("Self", "copy_raw")
+
+
+def _imports(used: set[str], homes: Mapping[str, str]) -> str:
+    found: dict[str, list[str]] = {}
+    for name in sorted(used & homes.keys(), key=str):
+        found.setdefault(homes[name], []).append(name)
+    standard = [home for home in found if home in _STANDARD]
+    third = ["import msgspec"] if "" in found else []
+    own = sorted(home for home in found if home and home not in _STANDARD)
+    groups = ([_import(home, found[home]) for home in sorted(standard)], third, [_import(h, found[h]) for h in own])
+    return "\n".join("".join(f"{line}\n" for line in group) for group in groups if group)
+
+
+def _import(home: str, names: list[str]) -> str:
+    line = f"from {home} import {', '.join(names)}"
+    if len(line) <= _WIDTH:
+        return line
+    return f"from {home} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+
+
+def _class(one: Class) -> str:
+    bases = Call(one.name, (one.base, *one.keywords))
+    body = [_docstring(one), *(f"    {_field(field)}\n" for field in one.fields)]
+    if one.holds_raw:
+        body.append(
+            "\n    def detached(self) -> Self:\n"
+            '        """Return the object free of the bytes it was decoded from."""\n'
+            "        return copy_raw(self)\n"
+        )
+    first = "\n" if one.fields and body[0] else ""
+    text = body[0] + first + "".join(body[1:])
+    return f"class {_laid_out(bases, 0, len('class :'))}:\n{text or '    pass' + chr(10)}"
+
+
+def _docstring(one: Class) -> str:
+    told = [f"    {field.name}: {_entry(field)}" for field in one.fields if field.text]
+    lines = [_filled(paragraph, "") for paragraph in _paragraphs(one.text)]
+    if told:
+        lines.append("Attributes:\n" + "\n".join(told))
+    text = "\n\n".join(lines)
+    if not text:
+        return ""
+    text = text.replace('"""', "'''")
+    prefix = "r" if "\\" in text else ""
+    indented = textwrap.indent(text, "    ").lstrip()
+    closing = '"""' if "\n" not in text and not text.endswith(('"', "\\")) and len(text) < _WIDTH - 10 else '\n    """'
+    return f'    {prefix}"""{indented}{closing}\n'
+
+
+def _paragraphs(text: str) -> list[str]:
+    clean = "".join(one if one.isprintable() or one == "\n" else " " for one in text)
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", clean) if part.strip()]
+
+
+def _entry(field: Field) -> str:
+    first, *more = _paragraphs(field.text)
+    begun = textwrap.fill(
+        first, _WIDTH - 4, initial_indent=" " * (len(field.name) + 6), subsequent_indent=" " * 8,
+        break_long_words=False, break_on_hyphens=False,
+    ).lstrip()  # fmt: skip
+    return "\n\n".join((begun, *(_filled(paragraph, " " * 8) for paragraph in more)))
+
+
+def _filled(paragraph: str, indent: str) -> str:
+    return textwrap.fill(
+        paragraph, _WIDTH - 8, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _is_called(field: Field) -> bool:
+    return encoded(field.name) != field.wire
+
+
+def _field(field: Field) -> str:
+    """Return a field of a class as it stands behind its indentation."""
+    default = field.default
+    if _is_called(field):
+        default = Call("msgspec.field", (*_default(default), Pair("name", Text(field.wire))))
+    line = f"{field.name}: {flat(field.type)}"
+    end = f" = {flat(default)}" if default is not None else ""
+    if 4 + len(line) + len(end) <= _WIDTH:
+        return line + end
+    if isinstance(default, Call) and default.items and 4 + len(line) + len(f" = {default.head}(") <= _WIDTH:
+        return f"{line} = {_laid_out(default, 4, len(line) + 3)}"
+    begun = f"{field.name}: {_laid_out(field.type, 4, len(field.name) + 2 + len(end))}"
+    if default is None:
+        return begun
+    return f"{begun} = {_laid_out(default, 4, len(begun.rpartition(chr(10))[2]) - 1)}"
+
+
+def _default(of: Expr | None) -> tuple[Pair, ...]:
+    if of is None:
+        return ()
+    return (Pair("default_factory", "dict"),) if of == EMPTY_MAP else (Pair("default", of),)
+
+
+def _laid_out(expr: Expr, indent: int, taken: int) -> str:
+    """Return an expression on one line where it fits, else with one item a line.
+
+    Args:
+        expr: The expression.
+        indent: Of the line that it begins on.
+        taken: What else stands on that line.
+    """
+    if indent + taken + len(flat(expr)) <= _WIDTH:
+        return flat(expr)
+    match expr:
+        case Call(head, items, brackets) if items:
+            inner = "".join(f"{' ' * (indent + 4)}{_laid_out(one, indent + 4, 1)},\n" for one in items)
+            return f"{head}{brackets[0]}\n{inner}{' ' * indent}{brackets[1]}"
+        case Pair(name, value, sign):
+            return f"{name}{sign}{_laid_out(value, indent, taken + len(name) + len(sign))}"
+        case Either((first, *rest)) if isinstance(first, Call):
+            return " | ".join((_laid_out(first, indent, 0), *(flat(one) for one in rest)))
+        case Text(value):
+            return _concatenated(value, indent)
+    return flat(expr)
+
+
+def _concatenated(value: str, indent: int) -> str:
+    """Return a long text as several literals, one a line, in parentheses."""
+    room, parts = _WIDTH - indent - 8, [""]
+    for word in re.split(r"(?<= )", value):
+        if parts[-1] and len(quoted(parts[-1] + word)) > room:
+            parts.append("")
+        parts[-1] += word
+    if len(parts) == 1:
+        return flat(Text(value))
+    lines = "".join(f"{' ' * (indent + 4)}{quoted(part)}\n" for part in parts)
+    return f"(\n{lines}{' ' * indent})"
