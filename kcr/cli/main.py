@@ -21,6 +21,7 @@ COMMANDS = {
     "crd": "Make CustomResourceDefinitions of classes.",
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "run": "Run controllers against a Kubernetes API server.",
+    "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
 }
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
+_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=V\d)|V\d+|[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+")
 # What a field of this name would hide from the annotations below it, or from its class; and what from that of a kind.
 _HIDES = frozenset(("bool", "bytes", "crd_options", "datetime", "float", "int", "msgspec", "str", "tuple"))
 _KIND_HIDES = frozenset(("detached", "key", "resource"))

@@ -21,7 +21,7 @@ HOMES: Mapping[str, str] = {
     **dict.fromkeys(("LabelSelector", "Requirement"), "kcr.api.selectors"),
 }  # fmt: skip
 # Rules for docstrings that prose of others does not keep.
-_PROSE = "D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002"
+_PROSE = "D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100"
 _STANDARD = ("collections.abc", "datetime", "typing")
 
 

@@ -1,0 +1,93 @@
+"""`kcr types generate`: typed classes of CustomResourceDefinitions and of built-in kinds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kcr.api.yaml_json import YamlError, load_yaml_documents
+from kcr.codegen import builtin
+from kcr.codegen.crds import crd_classes
+from kcr.codegen.model import Class
+from kcr.codegen.render import module_text
+from kcr.errors import ConfigError
+
+_SUFFIXES = (".json", ".yaml", ".yml")
+
+
+@click.group("types")
+def command() -> None:
+    """Make typed classes."""
+
+
+@command.command("generate", epilog="Exit codes: 0, 1 when a class cannot be made of a schema, 2 on a wrong option.")
+@click.argument("sources", nargs=-1, required=True, metavar="FILE|KIND…")
+@click.option(
+    "--version", default="", metavar="NAME", show_default="the stored one",
+    help="Version of a CustomResourceDefinition; `all` for all of them.",
+)  # fmt: skip
+@click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Module to write; `-` for stdout.")
+def generate(sources: tuple[str, ...], version: str, output: str) -> None:
+    """Write a module of typed classes.
+
+    A FILE has CustomResourceDefinitions; `-` is stdin. A KIND is one of Kubernetes' own, such as apps/v1/Deployment:
+    with kcr's extra `schema` its docstrings are those of Kubernetes. What is in `kcr.api.full` needs no module of yours.
+    """
+    files = [one for one in sources if one == "-" or one.endswith(_SUFFIXES)]
+    found = {one.name: one for one in _builtin_classes([one for one in sources if one not in files])}
+    for path in files:
+        _add_definitions(path, version, found)
+    text = module_text(f"Types of {', '.join(_kinds(found.values()))}.", found.values(), "kcr types generate")
+    if output == "-":
+        click.echo(text, nl=False)
+    else:
+        try:
+            Path(output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{output}: {error.strerror}: name a file that can be written") from error
+
+
+def _builtin_classes(names: list[str]) -> list[Class]:
+    kinds = [builtin.builtin_kind(*_split(name)) for name in names]
+    types = builtin.types_of(kinds)
+    prose = builtin.published_prose() if kinds else builtin.no_prose
+    return builtin.classes(types, kinds, builtin.class_names(types), prose)
+
+
+def _split(name: str) -> tuple[str, str]:
+    api_version, _, kind = name.rpartition("/")
+    if not api_version or not kind:
+        raise click.UsageError(f"{name!r} is no file and no kind: name a *.yaml or a kind such as apps/v1/Deployment")
+    return api_version, kind
+
+
+def _add_definitions(path: str, version: str, found: dict[str, Class]) -> None:
+    definitions = list(_definitions(path))
+    if not definitions:
+        raise ConfigError(f"{path} has no CustomResourceDefinition: name a file with one, or a kind of Kubernetes")
+    for manifest in definitions:
+        try:
+            crd_classes(manifest, version, found)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+
+def _definitions(path: str) -> Iterator[dict[str, Any]]:
+    try:
+        with click.open_file(path, encoding="utf-8") as file:
+            documents = list(load_yaml_documents(file.read()))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}: name a file that can be read") from error
+    except (YamlError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: no YAML: {error}") from error
+    for one in documents:
+        if isinstance(one, dict) and one.get("kind") == "CustomResourceDefinition":
+            yield one
+
+
+def _kinds(classes: Any) -> Iterator[str]:
+    for one in classes:
+        if one.base == "FullResource":
+            said = {pair.name: pair.value for pair in one.keywords}
+            yield f"{said['api_version'].value} {one.name}"
