@@ -121,6 +121,36 @@ def load_yaml_documents(text: str | bytes) -> Iterator[Any]:
         raise YamlError("yaml: a value does not have the type of its tag") from None
 
 
+def repeated_keys(text: str | bytes) -> list[tuple[int, str]]:
+    """Return the names that a mapping of a document has twice, each with its line, in the order of the text.
+
+    Raises:
+        YamlError: The text cannot be read.
+    """
+    found: list[tuple[int, str]] = []
+    seen: set[int] = set()
+    try:
+        nodes = [_Loader(text).get_single_node()]
+    except yaml.YAMLError as error:
+        raise YamlError(_described(error)) from None
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            names = [(key.start_mark.line + 1, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            known: set[str] = set()
+            for line, name in names:
+                if name in known and name != "<<":
+                    found.append((line, name))
+                known.add(name)
+            nodes += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+    return sorted(found)
+
+
 class _Values:
     """Turns values of PyYAML into those of JSON; what an alias repeats is counted each time."""
 

@@ -6,8 +6,10 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from kcr.apiserver.apply import handler as apply_handler
 from kcr.apiserver.endpoints import container_logs, discovery, listing, self_subject_review, subresources, writing
 from kcr.apiserver.endpoints.discovery import Discovery
+from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
     MediaType,
@@ -201,6 +203,7 @@ class APIServer:
         return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
 
     def _write(self, method: str, write: Write) -> APIResponse:
+        is_apply = method == "PATCH" and media_type(write.content_type) == writing.APPLY_PATCH
         match write.route.subresource:
             case "binding":
                 return subresources.bind(self.registry, write)
@@ -208,8 +211,12 @@ class APIServer:
                 return subresources.evict(self.registry, write)
             case "finalize":
                 return subresources.finalize(self.registry, write)
+            case "scale" if is_apply:
+                return apply_handler.apply_scale(self.registry, write)
             case "scale":
                 return subresources.update_scale(self.registry, write, is_patch=method == "PATCH")
+        if is_apply:
+            return apply_handler.apply(self.registry, write)
         return self._methods[method](self.registry, write)
 
     @property

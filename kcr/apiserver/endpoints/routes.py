@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, unquote
 
 from kcr.api.durations import parse_duration
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
-from kcr.apiserver.kinds.field_errors import FieldError, forbidden, not_supported, too_long
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, not_supported, required, too_long
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
 from kcr.apiserver.responses import bad_request, invalid, invalid_option, method_not_allowed, no_such_resource
 
@@ -92,16 +92,22 @@ class Query:
             raise bad_request(f"invalid timeout specified in the request URL - {error}") from error
         return nanoseconds / 1e9 or None
 
-    def dry_run(self, options: str) -> bool:
+    def dry_run(self, options: str, *, is_apply: bool = False) -> bool:
         """Return whether the write is only tried.
 
+        Args:
+            options: What messages call the options.
+            is_apply: Whether the write is a server-side apply, which has to name its field manager and may force.
+
         Raises:
-            StatusError: 422, an option of writes has an unknown value; `options` names them in the message.
+            StatusError: 422, an option of writes has an unknown value.
         """
         if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
             raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
         errors = field_manager_faults(self.text("fieldManager"))
-        if options == "PatchOptions" and self.has("force"):
+        if is_apply:
+            errors += [] if self.text("fieldManager") else [required("fieldManager", "is required for apply patch")]
+        elif options == "PatchOptions" and self.has("force"):
             errors.append(forbidden("force", "may not be specified for non-apply patch"))
         if errors:
             raise invalid(options, "meta.k8s.io", "", errors)

@@ -8,9 +8,10 @@ ScaleREST.
 from datetime import datetime
 from typing import Any
 
+from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.writing import Write, check_name, patched
-from kcr.apiserver.kinds.catalogue import ScalePaths
+from kcr.apiserver.kinds.catalogue import Kind, ScalePaths
 from kcr.apiserver.kinds.field_errors import non_negative, not_supported, required
 from kcr.apiserver.kinds.names import selector_text
 from kcr.apiserver.kinds.strategy import Manifest, conform
@@ -21,7 +22,7 @@ from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded,
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.storage.storage import Record
 
-_SCALE = "autoscaling.v1.Scale"
+SCALE = "autoscaling.v1.Scale"
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -123,7 +124,7 @@ def finalize(registry: Registry, write: Write) -> APIResponse:
 
 def scale_of(record: Record) -> Manifest:
     """Return the Scale of an object: how many pods it is to have, how many it has, and which they are."""
-    obj, paths, shape = record.manifest(), record.kind.scale or ScalePaths(), type_shape(_SCALE)
+    obj, paths, shape = record.manifest(), record.kind.scale or ScalePaths(), type_shape(SCALE)
     selector = _at(obj, paths.selector) or {}
     # Replication controllers have labels where the others have a selector.
     labels_alone = selector.keys().isdisjoint(type_shape("meta.v1.LabelSelector").fields)
@@ -146,12 +147,25 @@ def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
     return obj
 
 
+def object_of_scale(kind: Kind, scale: Manifest) -> Manifest:
+    """Return what a Scale says of the object of a kind: its metadata, and the number of replicas if there is one."""
+    obj: Manifest = {"apiVersion": kind.type.api_version, "kind": kind.type.kind, "metadata": scale.get("metadata")}
+    spec = scale.get("spec") or {}
+    if "replicas" in spec:
+        inner = obj
+        *path, last = (kind.scale or ScalePaths()).replicas
+        for name in path:
+            inner = inner.setdefault(name, {})
+        inner[last] = spec["replicas"]
+    return obj
+
+
 def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResponse:
     """Handle a PUT or PATCH on scale: of the object, only the number of replicas is written.
 
     A resourceVersion in the Scale is a precondition, as in any update.
     """
-    route, shape = write.route, type_shape(_SCALE)
+    route, shape = write.route, type_shape(SCALE)
     dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
     old = registry.find(route.kind, route.namespace, route.name)
     if is_patch:
@@ -168,4 +182,4 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
     *path, last = (route.kind.scale or ScalePaths()).replicas
     _at(new, tuple(path))[last] = replicas
-    return json_response(encoded(scale_of(registry.update(old, new, dry_run=dry_run).record)))
+    return json_response(encoded(scale_of(registry.update(old, new, Tracking(write.manager), dry_run=dry_run).record)))

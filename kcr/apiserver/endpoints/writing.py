@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kcr.apiserver.apply.managed_fields import UPDATE, Entry, manager_name
+from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
 from kcr.apiserver.endpoints.serialization import ObjectEncoder, in_version
@@ -37,6 +39,8 @@ from kcr.apiserver.storage.storage import Record
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)
 _OTHER_UID = "Precondition failed: UID in precondition: {}, UID in object meta: {}"
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
@@ -57,6 +61,15 @@ class Write(NamedTuple):
     def content_type(self) -> str:
         """The media type of the body."""
         return self.headers.get("content-type", "")
+
+    def manager(self, now: str) -> Entry:
+        """Return the field manager that writes, without fields.
+
+        Args:
+            now: The time, as in metadata.
+        """
+        name = manager_name(self.query.text("fieldManager"), self.headers.get("user-agent", ""))
+        return Entry(name, UPDATE, self.route.kind.type.api_version, self.route.subresource, now)
 
     def check(self, obj: Manifest) -> list[str]:
         """Return the warnings about unknown and duplicate fields in an object to write.
@@ -91,7 +104,7 @@ def create(registry: Registry, write: Write) -> APIResponse:
     dry_run = write.query.dry_run("CreateOptions")
     warnings = write.check(manifest)
     written = registry.create(route.kind.stored, route.namespace, write.to_storage(manifest), dry_run=dry_run)
-    return _response(write, written, warnings, 201)
+    return write_response(write, written, warnings, 201)
 
 
 def update(registry: Registry, write: Write) -> APIResponse:
@@ -107,11 +120,14 @@ def update(registry: Registry, write: Write) -> APIResponse:
             raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
         # The version of an object that is gone is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
-        return _response(write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), warnings, 201)
+        return write_response(
+            write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), warnings, 201
+        )
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
-    written = registry.update(old, write.to_storage(manifest), status=route.subresource == "status", dry_run=dry_run)
-    return _response(write, written, warnings)
+    is_status, tracking = route.subresource == "status", Tracking(write.manager)
+    written = registry.update(old, write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run)
+    return write_response(write, written, warnings)
 
 
 def check_name(route: Route, metadata: Mapping[str, Any]) -> None:
@@ -152,12 +168,13 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         raise _unusable(new, "metadata is no object")
     try:
         warnings = write.check(new)
-        _check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
-        written = registry.update(old, write.to_storage(new), status=route.subresource == "status", dry_run=dry_run)
+        check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
+        is_status, tracking = route.subresource == "status", Tracking(write.manager)
+        written = registry.update(old, write.to_storage(new), tracking, status=is_status, dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
-    return _response(write, written, warnings)
+    return write_response(write, written, warnings)
 
 
 def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
@@ -167,8 +184,8 @@ def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
         StatusError: 400, 415 or 422, it is no patch, or does not apply.
     """
     media = request_body.media_type(write.content_type)
-    if media not in (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH):
-        raise request_body.unsupported_media_type(", ".join((_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)))
+    if media not in _PATCHES:
+        raise request_body.unsupported_media_type(", ".join((*_PATCHES, APPLY_PATCH)))
     try:
         change = decode_json(write.body)
     except ValueError as error:
@@ -182,7 +199,12 @@ def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
     return new
 
 
-def _check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
+def check_patch(kind: Kind, old: Record, metadata: Manifest) -> None:
+    """Refuse a patched object that is another one, or made from a version that is not the newest.
+
+    Raises:
+        StatusError: 409 or 422.
+    """
     stored = old.metadata
     if metadata.get("resourceVersion") not in (None, "", stored.resource_version):
         raise conflict(kind.type, stored.name, STALE)
@@ -234,7 +256,8 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
     )
 
 
-def _response(write: Write, written: WriteResult, warnings: list[str], status: int = 200) -> APIResponse:
+def write_response(write: Write, written: WriteResult, warnings: list[str], status: int = 200) -> APIResponse:
+    """Return the response with the object that was written."""
     return json_response(
         write.encoder.encode_object(written.record), status, warning_headers([*warnings, *written.warnings])
     )

@@ -19,6 +19,7 @@ from kcr.apiserver.schema.shape import TypeMismatchError
 _ORDER = (
     "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
     "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "managedFields",
 )  # fmt: skip
 _SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -54,7 +55,11 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         if isinstance(error, TypeMismatchError):
             error.add_parent(kind.type.kind, "metadata")
         raise undecodable(kind, str(error)) from None
-    return {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
+    kept = {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
+    if isinstance(given, dict) and given.get("managedFields") == []:
+        # Unlike other empty lists, it says something: that the fields are nobody's.
+        kept["managedFields"] = []
+    return kept
 
 
 def in_order(metadata: Manifest) -> Manifest:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
 from kcr.apiserver.endpoints.routes import parse_integer
 from kcr.apiserver.kinds.catalogue import NAMESPACES, Kind
 from kcr.apiserver.kinds.field_errors import FieldError
@@ -60,8 +61,17 @@ class Registry:
             raise not_found(kind.type, name)
         return record
 
-    def create(self, kind: Kind, namespace: str, given: Manifest, *, dry_run: bool = False) -> WriteResult:
+    def create(
+        self, kind: Kind, namespace: str, given: Manifest, *, tracking: Tracking | None = None, dry_run: bool = False
+    ) -> WriteResult:
         """Store a new object.
+
+        Args:
+            kind: Its kind.
+            namespace: Its namespace, `""` for none.
+            given: The object.
+            tracking: Who applies it; None for a create, which keeps no managedFields.
+            dry_run: Whether nothing is stored.
 
         Raises:
             StatusError: The object or its namespace does not allow it.
@@ -72,6 +82,7 @@ class Registry:
         warnings = meta.remove_duplicate_owners(metadata)
         if metadata["resourceVersion"]:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        metadata.pop(MANAGED_FIELDS, None)
         meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
         self._generate_name(kind, metadata)
         # Missing, it is refused below together with the other field errors; strategies may count on it.
@@ -88,15 +99,26 @@ class Registry:
             terminating = existing.metadata.deletion_timestamp is not None
             raise already_exists(kind.type, metadata["name"], terminating=terminating)
         warnings += kind.strategy.warnings(obj, None)
+        if tracking is not None:
+            track(kind.shape, {"metadata": {}}, obj, tracking, meta.timestamp(self.clock.now()))
         if dry_run:
             return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
-    def update(self, old: Record, given: Manifest, *, status: bool = False, dry_run: bool = False) -> WriteResult:
+    def update(
+        self, old: Record, given: Manifest, tracking: Tracking, *, status: bool = False, dry_run: bool = False
+    ) -> WriteResult:
         """Store a new version of an object, or remove it when the update removes the last finalizer.
 
         A resourceVersion in `given` is a precondition; without one the last write wins. A write that
         changes nothing stores nothing.
+
+        Args:
+            old: The version that is there.
+            given: The object as it is to be.
+            tracking: Who writes it.
+            status: Whether it is written through `/status`.
+            dry_run: Whether nothing is stored.
 
         Raises:
             StatusError: The change is not allowed, or `old` is not the version that the client has.
@@ -120,6 +142,8 @@ class Registry:
         if not status and kind.strategy.has_generation and new.get("spec") != before.get("spec"):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if status else kind.strategy.warnings(new, before)
+        if tracking.is_needed(before, new):
+            track(kind.shape, before, new, tracking, meta.timestamp(self.clock.now()))
         return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:

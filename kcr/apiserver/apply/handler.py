@@ -1,0 +1,152 @@
+"""Server-side apply: PATCH with `application/apply-patch+yaml`, of an object, its status or its scale.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{patch,rest}.go, applyPatcher and
+addStrictDecodingWarnings; kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/versioncheck.go.
+"""
+
+from typing import Any
+
+from kcr.api.yaml_json import load_yaml, repeated_keys
+from kcr.apiserver.apply import field_manager, managed_fields
+from kcr.apiserver.apply.field_manager import Configuration
+from kcr.apiserver.apply.managed_fields import APPLY, Managed
+from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking
+from kcr.apiserver.endpoints import field_validation, request_body
+from kcr.apiserver.endpoints.subresources import SCALE, object_of_scale, scale_of
+from kcr.apiserver.endpoints.writing import Write, check_name, check_patch, write_response
+from kcr.apiserver.gojson import decode_json, kind_of
+from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.registry import metadata as meta
+from kcr.apiserver.registry.registry import Registry, WriteResult
+from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, json_response, not_found
+from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.storage.storage import Record
+
+_YAML_ERRORS = "error converting YAML to JSON: yaml: unmarshal errors:"
+
+
+def apply(registry: Registry, write: Write) -> APIResponse:
+    """Handle an apply of an object, which it creates when there is none, or of its status."""
+    route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
+    config = _decode(write)
+    _check_type(config, route.kind.type.api_version, route.kind.type.kind)
+    old = registry.storage.get(route.kind, route.namespace, route.name)
+    if old is None and route.subresource:
+        raise not_found(route.kind.type, route.name)
+    written = _write(registry, write, old, config, dry_run=dry_run)
+    return write_response(write, written, _check_repeated(write), 201 if old is None else 200)
+
+
+def apply_scale(registry: Registry, write: Write) -> APIResponse:
+    """Handle an apply of the scale of an object: the manager owns the number of replicas."""
+    route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
+    config, shape = _decode(write), type_shape(SCALE)
+    _check_type(config, "autoscaling/v1", "Scale")
+    field_manager.check(shape, config)
+    old = registry.find(route.kind, route.namespace, route.name)
+    written = _write(registry, write, old, object_of_scale(route.kind, config), dry_run=dry_run)
+    _check_repeated(write)
+    return json_response(encoded(scale_of(written.record)))
+
+
+def _decode(write: Write) -> Manifest:
+    """Return the configuration that a request applies.
+
+    Raises:
+        StatusError: 400 or 413, it is none.
+    """
+    request_body.check_size(write.body)
+    try:
+        config = decode_json(write.body) if _is_json(write.body) else load_yaml(write.body)
+    except ValueError as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if config is not None and not isinstance(config, dict):
+        words = f"json: cannot unmarshal {kind_of(config)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {words}")
+    return config or {}
+
+
+def _is_json(body: bytes) -> bool:
+    """Return whether a body is meant as JSON: other clients than people write it so, and it is read much faster."""
+    return body.lstrip()[:2] in (b'{"', b"{}")
+
+
+def _check_type(config: Manifest, api_version: str, kind: str) -> None:
+    """Refuse a configuration of another type than the path's, and one that says who owns it.
+
+    Raises:
+        StatusError: 400.
+    """
+    said = (config.get("apiVersion") or "", config.get("kind") or "")
+    if said != (api_version, kind):
+        group, _, version = str(said[0]).rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={said[1]}")
+    if _metadata(config).get(MANAGED_FIELDS) is not None:
+        raise bad_request("metadata.managedFields must be nil")
+
+
+def _metadata(config: Manifest) -> Manifest:
+    metadata = config.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _check_repeated(write: Write) -> list[str]:
+    """Return the warnings about names that the body has twice.
+
+    Raises:
+        StatusError: 400, there are some, and the request is strict.
+    """
+    validation = write.query.text("fieldValidation")
+    if validation == "Ignore" or (_is_json(write.body) and not field_validation.repeated(write.body)):
+        return []
+    found = [f'line {line}: key "{name}" already set in map' for line, name in repeated_keys(write.body)]
+    if found and validation == "Strict":
+        raise bad_request("\n  ".join((f"error strict decoding YAML: {_YAML_ERRORS}", *found)))
+    return found
+
+
+def _write(registry: Registry, write: Write, old: Record | None, config: Manifest, *, dry_run: bool) -> WriteResult:
+    """Apply a configuration to an object, or create it."""
+    route = write.route
+    shape, live = route.kind.shape, {} if old is None else write.current(old)
+    config = _settable(write, config)
+    by = write.manager(meta.timestamp(registry.clock.now()))._replace(operation=APPLY)
+    applied = field_manager.apply(
+        shape, live, Configuration(config, by, write.query.flag("force")), _managed(write, live, by)
+    )
+    manifest = applied.manifest
+    tracking = Tracking(write.manager, applied.managed)
+    if old is None:
+        metadata = _metadata(config)
+        if uid := metadata.get("uid"):
+            words = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(route.kind.type, route.name, words)
+        check_name(route, metadata)
+        # As for a PUT that creates: the version of an object that is gone is no obstacle.
+        manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
+        new = write.to_storage(manifest)
+        return registry.create(route.kind.stored, route.namespace, new, tracking=tracking, dry_run=dry_run)
+    check_name(route, _metadata(config))
+    check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
+    is_status = route.subresource == "status"
+    return registry.update(old, write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run)
+
+
+def _settable(write: Write, config: Manifest) -> Manifest:
+    """Return what of a configuration can be written here: the status through its subresource, all else not."""
+    if "status" not in write.route.kind.subresources:
+        return config
+    is_status = write.route.subresource == "status"
+    unwritten = ("spec",) if is_status else ("status",)
+    return {name: value for name, value in config.items() if name not in unwritten}
+
+
+def _managed(write: Write, live: Manifest, by: managed_fields.Entry) -> Managed:
+    """Return who owns the fields of the live object before this apply."""
+    if not live:
+        return {}
+    given: Any = live["metadata"].get(MANAGED_FIELDS)
+    kind = write.route.kind
+    if not given:
+        return field_manager.before_first_apply(kind.shape, live, by, has_status="status" in kind.subresources)
+    return managed_fields.decode(given)
