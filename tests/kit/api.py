@@ -54,6 +54,11 @@ class Api:
         """Return the body of a PATCH that succeeds."""
         return (await self._good("PATCH", target, body, {"content_type": f"application/{form}+json"})).body
 
+    async def apply(self, target: str, body: object, manager: str = "m", query: str = "") -> Reply:
+        """Send a server-side apply, and return its answer."""
+        path = f"{target}?fieldManager={manager}&{query}"
+        return await self.call("PATCH", path, body, content_type="application/apply-patch+yaml")
+
     async def _good(self, method: str, target: str, body: object, headers: Mapping[str, str]) -> Reply:
         reply = await self.call(method, target, body, **headers)
         assert reply.status < 300, reply.body

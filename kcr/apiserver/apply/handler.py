@@ -33,8 +33,9 @@ def apply(registry: Registry, write: Write) -> APIResponse:
     old = registry.storage.get(route.kind, route.namespace, route.name)
     if old is None and route.subresource:
         raise not_found(route.kind.type, route.name)
+    warnings = _check_repeated(write)
     written = _write(registry, write, old, config, dry_run=dry_run)
-    return write_response(write, written, _check_repeated(write), 201 if old is None else 200)
+    return write_response(write, written, warnings, 201 if old is None else 200)
 
 
 def apply_scale(registry: Registry, write: Write) -> APIResponse:
@@ -44,8 +45,8 @@ def apply_scale(registry: Registry, write: Write) -> APIResponse:
     _check_type(config, "autoscaling/v1", "Scale")
     field_manager.check(shape, config)
     old = registry.find(route.kind, route.namespace, route.name)
-    written = _write(registry, write, old, object_of_scale(route.kind, config), dry_run=dry_run)
     _check_repeated(write)
+    written = _write(registry, write, old, object_of_scale(route.kind, config), dry_run=dry_run)
     return json_response(encoded(scale_of(written.record)))
 
 

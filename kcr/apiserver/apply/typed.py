@@ -9,7 +9,6 @@ Source: sigs.k8s.io/structured-merge-diff, typed/{helpers,tofieldset,compare,val
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 from kcr.apiserver.apply.fieldpath import (
@@ -64,19 +63,14 @@ def parts(field: Field, value: Any) -> list[Part] | None:
         if field.map_type == "atomic" or (shape is not None and shape.is_atomic):
             return None
         if shape is None:
-            inner = _item(field.type.items or ANY)
+            inner = Field(field.type.items or ANY)
             return [Part(field_element(name), inner, one) for name, one in value.items()]
         known = shape.fields
         return [Part(field_element(name), known.get(name, UNTYPED), one, name in known) for name, one in value.items()]
     if type(value) is list and field.list_type != "atomic":
-        inner = _item(field.type.items or ANY)
+        inner = Field(field.type.items or ANY)
         return [Part(_list_element(field, inner, position, one), inner, one) for position, one in enumerate(value)]
     return None
-
-
-@cache
-def _item(of: Type) -> Field:
-    return Field(of)
 
 
 def _list_element(field: Field, inner: Field, position: int, item: Any) -> str:

@@ -74,6 +74,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.Secret": {"type": "Opaque"},
     "core.v1.SecretVolumeSource": _FILE_MODE,
     "core.v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
+    "core.v1.ServicePort": {"protocol": "TCP"},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 }  # fmt: skip

@@ -12,7 +12,7 @@ from kcr.apiserver.responses import StatusError
 
 
 def test_what_is_empty_or_unknown_is_dropped() -> None:
-    given = {"name": "a", "labels": {}, "finalizers": [], "generateName": "", "managedFields": [{}], "selfLink": "/x"}
+    given = {"name": "a", "labels": {}, "finalizers": [], "generateName": "", "selfLink": "/x", "x": 1}
     assert meta.decode_metadata(CONFIG_MAPS, given) == {"name": "a", "resourceVersion": ""}
 
 
