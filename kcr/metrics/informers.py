@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
@@ -11,48 +11,11 @@ from kcr.metrics.table import Row
 INFORMER_LABELS = ("name", "group", "version", "resource")
 
 
-class StoreStats(Protocol):
-    """A store, as far as metrics go."""
-
-    @property
-    def resource_version(self) -> int:
-        """The highest version that was processed."""
-        ...
-
-    def __len__(self) -> int:
-        """Return how many objects it holds."""
-        ...
-
-
-class InformerStats(Protocol):
-    """An informer, as far as metrics go."""
-
-    @property
-    def store(self) -> StoreStats:
-        """The store."""
-        ...
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How often lists, watches, relists and errors happened, by name."""
-        ...
-
-    @property
-    def list_duration_seconds(self) -> float:
-        """How long the last list took, or the initial events of the last WatchList."""
-        ...
-
-    @property
-    def last_event_time(self) -> float:
-        """The loop's time of the last watch event."""
-        ...
-
-
-def _count(name: str) -> Callable[[InformerStats], float]:
+def _count(name: str) -> Callable[[Any], float]:
     return lambda informer: informer.counts.get(name, 0)
 
 
-def _counts(**names: str) -> Callable[[InformerStats], Mapping[str, float]]:
+def _counts(**names: str) -> Callable[[Any], Mapping[str, float]]:
     return lambda informer: {value: informer.counts.get(name, 0) for value, name in names.items()}
 
 

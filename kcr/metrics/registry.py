@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
 from kcr.metrics.controllers import CONTROLLER_ROWS, ControllerMetrics
-from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS, InformerStats
+from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import Requests
 from kcr.metrics.table import MetricsTable
@@ -29,7 +30,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self._queues: MetricsTable[QueueMetrics] = MetricsTable(QUEUE_LABELS, QUEUE_ROWS)
         self._controllers: MetricsTable[ControllerMetrics] = MetricsTable(("controller",), CONTROLLER_ROWS)
-        self._informers: MetricsTable[InformerStats] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
+        self._informers: MetricsTable[Any] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
         self._requests = Requests()
         self.loop_lag = Histogram(
             "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
@@ -70,12 +71,12 @@ class Metrics:
         """
         return partial(self._requests.observe_wait, host)
 
-    def informer(self, resource: tuple[str, str, str, str], informer: InformerStats) -> None:
+    def informer(self, resource: tuple[str, str, str, str], informer: Any) -> None:
         """Export the metrics of an informer from now on.
 
         Args:
             resource: Its name, and what it watches: group, version, plural.
-            informer: What counts.
+            informer: A `kcr.Informer`, which counts for itself.
         """
         self._informers.sources[resource] = informer
 

@@ -31,54 +31,69 @@ class RateLimiter(Protocol[K_contra]):
         ...
 
 
-class ItemExponential(Generic[K]):
+class _PerKey(Generic[K]):
+    """Counts the failures of each key since it was last forgotten.
+
+    Keys that are never forgotten, because their object was deleted while they waited, are dropped once they have not
+    failed for twice the longest delay.
+    """
+
+    def __init__(self, longest_seconds: float) -> None:
+        self._idle = 2.0 * longest_seconds
+        # Count and moment of the last failure; the key that failed longest ago comes first.
+        self._counts: OrderedDict[K, tuple[int, float]] = OrderedDict()
+
+    def retries(self, key: K) -> int:
+        """Return how often a key has failed since it was last forgotten."""
+        return self._counts.get(key, (0, 0.0))[0]
+
+    def forget(self, key: K) -> None:
+        """Reset the key's backoff: its next failure counts as the first."""
+        self._counts.pop(key, None)
+
+    def _add(self, key: K) -> int:
+        """Count one more failure, and return how many there were before."""
+        now = asyncio.get_running_loop().time()
+        count = self.retries(key)
+        self._counts[key] = (count + 1, now)
+        self._counts.move_to_end(key)
+        while now - next(iter(self._counts.values()))[1] > self._idle:
+            self._counts.popitem(last=False)
+        return count
+
+
+class ItemExponential(_PerKey[K]):
     """Delays that double with each failure of a key: base, 2·base, 4·base, … up to a maximum.
 
     Source: client-go/util/workqueue/default_rate_limiters.go, ItemExponentialFailureRateLimiter.
     """
 
     def __init__(self, base_seconds: float = 0.005, max_seconds: float = 1000.0) -> None:
+        super().__init__(max_seconds)
         self._base = base_seconds
         self._max = max_seconds
-        self._failures: _Failures[K] = _Failures(max_seconds)
 
     def when(self, key: K) -> float:
         """Record one more failure of a key, and return its delay in seconds."""
         # The exponent is bounded: 2.0 ** n overflows long before a key has failed for a week.
-        return min(self._base * 2.0 ** min(self._failures.add(key), 1000), self._max)
-
-    def retries(self, key: K) -> int:
-        """Return how often a key has failed since it was last forgotten."""
-        return self._failures.of(key)
-
-    def forget(self, key: K) -> None:
-        """Reset the key's backoff: its next failure counts as the first."""
-        self._failures.forget(key)
+        return min(self._base * 2.0 ** min(self._add(key), 1000), self._max)
 
 
-class FastSlow(Generic[K]):
+class FastSlow(_PerKey[K]):
     """One delay for the first failures of a key, another for all that follow.
 
     Source: client-go/util/workqueue/default_rate_limiters.go, ItemFastSlowRateLimiter.
     """
 
     def __init__(self, fast_seconds: float, slow_seconds: float, fast_tries: int) -> None:
+        super().__init__(max(fast_seconds, slow_seconds))
         self._fast = fast_seconds
         self._slow = slow_seconds
         self._tries = fast_tries
-        self._failures: _Failures[K] = _Failures(max(fast_seconds, slow_seconds))
 
     def when(self, key: K) -> float:
         """Record one more failure of a key, and return its delay in seconds."""
-        return self._fast if self._failures.add(key) < self._tries else self._slow
-
-    def retries(self, key: K) -> int:
-        """Return how often a key has failed since it was last forgotten."""
-        return self._failures.of(key)
-
-    def forget(self, key: K) -> None:
-        """Reset the key's backoff: its next failure counts as the first."""
-        self._failures.forget(key)
+        return self._fast if self._add(key) < self._tries else self._slow
 
 
 class BucketRateLimiter(Generic[K]):
@@ -122,27 +137,19 @@ class MaxOf(Generic[K]):
             limiter.forget(key)
 
 
-class Capped(Generic[K]):
+class Capped(MaxOf[K]):
     """Another limiter's delays, up to a maximum.
 
     Source: client-go/util/workqueue/default_rate_limiters.go, WithMaxWaitRateLimiter.
     """
 
     def __init__(self, limiter: RateLimiter[K], max_seconds: float) -> None:
-        self._limiter = limiter
+        super().__init__(limiter)
         self._max = max_seconds
 
     def when(self, key: K) -> float:
         """Record one more failure of a key, and return its delay in seconds."""
-        return min(self._limiter.when(key), self._max)
-
-    def retries(self, key: K) -> int:
-        """Return how often a key has failed since it was last forgotten."""
-        return self._limiter.retries(key)
-
-    def forget(self, key: K) -> None:
-        """Reset the key's backoff: its next failure counts as the first."""
-        self._limiter.forget(key)
+        return min(super().when(key), self._max)
 
 
 def default_limiter() -> RateLimiter[Hashable]:
@@ -153,32 +160,3 @@ def default_limiter() -> RateLimiter[Hashable]:
     Source: client-go/util/workqueue/default_rate_limiters.go, DefaultTypedControllerRateLimiter.
     """
     return MaxOf(ItemExponential(), BucketRateLimiter())
-
-
-class _Failures(Generic[K]):
-    """Counts the failures of each key since it was last forgotten.
-
-    Keys that are never forgotten, because their object was deleted while they waited, are dropped once they have not
-    failed for twice the longest delay.
-    """
-
-    def __init__(self, longest_seconds: float) -> None:
-        self._idle = 2.0 * longest_seconds
-        # Count and moment of the last failure; the key that failed longest ago comes first.
-        self._counts: OrderedDict[K, tuple[int, float]] = OrderedDict()
-
-    def add(self, key: K) -> int:
-        """Count one more, and return how many there were before."""
-        now = asyncio.get_running_loop().time()
-        count = self.of(key)
-        self._counts[key] = (count + 1, now)
-        self._counts.move_to_end(key)
-        while now - next(iter(self._counts.values()))[1] > self._idle:
-            self._counts.popitem(last=False)
-        return count
-
-    def of(self, key: K) -> int:
-        return self._counts.get(key, (0, 0.0))[0]
-
-    def forget(self, key: K) -> None:
-        self._counts.pop(key, None)
