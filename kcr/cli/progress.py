@@ -1,20 +1,22 @@
 """Feeds a display from a manager's informers: Jobs, CronJobs, pods of their own, events, and the logs of pods."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
-from kcr.api.meta import Key, controller_of
+from kcr.api.meta import Key, Resource, controller_of
 from kcr.cli.display import Display
 from kcr.cli.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
 from kcr.client import Request, Transport
 from kcr.errors import TransportError
 from kcr.informer import Handler
 from kcr.manager import Manager
+
+R = TypeVar("R", bound=Resource)
 
 # How long the last lines of logs are waited for once the Jobs have ended.
 _LAST_LINES_SECONDS = 5.0
@@ -106,10 +108,12 @@ class Progress:
         self._bare: set[Key] = set()
         self._waiting: asyncio.Queue[ContainerRun] = asyncio.Queue()
         self._open = 0
-        manager.informer(Job).add_handler(_Jobs(self))
-        manager.informer(CronJob).add_handler(_CronJobs(display, zone))
-        manager.informer(Event).add_handler(_Events(display))
-        manager.informer(Pod).add_handler(_Pods(self))
+        manager.informer(Job).add_handler(_Changes(self._job_changed, self._job_deleted))
+        manager.informer(CronJob).add_handler(
+            _Changes(lambda it: display.show(cronjob_view(it, zone)), lambda it: display.gone("cronjob", it.key))
+        )
+        manager.informer(Event).add_handler(_Changes(self._show_event, lambda event: None))
+        manager.informer(Pod).add_handler(_Changes(self._pod_changed, self._pod_deleted))
         manager.add(self)
 
     async def run(self) -> None:
@@ -139,23 +143,30 @@ class Progress:
         self._changed.clear()
         await self._changed.wait()
 
-    def job_changed(self, job: Job) -> None:
-        """Show a Job."""
+    def _show_event(self, event: Event) -> None:
+        view = event_view(event)
+        if view is not None:
+            self._display.event(view)
+
+    def _job_changed(self, job: Job) -> None:
         view = view_of(job)
         self._views[view.key] = view
         self._deleted.discard(view.key)
         self._display.show(view)
         self._changed.set()
 
-    def job_deleted(self, key: Key) -> None:
-        """Remove a Job from the display."""
-        self._deleted.add(key)
-        self._display.gone("job", key)
+    def _job_deleted(self, job: Job) -> None:
+        self._deleted.add(job.key)
+        self._display.gone("job", job.key)
         self._changed.set()
 
-    def pod_changed(self, pod: Pod) -> None:
+    def _pod_changed(self, pod: Pod) -> None:
         """Show a pod that no controller owns; follow the logs of any pod, and show how containers failed."""
-        self._show_bare(pod)
+        if controller_of(pod.metadata) is None:
+            self._bare.add(pod.key)
+            self._display.show(pod_view(pod))
+        else:
+            self._hide_bare(pod.key)
         for run in runs_of(pod):
             if run not in self._followed:
                 self._followed.add(run)
@@ -166,18 +177,11 @@ class Progress:
                 self._failed.add(run)
                 self._display.event(failure)
 
-    def pod_deleted(self, pod: Pod) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         """Remove a pod from the display, and forget its runs."""
         self._hide_bare(pod.key)
         self._followed = {run for run in self._followed if run.uid != pod.metadata.uid}
         self._failed = {run for run in self._failed if run.uid != pod.metadata.uid}
-
-    def _show_bare(self, pod: Pod) -> None:
-        if controller_of(pod.metadata) is None:
-            self._bare.add(pod.key)
-            self._display.show(pod_view(pod))
-        else:
-            self._hide_bare(pod.key)
 
     def _hide_bare(self, key: Key) -> None:
         if key in self._bare:
@@ -200,57 +204,18 @@ class Progress:
         )
 
 
-class _Jobs(Handler[Job]):
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+class _Changes(Handler[R]):
+    """Calls back with each object that is new or has changed, and with each that was deleted."""
 
-    def on_add(self, obj: Job, initial: bool) -> None:
-        self._progress.job_changed(obj)
+    def __init__(self, changed: Callable[[R], None], deleted: Callable[[R], None]) -> None:
+        self._changed = changed
+        self._deleted = deleted
 
-    def on_update(self, old: Job, new: Job) -> None:
-        self._progress.job_changed(new)
+    def on_add(self, obj: R, initial: bool) -> None:
+        self._changed(obj)
 
-    def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
-        self._progress.job_deleted(obj.key)
+    def on_update(self, old: R, new: R) -> None:
+        self._changed(new)
 
-
-class _CronJobs(Handler[CronJob]):
-    def __init__(self, display: Display, zone: tzinfo) -> None:
-        self._display = display
-        self._zone = zone
-
-    def on_add(self, obj: CronJob, initial: bool) -> None:
-        self._display.show(cronjob_view(obj, self._zone))
-
-    def on_update(self, old: CronJob, new: CronJob) -> None:
-        self.on_add(new, False)
-
-    def on_delete(self, obj: CronJob, final_state_unknown: bool) -> None:
-        self._display.gone("cronjob", obj.key)
-
-
-class _Pods(Handler[Pod]):
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def on_add(self, obj: Pod, initial: bool) -> None:
-        self._progress.pod_changed(obj)
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        self._progress.pod_changed(new)
-
-    def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
-        self._progress.pod_deleted(obj)
-
-
-class _Events(Handler[Event]):
-    def __init__(self, display: Display) -> None:
-        self._display = display
-
-    def on_add(self, obj: Event, initial: bool) -> None:
-        view = event_view(obj)
-        if view is not None:
-            self._display.event(view)
-
-    def on_update(self, old: Event, new: Event) -> None:
-        self.on_add(new, False)
+    def on_delete(self, obj: R, final_state_unknown: bool) -> None:
+        self._deleted(obj)
