@@ -1,7 +1,9 @@
 """The CronJob controller's front door: its options, what it watches, and which keys that wakes."""
 
 import os
+from collections.abc import Iterable
 from datetime import timedelta, tzinfo
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -12,7 +14,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
-from kcr.controller import OwnWrites
+from kcr.controller import OwnWrites, resource_version_changed, watch
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
@@ -77,11 +79,16 @@ def setup(manager: Manager, options: Options) -> None:
         local=local,
         queue=queue,
     )
+    changed_jobs = watch(Job, map_to=partial(owning_cronjob, crons), predicate=resource_version_changed)
     manager.add_controller(
-        "cronjob", CronJobReconciler(services), queue=queue, workers=options.workers, own_writes=own_writes
+        "cronjob",
+        CronJobReconciler(services),
+        watches=[changed_jobs],
+        queue=queue,
+        workers=options.workers,
+        own_writes=own_writes,
     )
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
-    manager.informer(Job).add_handler(JobEvents(queue, crons))
     manager.add(ClockWatch(manager.clock, lambda: wake_all(queue, crons)))
 
 
@@ -130,38 +137,13 @@ class CronJobEvents(Handler[CronJob]):
         self._queue.add(obj.key)
 
 
-class JobEvents(Handler[Job]):
-    """What happens to Jobs, and the CronJobs it wakes.
+def owning_cronjob(crons: Store[CronJob], job: Job) -> Iterable[Key]:
+    """Return the key of the CronJob that controls a Job, if the store has that very one.
 
     Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, addJob, updateJob, deleteJob.
     """
-
-    def __init__(self, queue: WorkQueue[Key], crons: Store[CronJob]) -> None:
-        self._queue = queue
-        self._crons = crons
-
-    def on_add(self, obj: Job, initial: bool) -> None:
-        """A Job came."""
-        self._wake_owner(obj)
-
-    def on_update(self, old: Job, new: Job) -> None:
-        """A Job changed, perhaps its owner."""
-        if new.metadata.resource_version == old.metadata.resource_version:
-            return
-        if controller_of(old.metadata) != controller_of(new.metadata):
-            self._wake_owner(old)
-        self._wake_owner(new)
-
-    def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
-        """A Job is gone."""
-        self._wake_owner(obj)
-
-    def _wake_owner(self, job: Job) -> None:
-        """Look at the CronJob that controls a Job, if the store has that very one."""
-        owner = controller_of(job.metadata)
-        if owner is None or owner.kind != CronJob.resource.kind:
-            return
-        key = Key(job.metadata.namespace, owner.name)
-        cron = self._crons.get(key)
-        if cron is not None and cron.metadata.uid == owner.uid:
-            self._queue.add(key)
+    owner = controller_of(job.metadata)
+    if owner is None or owner.kind != CronJob.resource.kind:
+        return ()
+    cron = crons.get(Key(job.metadata.namespace, owner.name))
+    return (cron.key,) if cron is not None and cron.metadata.uid == owner.uid else ()

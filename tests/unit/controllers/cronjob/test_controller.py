@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -9,7 +10,9 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, OwnerReference
 from kcr.app.plugins import read_options
-from kcr.controllers.cronjob.controller import CronJobEvents, JobEvents, Options
+from kcr.controller import resource_version_changed, watch
+from kcr.controller.sources import EnqueueRequests
+from kcr.controllers.cronjob.controller import CronJobEvents, Options, owning_cronjob
 from kcr.testing import FakeInformer, FakeRecorder, VirtualClock
 from kcr.workqueue import WorkQueue
 from tests.kit.cronjob_builders import cron, job
@@ -28,7 +31,8 @@ class Handlers:
         self.recorder = FakeRecorder()
         self.crons = FakeInformer(CronJob, cron())
         self.of_crons = CronJobEvents(self.queue, self.recorder, VirtualClock(at(start)), UTC)
-        self.of_jobs = JobEvents(self.queue, self.crons.store)
+        jobs = watch(Job, map_to=partial(owning_cronjob, self.crons.store), predicate=resource_version_changed)
+        self.of_jobs = EnqueueRequests("cronjob", jobs, self.queue.add)
 
     async def woken(self) -> list[str]:
         """The names of the CronJobs to be looked at now."""
