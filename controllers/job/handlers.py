@@ -198,7 +198,7 @@ class OrphanReconciler:
     async def reconcile(self, key: Key) -> Result:
         """Look at one pod; most have an owner that looks after them.
 
-        Source: kubernetes/pkg/controller/job/job_controller.go, handleOrphanPod.
+        Source: kubernetes/pkg/controller/job/job_controller.go, orphanWorker, syncOrphanPod and handleOrphanPod.
         """
         pod = self._pods.get(key)
         if pod is None or not is_tracked(pod) or self._is_looked_after(pod):

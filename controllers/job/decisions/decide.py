@@ -69,7 +69,10 @@ def decide(seen: Snapshot) -> Plan:
 
 
 def count_pods(seen: Snapshot) -> PodCounts:
-    """Sort the pods and add up the totals, the pods listed and not yet counted included."""
+    """Sort the pods and add up the totals, the pods listed and not yet counted included.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, getStatus.
+    """
     status = seen.job.status
     tracked = tracked_uids(seen.pods, seen.untracked)
     succeeded, failed = newly_ended(seen.job, seen.pods, tracked)

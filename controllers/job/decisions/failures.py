@@ -50,7 +50,7 @@ def time_left(record: Backoff, now: datetime, base_seconds: float, max_seconds: 
 
     The n-th failure in a row is answered after `base · 2ⁿ⁻¹`, at most `max`, counted from its end.
 
-    Source: kubernetes/pkg/controller/job/backoff_utils.go, getRemainingTimeForFailuresCount.
+    Source: kubernetes/pkg/controller/job/backoff_utils.go, getBackoff and getRemainingTimeForFailuresCount.
     """
     if record.failures == 0 or record.last is None:
         return timedelta()

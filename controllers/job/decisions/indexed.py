@@ -132,6 +132,9 @@ def members(
         present: The pods that hold their index: active ones, and terminating ones where those are waited for.
         count: How many pods there is room for.
         wait: Says how long an index with these failures has to wait.
+
+    Source: kubernetes/pkg/controller/job/indexed_job_utils.go, firstPendingIndexes; job_controller.go,
+    getIndexesForCreation.
     """
     delays = {index: wait(as_backoff(pod)) for index, pod in indexes.delayed.items()}
     waiting = {index: delay for index, delay in delays.items() if delay > timedelta()}

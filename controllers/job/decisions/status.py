@@ -218,6 +218,8 @@ def finalize_status(update: StatusUpdate, job: Job, untracked: frozenset[str], n
         job: The Job as that write returned it.
         untracked: UIDs of the pods that have lost their finalizer.
         now: The moment to judge at.
+
+    Source: kubernetes/pkg/controller/job/job_controller.go, trackJobStatusAndRemoveFinalizers and enactJobFinished.
     """
     status = counted(job.status, update.tracked - untracked)
     nothing_listed = status.uncounted_terminated_pods == UncountedTerminatedPods()
