@@ -5,7 +5,6 @@ No image is pulled: it gives at most a default command.
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import EnvFromSource, EnvVar, EnvVarSource, KubeletContainer, KubeletPod
@@ -16,75 +15,44 @@ from kcr.errors import NotFoundError
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 
-class ImageCommand(NamedTuple):
-    """What an image runs when the pod gives no command."""
-
-    entrypoint: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-
-
-BUILT_IN: Mapping[str, ImageCommand] = {
-    "alpine": ImageCommand(command=("/bin/sh",)),
-    "bash": ImageCommand(command=("bash",)),
-    "busybox": ImageCommand(command=("sh",)),
-    "debian": ImageCommand(command=("bash",)),
-    "perl": ImageCommand(command=("perl", "-de0")),
-    "python": ImageCommand(command=("python3",)),
-    "ubuntu": ImageCommand(command=("/bin/bash",)),
+# What an image runs when the pod gives no command.
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "alpine": ("/bin/sh",),
+    "bash": ("bash",),
+    "busybox": ("sh",),
+    "debian": ("bash",),
+    "perl": ("perl", "-de0"),
+    "python": ("python3",),
+    "ubuntu": ("/bin/bash",),
 }
 _SHELLS = frozenset({"alpine", "bash", "busybox", "debian", "ubuntu"})
 
 
-def argv_of(
-    container: KubeletContainer, variables: Mapping[str, str], images: Mapping[str, ImageCommand] = BUILT_IN
-) -> tuple[str, ...]:
-    """Return the argument vector: `command`, else the image's entrypoint, and `args`, else the image's command.
+def argv_of(container: KubeletContainer, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the argument vector: `command` and `args`, or the image's command where the pod gives neither.
 
-    The image's command counts only when the pod gives no command of its own. `$(NAME)` is replaced by the
-    variable's value.
-
-    Args:
-        container: The container.
-        variables: Its environment, for `$(NAME)`.
-        images: What images run; see `find`.
-
-    Returns:
-        Empty when neither pod nor image says anything.
+    `$(NAME)` is replaced by the variable's value. Empty when neither pod nor image says anything.
     """
-    image = find(container.image, images)
-    head = container.command or image.entrypoint
-    tail = container.args or (() if container.command else image.command)
-    return tuple(expand(word, variables) for word in (*head, *tail))
+    words = (*container.command, *container.args) or COMMANDS.get(image_name(container.image), ())
+    return tuple(expand(word, variables) for word in words)
 
 
 def no_command(container: KubeletContainer) -> str:
     """Return why a container for which `argv_of` is empty cannot be started, and what to do."""
     return (
         f'image "{container.image}" has no default command here, for images are not pulled: '
-        f"give container {container.name} a command; images with one are {', '.join(BUILT_IN)}"
+        f"give container {container.name} a command; images with one are {', '.join(COMMANDS)}"
     )
 
 
-def find(image: str, images: Mapping[str, ImageCommand] = BUILT_IN) -> ImageCommand:
-    """Return an image's command: looked up as written, without tag and digest, by the last path element."""
-    plain = without_tag(image)
-    for name in (image, plain, plain.rpartition("/")[2]):
-        if name in images:
-            return images[name]
-    return ImageCommand()
-
-
-def without_tag(image: str) -> str:
-    """Return an image's name without tag and digest; a port of its registry stays."""
-    name = image.partition("@")[0]
-    path, slash, last = name.rpartition("/")
-    return path + slash + last.partition(":")[0]
+def image_name(image: str) -> str:
+    """Return an image's name without registry, tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def is_idle_shell(container: KubeletContainer) -> bool:
     """Return whether the container is a bare shell, which ends at once because its standard input is empty."""
-    image = without_tag(container.image).rpartition("/")[2]
-    return not container.command and not container.args and image in _SHELLS
+    return not container.command and not container.args and image_name(container.image) in _SHELLS
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import platform
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import datetime
 from random import Random
@@ -16,7 +15,6 @@ from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.cluster.node.environment import BUILT_IN, ImageCommand
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.process_runtime import process_runtime
@@ -26,6 +24,7 @@ from kcr.errors import AlreadyExistsError, ApiError, TransportError
 from kcr.informer import Handler, Selection
 from kcr.manager import Manager
 
+NODE_NAME = "kcr-node-0"
 # How long a node is away whose Node object was deleted.
 AWAY_SECONDS = 10.0
 MAX_RETRY_SECONDS = 10.0
@@ -50,7 +49,7 @@ class NodeAgent:
         info: Its name and address; `api_url` and `kubeconfig` in it are handed to processes once they are set.
     """
 
-    def __init__(  # noqa: PLR0913  # the options of the embedded cluster's node, all by name
+    def __init__(
         self,
         client: Client,
         *,
@@ -58,10 +57,7 @@ class NodeAgent:
         random: Random,
         runtime: Literal["simulated", "process"] = "simulated",
         on_run: OnRun | None = None,
-        name: str = "kcr-node-0",
-        default_runtime: float = 0.0,
         fast: bool = False,
-        images: Mapping[str, ImageCommand] = {},
     ) -> None:
         """Make a node.
 
@@ -71,21 +67,16 @@ class NodeAgent:
             random: For names and pauses.
             runtime: Whether commands really run.
             on_run: See above.
-            name: The node's name.
-            default_runtime: How many seconds a Job's container runs when nothing else is said.
             fast: Whether simulated pods skip the states that last no time.
-            images: What images run beside the usual ones.
         """
         self.logs = Logs(clock)
         self.on_run = on_run
-        self.info = NodeInfo(name, host_network=runtime == "process")
+        self.info = NodeInfo(NODE_NAME, host_network=runtime == "process")
         self._client = client
         self._clock = clock
         self._random = random
         self._process = runtime == "process"
-        self._default_runtime = default_runtime
         self._fast = fast
-        self._images = {**BUILT_IN, **images}
 
     async def run(self) -> None:
         """Run pods until cancelled; every process has ended when this returns.
@@ -132,15 +123,14 @@ class NodeAgent:
 
     def _open_runtime(self) -> AbstractAsyncContextManager[ContainerRuntime]:
         if self._process:
-            return process_runtime(self._client, self.logs, self.info, self._images)
+            return process_runtime(self._client, self.logs, self.info)
         return nullcontext(SimulatedRuntime(self.logs, self._outcome_of, fast=self._fast))
 
     def _outcome_of(self, pod: KubeletPod, container: KubeletContainer, attempt: int) -> RunResult:
-        usual = default_outcome(pod, container, self._default_runtime)
         outcome = self.on_run(pod, container.name, attempt) if self.on_run is not None else None
         if outcome is not None:
             return outcome
-        return annotated_outcome(pod, container.name, attempt, usual)
+        return annotated_outcome(pod, container.name, attempt, default_outcome(pod, container))
 
 
 class _NodeLost(Handler[NodeObject]):

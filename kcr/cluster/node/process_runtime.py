@@ -8,22 +8,14 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
-from kcr.cluster.node.environment import (
-    ImageCommand,
-    MissingConfigError,
-    argv_of,
-    expand,
-    hostname_of,
-    no_command,
-    variables_of,
-)
+from kcr.cluster.node.environment import MissingConfigError, argv_of, expand, hostname_of, no_command, variables_of
 from kcr.cluster.node.logs import Log, Logs
 from kcr.cluster.node.processes import (
     BusyError,
@@ -47,20 +39,17 @@ MARK = "KCR_TERMINATION_LOG"
 
 
 @asynccontextmanager
-async def process_runtime(
-    client: Client, logs: Logs, node: NodeInfo, images: Mapping[str, ImageCommand]
-) -> AsyncIterator["ProcessRuntime"]:
+async def process_runtime(client: Client, logs: Logs, node: NodeInfo) -> AsyncIterator["ProcessRuntime"]:
     """Open a process runtime whose processes and files last no longer than the context.
 
     Args:
         client: Reads the ConfigMaps and Secrets that variables come from.
         logs: Where output goes.
         node: Name and addresses, for the environment of processes.
-        images: What images run.
     """
     with node_root() as root, process_descriptors():
         async with asyncio.TaskGroup() as group:
-            runtime = ProcessRuntime(client, logs, node, images, root=root, group=group)
+            runtime = ProcessRuntime(client, logs, node, root=root, group=group)
             try:
                 yield runtime
             finally:
@@ -70,20 +59,10 @@ async def process_runtime(
 class ProcessRuntime:
     """Starts containers as processes; see `process_runtime`."""
 
-    def __init__(  # made in one node, all by name but the four everybody has
-        self,
-        client: Client,
-        logs: Logs,
-        node: NodeInfo,
-        images: Mapping[str, ImageCommand],
-        *,
-        root: Path,
-        group: asyncio.TaskGroup,
-    ) -> None:
+    def __init__(self, client: Client, logs: Logs, node: NodeInfo, *, root: Path, group: asyncio.TaskGroup) -> None:
         self._client = client
         self._logs = logs
         self._node = node
-        self._images = images
         self._root = root
         self._group = group
         self._runs: set[ProcessRun] = set()
@@ -103,7 +82,7 @@ class ProcessRuntime:
         except (ApiError, TransportError) as error:
             return StartDeferred("CreateContainerConfigError", str(error), 1.0)
         environment = self._base(pod, home) | {MARK: str(message_file)} | variables
-        argv = argv_of(container, variables, self._images)
+        argv = argv_of(container, variables)
         if not argv:
             return Exit(128, "StartError", no_command(container))
         directory = home / expand(container.working_dir, variables)

@@ -50,22 +50,15 @@ class RunResult(NamedTuple):
 OnRun = Callable[[KubeletPod, str, int], RunResult | None]
 
 
-def default_outcome(pod: KubeletPod, container: KubeletContainer, runtime_seconds: float) -> RunResult:
+def default_outcome(pod: KubeletPod, container: KubeletContainer) -> RunResult:
     """Return the default outcome: a Job's container succeeds, any other runs until its pod is deleted.
 
-    Args:
-        pod: Its pod.
-        container: The container; a shell without a command ends at once.
-        runtime_seconds: How long a Job's container runs.
+    A shell without a command ends at once.
     """
     owner = controller_of(pod.metadata)
-    if container.restart_policy == "Always":
-        return RunResult(run_for=FOREVER)
-    if owner is not None and owner.kind == "Job":
-        return RunResult(run_for=runtime_seconds)
-    if is_idle_shell(container) or container in pod.spec.init_containers:
-        return RunResult()
-    return RunResult(run_for=FOREVER)
+    is_of_job = owner is not None and owner.kind == "Job"
+    ends = is_of_job or is_idle_shell(container) or container in pod.spec.init_containers
+    return RunResult(run_for=0.0 if ends and container.restart_policy != "Always" else FOREVER)
 
 
 def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: RunResult) -> RunResult:

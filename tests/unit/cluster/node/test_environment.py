@@ -3,15 +3,12 @@ import pytest
 from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec
 from kcr.api.meta import ObjectMeta
 from kcr.cluster.node.environment import (
-    BUILT_IN,
-    ImageCommand,
     argv_of,
     expand,
     field_of,
-    find,
     hostname_of,
+    image_name,
     is_idle_shell,
-    without_tag,
 )
 
 POD = KubeletPod(
@@ -54,18 +51,15 @@ def test_hostname_is_at_most_63_characters(name: str, hostname: str, expected: s
     assert hostname_of(KubeletPod(metadata=ObjectMeta(name=name), spec=KubeletPodSpec(hostname=hostname))) == expected
 
 
-IMAGES = {**BUILT_IN, "app": ImageCommand(("run",), ("--fast",)), "python:3.12": ImageCommand((), ("py312",))}
-
-
 @pytest.mark.parametrize(
     ("container", "argv"),
     [
-        pytest.param(KubeletContainer(image="app"), ("run", "--fast"), id="image-alone"),
+        pytest.param(KubeletContainer(image="perl"), ("perl", "-de0"), id="image-alone"),
+        pytest.param(KubeletContainer(image="perl", args=("-v",)), ("-v",), id="args-replace-the-command-of-the-image"),
+        pytest.param(KubeletContainer(image="perl", command=("go",)), ("go",), id="command-drops-that-of-the-image"),
         pytest.param(
-            KubeletContainer(image="app", args=("-x",)), ("run", "-x"), id="args-replace-the-command-of-the-image"
+            KubeletContainer(image="perl", command=("go",), args=("-x",)), ("go", "-x"), id="command-and-args"
         ),
-        pytest.param(KubeletContainer(image="app", command=("go",)), ("go",), id="command-drops-both"),
-        pytest.param(KubeletContainer(image="app", command=("go",), args=("-x",)), ("go", "-x"), id="command-and-args"),
         pytest.param(
             KubeletContainer(image="none", args=("echo", "hi")), ("echo", "hi"), id="args-alone-of-unknown-image"
         ),
@@ -78,24 +72,21 @@ IMAGES = {**BUILT_IN, "app": ImageCommand(("run",), ("--fast",)), "python:3.12":
     ],
 )
 def test_argv_follows_the_image_contract(container: KubeletContainer, argv: tuple[str, ...]) -> None:
-    assert argv_of(container, {"A": "1"}, IMAGES) == argv
+    assert argv_of(container, {"A": "1"}) == argv
 
 
 @pytest.mark.parametrize(
-    ("image", "command"),
+    ("image", "name"),
     [
-        pytest.param("python:3.12", "py312", id="as-written"),
-        pytest.param("python:3.13-slim", "python3", id="without-tag"),
+        pytest.param("python", "python", id="as-written"),
+        pytest.param("python:3.13-slim", "python", id="without-tag"),
         pytest.param("perl@sha256:abc", "perl", id="without-digest"),
         pytest.param("host:5000/library/perl:5.34.0", "perl", id="last-path-element"),
+        pytest.param("host:5000/app", "app", id="port-of-a-registry-is-no-tag"),
     ],
 )
-def test_images_are_found_from_exact_to_rough(image: str, command: str) -> None:
-    assert find(image, IMAGES).command[0] == command
-
-
-def test_port_of_a_registry_is_no_tag() -> None:
-    assert without_tag("host:5000/app") == "host:5000/app"
+def test_images_are_known_by_the_last_part_of_their_name(image: str, name: str) -> None:
+    assert image_name(image) == name
 
 
 def test_unknown_variables_stay_as_written() -> None:

@@ -16,23 +16,21 @@ def owned_by(kind: str) -> KubeletPod:
     return KubeletPod(metadata=ObjectMeta(owner_references=(OwnerReference(kind=kind, controller=True),)))
 
 
-def test_container_of_a_job_ends_well_after_the_default_time() -> None:
-    assert default_outcome(owned_by("Job"), KubeletContainer(image="app"), 5) == RunResult(run_for=5)
+def test_container_of_a_job_ends_well_at_once() -> None:
+    assert default_outcome(owned_by("Job"), KubeletContainer(image="app")) == RunResult()
 
 
 @pytest.mark.parametrize("pod", [KubeletPod(), owned_by("ReplicaSet")], ids=["bare", "replica-set"])
 def test_other_containers_run_until_they_are_stopped(pod: KubeletPod) -> None:
-    assert default_outcome(pod, KubeletContainer(image="app"), 5).run_for == FOREVER
+    assert default_outcome(pod, KubeletContainer(image="app")).run_for == FOREVER
 
 
 def test_shell_without_a_command_ends_at_once() -> None:
-    assert default_outcome(KubeletPod(), KubeletContainer(image="busybox"), 5).run_for == 0
+    assert default_outcome(KubeletPod(), KubeletContainer(image="busybox")).run_for == 0
 
 
 def test_sidecar_of_a_job_runs_on() -> None:
-    assert (
-        default_outcome(owned_by("Job"), KubeletContainer(image="app", restart_policy="Always"), 5).run_for == FOREVER
-    )
+    assert default_outcome(owned_by("Job"), KubeletContainer(image="app", restart_policy="Always")).run_for == FOREVER
 
 
 def test_annotations_say_how_a_run_goes() -> None:
