@@ -2,7 +2,9 @@
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import NamedTuple, Protocol
+from typing import ClassVar
+
+import msgspec
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.conditions import find_condition, is_condition_true
@@ -20,13 +22,12 @@ ENDED = ("Failed", "Complete")
 _EVERYDAY = {"Scheduled", "Pulling", "Pulled", "Created"}
 
 
-class JobView(NamedTuple):
+class JobView(msgspec.Struct, frozen=True):
     """A Job as shown.
 
     Attributes:
         key: Its namespace and name.
         wanted: Successes it needs; None for a work queue, whose first success is enough.
-        parallelism: Pods it may run at a time.
         active: Active pods, `ready` of which are ready.
         ready: See `active`.
         succeeded: Pods that succeeded.
@@ -37,9 +38,9 @@ class JobView(NamedTuple):
         ended: When it was Complete or Failed; None before.
     """
 
+    kind: ClassVar[str] = "job"
     key: Key
     wanted: int | None
-    parallelism: int
     active: int
     ready: int
     succeeded: int
@@ -48,11 +49,6 @@ class JobView(NamedTuple):
     why: str
     started: datetime | None
     ended: datetime | None
-
-    @property
-    def kind(self) -> str:
-        """How lines name its kind."""
-        return "job"
 
     @property
     def has_ended(self) -> bool:
@@ -84,7 +80,6 @@ def view_of(job: Job) -> JobView:
     return JobView(
         key=job.key,
         wanted=job.spec.completions,
-        parallelism=1 if job.spec.parallelism is None else job.spec.parallelism,
         active=status.active,
         ready=status.ready or 0,
         succeeded=status.succeeded,
@@ -101,50 +96,28 @@ def shown_name(key: Key) -> str:
     return key.name if key.namespace == "default" else str(key)
 
 
-class Timed(Protocol):
-    """A view with a start and an end."""
-
-    @property
-    def started(self) -> datetime | None:
-        """When it started."""
-        ...
-
-    @property
-    def ended(self) -> datetime | None:
-        """When it ended."""
-        ...
-
-
-def duration(view: Timed, now: datetime) -> str:
+def duration(view: "JobView | PodView", now: datetime) -> str:
     """Return how long it runs or ran, as kubectl writes it: `7s`, `2m5s`, `3h20m`; empty before it started."""
     return "" if view.started is None else human_duration(max((view.ended or now) - view.started, timedelta()))
 
 
-class Shares(NamedTuple):
-    """The parts of a progress bar, in cells."""
-
-    succeeded: int
-    active: int
-    rest: int
-
-
-def shares(view: JobView, width: int) -> Shares:
-    """Divide a progress bar into successes, active pods and the rest.
+def shares(view: JobView, width: int) -> tuple[int, int, int]:
+    """Divide the cells of a progress bar into successes, active pods and the rest.
 
     A share that is not zero has at least one cell, and a bar is full only when the Job is.
     """
     if view.state == "Complete":
-        return Shares(width, 0, 0)
+        return width, 0, 0
     total = max(view.wanted if view.wanted is not None else view.succeeded + view.active, 1)
     done = min(view.succeeded, total)
     working = min(view.active, total - done)
     cells = min(round(width * done / total), width - 1) if done else 0
     cells = max(cells, 1) if done else 0
     active = min(max(round(width * working / total), 1), width - cells) if working else 0
-    return Shares(cells, active, width - cells - active)
+    return cells, active, width - cells - active
 
 
-class EventView(NamedTuple):
+class EventView(msgspec.Struct, frozen=True):
     """An event as shown.
 
     Attributes:
@@ -171,7 +144,7 @@ def event_view(event: Event) -> EventView | None:
     return EventView(f"{about.kind.lower()}/{name}", event.reason, f"{' '.join(event.message.split())}{times}", warning)
 
 
-class CronJobView(NamedTuple):
+class CronJobView(msgspec.Struct, frozen=True):
     """A CronJob as shown.
 
     Attributes:
@@ -185,6 +158,10 @@ class CronJobView(NamedTuple):
         created: When it was created.
     """
 
+    kind: ClassVar[str] = "cronjob"
+    # Nothing ends a CronJob, and no state of it needs a reason.
+    has_ended: ClassVar[bool] = False
+    why: ClassVar[str] = ""
     key: Key
     schedule: str
     expression: Expression | None
@@ -195,24 +172,9 @@ class CronJobView(NamedTuple):
     created: datetime
 
     @property
-    def kind(self) -> str:
-        """How lines name its kind."""
-        return "cronjob"
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more will happen to it: never."""
-        return False
-
-    @property
     def state(self) -> str:
         """`Suspended` or `Scheduled`."""
         return "Suspended" if self.suspended else "Scheduled"
-
-    @property
-    def why(self) -> str:
-        """Always empty: no state of a CronJob needs a reason."""
-        return ""
 
     @property
     def news(self) -> tuple[object, ...]:
@@ -255,7 +217,7 @@ def cronjob_view(cronjob: CronJob, zone: tzinfo) -> CronJobView:
     )
 
 
-class PodView(NamedTuple):
+class PodView(msgspec.Struct, frozen=True):
     """A pod that no controller owns, as shown.
 
     Attributes:
@@ -270,6 +232,7 @@ class PodView(NamedTuple):
         has_ended: Whether it has succeeded or failed.
     """
 
+    kind: ClassVar[str] = "pod"
     key: Key
     state: str
     why: str
@@ -279,11 +242,6 @@ class PodView(NamedTuple):
     started: datetime | None
     ended: datetime | None
     has_ended: bool
-
-    @property
-    def kind(self) -> str:
-        """How lines name its kind."""
-        return "pod"
 
     @property
     def news(self) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
@@ -14,7 +15,7 @@ from tests.kit.clocks import FixedClock
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-VIEW = JobView(Key("default", "pi"), 1, 1, 1, 0, 0, 0, "Running", "", None, None)
+VIEW = JobView(Key("default", "pi"), 1, 1, 0, 0, 0, "Running", "", None, None)
 
 
 def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,9 +35,9 @@ def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) 
 
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     display = PlainDisplay(FixedClock(NOON))
-    display.show(VIEW._replace(active=0))
+    display.show(replace(VIEW, active=0))
     display.show(VIEW)
-    display.show(VIEW._replace(ready=1))
+    display.show(replace(VIEW, ready=1))
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from kcr.api.batch import CronJob, CronJobSpec, CronJobStatus
@@ -20,8 +21,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def view(name: str, state: str, **fields: Any) -> JobView:
-    base = JobView(Key("default", name), 4, 2, 0, 0, 0, 0, state, "", NOON - timedelta(seconds=7), None)
-    return base._replace(**fields)
+    base = JobView(Key("default", name), 4, 0, 0, 0, 0, state, "", NOON - timedelta(seconds=7), None)
+    return replace(base, **fields)
 
 
 def drawn(*views: View, height: int = 20, width: int = 140, log: str = "") -> str:

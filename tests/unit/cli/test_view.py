@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Condition, Key, ObjectMeta
 from kcr.cli.display import line_of
-from kcr.cli.view import EventView, JobView, Shares, duration, event_view, shares, shown_name, view_of
+from kcr.cli.view import EventView, JobView, duration, event_view, shares, shown_name, view_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METADATA = ObjectMeta(name="pi", namespace="default")
@@ -20,8 +21,8 @@ def condition(kind: str, reason: str = "", message: str = "") -> Condition:
 
 
 def view(**fields: Any) -> JobView:
-    base = JobView(Key("default", "pi"), 4, 2, 0, 0, 0, 0, "Running", "", None, None)
-    return base._replace(**fields)
+    base = JobView(Key("default", "pi"), 4, 0, 0, 0, 0, "Running", "", None, None)
+    return replace(base, **fields)
 
 
 def test_running_job_shows_its_counters() -> None:
@@ -118,17 +119,17 @@ def test_duration_is_empty_before_the_start() -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        pytest.param(view(), Shares(0, 0, 20), id="nothing-yet"),
-        pytest.param(view(active=2), Shares(0, 10, 10), id="half-at-work"),
-        pytest.param(view(succeeded=2, active=2), Shares(10, 10, 0), id="half-done"),
-        pytest.param(view(succeeded=4), Shares(19, 0, 1), id="done-and-not-yet-complete"),
-        pytest.param(view(succeeded=4, state="Complete"), Shares(20, 0, 0), id="complete"),
-        pytest.param(view(wanted=1000, succeeded=1, active=1), Shares(1, 1, 18), id="small-shares-are-seen"),
-        pytest.param(view(wanted=None, succeeded=1, active=1), Shares(10, 10, 0), id="work-queue"),
-        pytest.param(view(wanted=0), Shares(0, 0, 20), id="nothing-wanted"),
+        pytest.param(view(), (0, 0, 20), id="nothing-yet"),
+        pytest.param(view(active=2), (0, 10, 10), id="half-at-work"),
+        pytest.param(view(succeeded=2, active=2), (10, 10, 0), id="half-done"),
+        pytest.param(view(succeeded=4), (19, 0, 1), id="done-and-not-yet-complete"),
+        pytest.param(view(succeeded=4, state="Complete"), (20, 0, 0), id="complete"),
+        pytest.param(view(wanted=1000, succeeded=1, active=1), (1, 1, 18), id="small-shares-are-seen"),
+        pytest.param(view(wanted=None, succeeded=1, active=1), (10, 10, 0), id="work-queue"),
+        pytest.param(view(wanted=0), (0, 0, 20), id="nothing-wanted"),
     ],
 )
-def test_bar_is_shared_among_states(shown: JobView, expected: Shares) -> None:
+def test_bar_is_shared_among_states(shown: JobView, expected: tuple[int, int, int]) -> None:
     assert shares(shown, 20) == expected
 
 
