@@ -16,7 +16,7 @@ from kcr.errors import TransportError
 # How long the token of a file is taken as it was read. Kubelets rotate tokens well before they expire.
 _REREAD_SECONDS = 60.0
 _PLUGIN_SECONDS = 60.0
-# A plugin's credential is renewed this long before it ends.
+# A credential is renewed this long before it expires.
 _MARGIN = timedelta(seconds=10)
 
 
@@ -157,41 +157,54 @@ class _PluginAnswer(msgspec.Struct, rename="camel"):
     status: _PluginStatus
 
 
-class PluginCredentials:
+class RenewedCredentials:
+    """A credential that is obtained when there is none, shortly before it expires, and when the server refuses it."""
+
+    def __init__(self, clock: Clock | None) -> None:
+        self._clock = clock or SystemClock()
+        self._credential: Credential | None = None
+        self._expires: datetime | None = None
+        # Held while one is obtained: concurrent callers wait for the same credential.
+        self._obtaining = asyncio.Lock()
+
+    async def current(self) -> Credential:
+        """Return the credential; obtains one when there is none, or none for much longer.
+
+        Raises:
+            TransportError: None can be obtained.
+        """
+        async with self._obtaining:
+            is_old = self._expires is not None and self._clock.now() >= self._expires - _MARGIN
+            if self._credential is None or is_old:
+                self._credential, self._expires = await self._obtain()
+            return self._credential
+
+    def invalidate(self, credential: Credential) -> bool:
+        """Drop the credential, unless it has been replaced already; another one is obtained."""
+        if self._credential == credential:
+            self._credential = None
+        return True
+
+    async def _obtain(self) -> tuple[Credential, datetime | None]:
+        """Return a new credential, and when it expires; None for never."""
+        raise NotImplementedError
+
+
+class PluginCredentials(RenewedCredentials):
     """The credential of an exec plugin, cached until shortly before it expires.
 
     Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go.
     """
 
     def __init__(self, spec: PluginSpec, *, clock: Clock | None = None) -> None:
+        super().__init__(clock)
         self._spec = spec
-        self._clock = clock or SystemClock()
-        self._credential: Credential | None = None
-        self._expires: datetime | None = None
-        # Held while the plugin runs: concurrent callers wait for the same credential.
-        self._running = asyncio.Lock()
 
-    async def current(self) -> Credential:
-        """Return the plugin's credential; runs it when there is none, or none for much longer."""
-        async with self._running:
-            if self._credential is None or self._is_old():
-                answer = await self._run()
-                self._expires = answer.expiration_timestamp
-                self._credential = Credential(
-                    f"Bearer {answer.token.strip()}" if answer.token else "",
-                    answer.client_certificate_data,
-                    answer.client_key_data,
-                )
-            return self._credential
-
-    def invalidate(self, credential: Credential) -> bool:
-        """Drop the credential, unless it has been replaced already; the plugin is asked again."""
-        if self._credential == credential:
-            self._credential = None
-        return True
-
-    def _is_old(self) -> bool:
-        return self._expires is not None and self._clock.now() >= self._expires - _MARGIN
+    async def _obtain(self) -> tuple[Credential, datetime | None]:
+        answer = await self._run()
+        authorization = f"Bearer {answer.token.strip()}" if answer.token else ""
+        credential = Credential(authorization, answer.client_certificate_data, answer.client_key_data)
+        return credential, answer.expiration_timestamp
 
     async def _run(self) -> _PluginStatus:
         name = f"credential plugin {self._spec.command}"

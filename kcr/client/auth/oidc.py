@@ -1,25 +1,22 @@
 """OpenID Connect: id tokens, renewed with the refresh token of a kubeconfig."""
 
-import asyncio
 import base64
 import binascii
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from kcr.client.auth.cluster import NO_PEM, ClusterConfig, PemSource
-from kcr.client.auth.credentials import Credential, redacted
+from kcr.client.auth.credentials import Credential, RenewedCredentials, redacted
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.transport import Request
-from kcr.clock import Clock, SystemClock
+from kcr.clock import Clock
 from kcr.errors import TransportError
 
 T = TypeVar("T")
 
-# A token is renewed this long before it ends.
-_MARGIN = timedelta(seconds=10)
 _FORM = "application/x-www-form-urlencoded"
 
 
@@ -31,7 +28,7 @@ class OidcSpec(msgspec.Struct, frozen=True, kw_only=True):
         client_id: The client's id.
         client_secret: The client's secret; empty for public clients.
         id_token: The present token; empty for none.
-        refresh_token: Requests new tokens; empty when the token cannot be renewed.
+        refresh_token: Requests new tokens.
         ca: The authorities that may sign for the provider; without one, the system's.
         proxy: The URL of an HTTP proxy, or empty.
     """
@@ -40,7 +37,7 @@ class OidcSpec(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     client_secret: str = ""
     id_token: str = ""
-    refresh_token: str = ""
+    refresh_token: str
     ca: PemSource = NO_PEM
     proxy: str = ""
 
@@ -67,7 +64,7 @@ class _Claims(msgspec.Struct):
     exp: float | None = None
 
 
-class OidcCredentials:
+class OidcCredentials(RenewedCredentials):
     """The id token of a provider, renewed shortly before it expires and when the server refuses it.
 
     A provider that hands out a new refresh token with each renewal makes the old one useless. The new one is
@@ -77,50 +74,21 @@ class OidcCredentials:
     """
 
     def __init__(self, spec: OidcSpec, *, clock: Clock | None = None) -> None:
+        super().__init__(clock)
         self._spec = spec
-        self._clock = clock or SystemClock()
         self._refresh_token = spec.refresh_token
-        # Empty when there is none, or the server has refused it.
-        self._id_token = spec.id_token
-        # Held while a token is renewed: concurrent callers wait for the same one.
-        self._renewing = asyncio.Lock()
+        if spec.id_token:
+            self._credential, self._expires = Credential.bearer(spec.id_token), expiry(spec.id_token)
 
-    async def current(self) -> Credential:
-        """Return the token; asks the provider when there is none, or none for much longer.
-
-        Raises:
-            TransportError: The provider gives none.
-        """
-        async with self._renewing:
-            if not self._id_token or self._is_old():
-                await self._renew()
-            return Credential.bearer(self._id_token)
-
-    def invalidate(self, credential: Credential) -> bool:
-        """Drop the token, unless it has been replaced already; return whether another can be had."""
-        if not self._refresh_token:
-            return False
-        if Credential.bearer(self._id_token) == credential:
-            self._id_token = ""
-        return True
-
-    def _is_old(self) -> bool:
-        expires = expiry(self._id_token)
-        return expires is not None and self._clock.now() >= expires - _MARGIN
-
-    async def _renew(self) -> None:
+    async def _obtain(self) -> tuple[Credential, datetime | None]:
         issuer = self._spec.issuer
-        if not self._refresh_token:
-            raise TransportError(
-                f"identity provider {issuer}: the token has expired and cannot be renewed; log in again"
-            )
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         found = self._decoded(await self._call("GET", url), _Discovery, url)
         tokens = await self._ask(found)
         if not tokens.id_token:
             raise TransportError(f"identity provider {issuer}: its answer holds no id token")
-        self._id_token = tokens.id_token
         self._refresh_token = tokens.refresh_token or self._refresh_token
+        return Credential.bearer(tokens.id_token), expiry(tokens.id_token)
 
     async def _ask(self, provider: _Discovery) -> _Tokens:
         spec = self._spec

@@ -10,7 +10,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from kcr.client import Credential, PemSource
+from kcr.client import PemSource
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec, expiry
 from kcr.errors import TransportError
 from tests.kit.clocks import FixedClock
@@ -118,14 +118,6 @@ async def test_provider_of_unknown_authority_gets_no_refresh_token() -> None:
             with pytest.raises(TransportError, match="certificate is not trusted"):
                 await OidcCredentials(wrong, clock=FixedClock(START)).current()
     assert provider.asked == []
-
-
-async def test_token_that_cannot_be_renewed_says_so() -> None:
-    spec = OidcSpec(issuer="https://idp.example", client_id="c", id_token=token("0", START))
-    credentials = OidcCredentials(spec, clock=FixedClock(START))
-    with pytest.raises(TransportError, match=r"identity provider https://idp\.example: the token has expired .*log in"):
-        await credentials.current()
-    assert not credentials.invalidate(Credential.bearer(spec.id_token))
 
 
 @pytest.mark.parametrize(
