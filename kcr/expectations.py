@@ -67,14 +67,6 @@ class Expectations(Generic[K]):
         """Expect so many deletions, and nothing of what was expected before."""
         self._records[key] = _Record(0, count, self._clock.now())
 
-    def expect_more(self, key: K, *, creations: int = 0, deletions: int = 0) -> None:
-        """Expect so many in addition to what is expected; the time to live is that of the first."""
-        record = self._records.get(key)
-        if record is None or _is_empty(record):
-            record = self._records[key] = _Record(0, 0, self._clock.now())
-        record.creations += creations
-        record.deletions += deletions
-
     def creation_observed(self, key: K, count: int = 1) -> None:
         """Note creations that were seen, or that will not happen. More than expected does no harm."""
         record = self._records.get(key)

@@ -46,6 +46,7 @@ class Health:
     def __init__(self) -> None:
         live: dict[str, Check] = {}
         self._checks: Mapping[str, dict[str, Check]] = {"healthz": live, "livez": live, "readyz": {}}
+        # `str` is the remark that says nothing.
         self._remarks: dict[str, Check] = {}
 
     def add_live(self, name: str, check: Check) -> None:
@@ -62,7 +63,7 @@ class Health:
                 now; an empty string for nothing.
         """
         self._checks["readyz"][name] = check
-        self._remarks[name] = remark or _no_remark
+        self._remarks[name] = remark or str
 
     def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> ProbeResult | None:
         """Answer a probe, or None when there is nothing at this path.
@@ -86,10 +87,6 @@ class Health:
         return ProbeResult(500, f"{name} failed: {why}\n") if why else ProbeResult(200, "ok")
 
 
-def _no_remark() -> str:
-    return ""
-
-
 def _all(
     probe: str, checks: Mapping[str, Check], query: Mapping[str, Iterable[str]], remarks: Mapping[str, Check]
 ) -> ProbeResult:
@@ -102,7 +99,7 @@ def _all(
             lines.append(f"[-]{name} failed: {why}")
             failed = True
         else:
-            remark = _ask(remarks.get(name, _no_remark))
+            remark = _ask(remarks.get(name, str))
             lines.append(f"[+]{name} ok: {remark}" if remark else f"[+]{name} ok")
     if unknown := sorted(excluded - checks.keys()):
         lines.append(f"warn: some health checks cannot be excluded: no matches for {', '.join(unknown)}")

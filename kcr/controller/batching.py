@@ -11,23 +11,22 @@ from kcr.api.meta import Key
 from kcr.tokenbucket import TokenBucket
 from kcr.workqueue import WorkQueue
 
+# How many reconciles of a quiet object are not delayed.
 BURST = 5
 
 
 class Batching:
     """Enqueues the keys of busy objects once per period."""
 
-    def __init__(self, queue: WorkQueue[Key], period_seconds: float, burst: int = BURST) -> None:
+    def __init__(self, queue: WorkQueue[Key], period_seconds: float) -> None:
         """Make a batching in front of a controller's queue.
 
         Args:
             queue: The queue.
             period_seconds: How long one token takes to come back; 0 turns batching off.
-            burst: How many reconciles of a quiet object are not delayed.
         """
         self._queue = queue
         self._period = period_seconds
-        self._burst = burst
         # Of the objects that have spent a token. Dropped by `forget`.
         self._buckets: dict[Key, TokenBucket] = {}
 
@@ -42,7 +41,7 @@ class Batching:
             return
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = TokenBucket(1.0 / self._period, self._burst)
+            bucket = self._buckets[key] = TokenBucket(1.0 / self._period, BURST)
         bucket.take(_now())
 
     def forget(self, key: Key) -> None:

@@ -25,16 +25,13 @@ class QueueMetrics:
         self.retries = 0
         self.queue_duration = Histogram(QUEUE_BUCKETS)
         self.work_duration = Histogram(QUEUE_BUCKETS)
+        # Replaced by the queue.
         self.depth: Callable[[], int] = int
         # The loop whose time it is, looked up once.
         self._loop: asyncio.AbstractEventLoop | None = None
         # When queued keys were added first, and when a worker took those being processed.
         self._added: dict[Hashable, float] = {}
         self._started: dict[Hashable, float] = {}
-
-    def measure(self, depth: Callable[[], int]) -> None:
-        """Read the depth from the queue from now on."""
-        self.depth = depth
 
     def add(self, key: Hashable) -> None:
         """Count a key that is queued from now on, or will be after `done`."""

@@ -45,7 +45,7 @@ class WorkQueue(Generic[K]):
         self._delayed: DelayingQueue[K] = DelayingQueue(self.add)
         self._metrics = metrics
         if metrics is not None:
-            metrics.measure(self.__len__)
+            metrics.depth = self.__len__
 
     def add(self, key: K) -> None:
         """Queue a key, unless it is queued already; ignored after `shut_down`."""

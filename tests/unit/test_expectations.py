@@ -93,18 +93,3 @@ async def test_forgotten_key_is_met(kcr_clock: VirtualClock) -> None:
     expected.expect_creations(A, 1)
     expected.forget(A)
     assert expected.expectations_met(A)
-
-
-# EX-2
-async def test_more_may_be_expected_beside_what_is(kcr_clock: VirtualClock) -> None:
-    expected = Expected(kcr_clock)
-    expected.expect_creations(A, 1)
-    await kcr_clock.advance(100)
-    expected.expect_more(A, creations=1, deletions=1)
-    assert expected.time_left(A) == timedelta(seconds=200)
-    expected.creation_observed(A, 2)
-    assert not expected.expectations_met(A)
-    expected.deletion_observed(A)
-    assert expected.expectations_met(A)
-    expected.expect_more(A, deletions=1)
-    assert expected.time_left(A) == timedelta(minutes=5)

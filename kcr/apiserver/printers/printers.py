@@ -24,7 +24,6 @@ class Column(NamedTuple):
     name: str
     type: str = "string"
     wide: bool = False
-    description: str = ""
 
 
 class Printer(NamedTuple):

@@ -95,5 +95,5 @@ class TableEncoder(ObjectEncoder):
 def _definition(column: Column) -> dict[str, Any]:
     return {
         "name": column.name, "type": column.type, "format": "name" if column.name == "Name" else "",
-        "description": column.description, "priority": 1 if column.wide else 0,
+        "description": "", "priority": 1 if column.wide else 0,
     }  # fmt: skip

@@ -104,18 +104,6 @@ class Logs:
         before, present = self._logs.get(uid, {}).get(container, (None, None))
         return before if previous else present
 
-    def read(self, uid: str, container: str, *, previous: bool = False) -> bytes | None:
-        """Return a container's output, or None when it has not run (or not run before)."""
-        log = self.get(uid, container, previous=previous)
-        return None if log is None else log.read()
-
-    async def follow(self, uid: str, container: str) -> AsyncGenerator[bytes, None]:
-        """Yield a container's output, and what is added to it, until its present run has ended."""
-        log = self.get(uid, container)
-        if log is not None:
-            async for data in log.follow():
-                yield data
-
     def drop(self, uid: str) -> None:
         """Drop the logs of a deleted pod."""
         for _, log in self._logs.pop(uid, {}).values():

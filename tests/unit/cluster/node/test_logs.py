@@ -13,19 +13,19 @@ async def test_log_gives_back_what_was_printed(kcr_clock: VirtualClock) -> None:
     log = logs.begin("u", "c")
     log.write(b"one\n")
     log.write(b"two\n")
-    assert logs.read("u", "c") == b"one\ntwo\n"
+    assert log.read() == b"one\ntwo\n"
 
 
 async def test_container_that_has_not_run_has_no_log(kcr_clock: VirtualClock) -> None:
-    assert Logs(kcr_clock).read("u", "c") is None
+    assert Logs(kcr_clock).get("u", "c") is None
 
 
 async def test_run_before_is_kept_and_older_ones_are_not(kcr_clock: VirtualClock) -> None:
     logs = Logs(kcr_clock)
     for text in (b"first", b"second", b"third"):
         logs.begin("u", "c").write(text)
-    assert logs.read("u", "c") == b"third"
-    assert logs.read("u", "c", previous=True) == b"second"
+    runs = [logs.get("u", "c"), logs.get("u", "c", previous=True)]
+    assert [run.read() for run in runs if run is not None] == [b"third", b"second"]
 
 
 async def test_oldest_whole_lines_go_beyond_the_limit(kcr_clock: VirtualClock) -> None:
@@ -69,9 +69,10 @@ async def test_slow_follower_goes_on_after_what_was_dropped(kcr_clock: VirtualCl
 
 async def test_dropped_logs_end_for_those_who_follow(kcr_clock: VirtualClock) -> None:
     logs = Logs(kcr_clock)
-    logs.begin("u", "c").write(b"x")
-    followed = logs.follow("u", "c")
+    log = logs.begin("u", "c")
+    log.write(b"x")
+    followed = log.follow()
     assert await anext(followed) == b"x"
     logs.drop("u")
     assert [data async for data in followed] == []
-    assert logs.read("u", "c") is None
+    assert logs.get("u", "c") is None
