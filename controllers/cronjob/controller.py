@@ -19,7 +19,7 @@ from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
 from kcr.controllers.cronjob.memory import Memory
-from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
+from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.controllers.cronjob.wall_clock import ClockWatch, local_zone
 from kcr.events import EventRecorder
 from kcr.gates import require_take_over
@@ -67,7 +67,7 @@ def setup(manager: Manager, options: Options) -> None:
         buckets=SKEW_BUCKETS, registry=manager.metrics.registry,
     )  # fmt: skip
     own_writes, queue = OwnWrites(), manager.queue("cronjob")
-    services = Services(
+    reconciler = CronJobReconciler(
         client=manager.client,
         crons=crons,
         jobs=jobs,
@@ -82,7 +82,7 @@ def setup(manager: Manager, options: Options) -> None:
     changed_jobs = watch(Job, map_to=partial(owning_cronjob, crons), predicate=resource_version_changed)
     manager.add_controller(
         "cronjob",
-        CronJobReconciler(services),
+        reconciler,
         watches=[changed_jobs],
         queue=queue,
         workers=options.workers,

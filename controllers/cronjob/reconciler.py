@@ -1,9 +1,9 @@
 """One pass over one CronJob: restore, clear away, confirm, decide, act, record."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 
-import msgspec
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, CronJobStatus, Job
@@ -32,8 +32,9 @@ from kcr.informer import Store
 from kcr.workqueue import WorkQueue
 
 
-class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """What the reconciler works with.
+@dataclass(frozen=True, kw_only=True)
+class CronJobReconciler:
+    """Starts what is due, and keeps the books of what was started.
 
     Attributes:
         client: Talks to the server.
@@ -59,30 +60,23 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     local: tzinfo
     queue: WorkQueue[Key]
 
-
-class CronJobReconciler:
-    """Starts what is due, and keeps the books of what was started."""
-
-    def __init__(self, services: Services) -> None:
-        self._use = services
-
     async def reconcile(self, key: Key) -> Result:
         """Bring one CronJob up to date.
 
         Source: kubernetes/pkg/controller/cronjob/cronjob_controllerv2.go, sync.
         """
-        cron = self._use.crons.get(key)
+        cron = self.crons.get(key)
         if cron is None:
-            self._use.memory.forget(key)
-            self._use.own_writes.forget(key)
+            self.memory.forget(key)
+            self.own_writes.forget(key)
             return Result()
         try:
-            return await self._sync(cron, self._use.memory.of(cron))
+            return await self._sync(cron, self.memory.of(cron))
         except KcrError:
             # However long the back-off has become: the next run is due when it is due.
-            left = look_again(cron, self._use.local, self._use.clock.now())
+            left = look_again(cron, self.local, self.clock.now())
             if left is not None:
-                self._use.queue.add_after(key, left.total_seconds())
+                self.queue.add_after(key, left.total_seconds())
             raise
 
     async def _sync(self, cron: CronJob, state: CronJobState) -> Result:
@@ -91,17 +85,17 @@ class CronJobReconciler:
         excess = surplus(cron, jobs)
         # A Job that is deleted cannot tell any more that it succeeded.
         cron = await self._record(cron, with_successes(cron.status, excess))
-        state.deleted |= await self._use.actions.clear_away(cron, excess)
+        state.deleted |= await self.actions.clear_away(cron, excess)
         cron, seen = await self._confirm(cron, jobs, state)
         return await self._carry_out(cron, seen, decide(seen), state)
 
     async def _restore(self, cron: CronJob, state: CronJobState) -> tuple[CronJob, tuple[Job, ...]]:
         """Put on record what was started; return the CronJob as it is then, and its Jobs that were not deleted."""
         if state.unconfirmed is not None:
-            job = await self._use.actions.find(cron, state.unconfirmed.job.metadata.name)
+            job = await self.actions.find(cron, state.unconfirmed.job.metadata.name)
             state.note(state.unconfirmed, Outcome(job=job))
-        jobs = state.left(cron, self._use.jobs.by_index(BY_CONTROLLER, str(cron.key)))
-        runs = forgotten(cron, jobs, self._use.clock.now())
+        jobs = state.left(cron, self.jobs.by_index(BY_CONTROLLER, str(cron.key)))
+        runs = forgotten(cron, jobs, self.clock.now())
         started = state.started
         # What another controller has put on record meanwhile, or a later run, may be over by now.
         if started is not None and is_unrecorded(cron.status, started.due):
@@ -111,11 +105,11 @@ class CronJobReconciler:
             runs = (*(run for run in runs if run.due < started.due), started)
         if state.is_news and started is not None:
             name = started.job.metadata.name
-            self._use.recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
+            self.recorder.event(cron, "Normal", "SuccessfulCreate", f"Created job {name}")
             state.is_news = False
         cron = await self._record(cron, without(restored(cron.status, runs), state.deleted))
         if started is not None:
-            self._use.own_writes.wrote(cron.key, self._use.jobs, started.job)
+            self.own_writes.wrote(cron.key, self.jobs, started.job)
             state.started = None
         return cron, jobs
 
@@ -128,7 +122,7 @@ class CronJobReconciler:
         shown = _shown(cron, state)
         suspects = unlisted(shown, jobs)
         if suspects:
-            fresh = await self._use.client.get(CronJob, cron.key)
+            fresh = await self.client.get(CronJob, cron.key)
             if len(unlisted(fresh, suspects)) < len(suspects):
                 # The store is behind, so go on with what is there, and write to that.
                 cron, shown = fresh, _shown(fresh, state)
@@ -139,8 +133,8 @@ class CronJobReconciler:
             jobs=tuple(jobs),
             unexpected=suspects,
             missing=frozenset(missing),
-            local=self._use.local,
-            now=self._use.clock.now(),
+            local=self.local,
+            now=self.clock.now(),
         )
 
     async def _is_gone(self, cron: CronJob, listed: ObjectReference) -> bool:
@@ -148,7 +142,7 @@ class CronJobReconciler:
             # The server checks no entry of the list, and nothing goes by no name.
             return True
         try:
-            job = await self._use.client.get(Job, Key(cron.metadata.namespace, listed.name))
+            job = await self.client.get(Job, Key(cron.metadata.namespace, listed.name))
         except NotFoundError:
             return True
         # Another Job of its name is no more than that. Upstream keeps it on the list for as long as it is there.
@@ -156,7 +150,7 @@ class CronJobReconciler:
 
     async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:
         for told in plan.announcements:
-            self._use.recorder.event(cron, told.type, told.reason, told.message)
+            self.recorder.event(cron, told.type, told.reason, told.message)
         match plan.work:
             case NoOp(requeue_after):
                 await self._record(cron, plan.status)
@@ -164,7 +158,7 @@ class CronJobReconciler:
             case Start() as start:
                 # What was told above is not to be told again when the record is written for the start.
                 cron = await self._record(cron, plan.status)
-                outcome = await self._use.actions.start(cron, start)
+                outcome = await self.actions.start(cron, start)
                 state.note(start, outcome)
                 if outcome.job is not None:
                     # The record can wait until all others that are due have had their turn.
@@ -178,9 +172,9 @@ class CronJobReconciler:
         """Write the status if it differs, and return the CronJob to go on with."""
         if status is cron.status:
             return cron
-        written = await self._use.client.patch_status(cron, replace(cron, status=status))
+        written = await self.client.patch_status(cron, replace(cron, status=status))
         if written is not cron:
-            self._use.own_writes.wrote(cron.key, self._use.crons, written)
+            self.own_writes.wrote(cron.key, self.crons, written)
         return written
 
 

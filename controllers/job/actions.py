@@ -263,22 +263,14 @@ def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:
 R = TypeVar("R", bound=Resource)
 
 
-class Gangs:
+class Gangs(NamedTuple):
     """The groups of Jobs whose pods are scheduled all or none."""
 
-    def __init__(
-        self,
-        client: Client,
-        workloads: Store[Workload],
-        groups: Store[PodGroup],
-        own_writes: OwnWrites,
-        recorder: EventRecorder,
-    ) -> None:
-        self._client = client
-        self._workloads = workloads
-        self._groups = groups
-        self._own_writes = own_writes
-        self._recorder = recorder
+    client: Client
+    workloads: Store[Workload]
+    groups: Store[PodGroup]
+    own_writes: OwnWrites
+    recorder: EventRecorder
 
     async def group_of(self, seen: Snapshot) -> str:
         """Return the name of the PodGroup that new pods are to join; empty for none.
@@ -299,22 +291,22 @@ class Gangs:
 
     async def _workload(self, seen: Snapshot) -> Workload | None:
         job = seen.job
-        found = [one for one in self._workloads.list(job.metadata.namespace) if refers_to(one, job)]
+        found = [one for one in self.workloads.list(job.metadata.namespace) if refers_to(one, job)]
         if found:
             return found[0] if len(found) == 1 else None
         if not is_new(job, has_pods=bool(seen.pods)):
             return None
-        made, is_fresh = await self._ensure(job, workload_of(job), self._workloads)
+        made, is_fresh = await self._ensure(job, workload_of(job), self.workloads)
         if is_fresh:
             message = f"Created Workload {made.metadata.name} for Job {job.metadata.name}"
-            self._recorder.event(job, "Normal", "WorkloadCreated", message)
+            self.recorder.event(job, "Normal", "WorkloadCreated", message)
         return made
 
     async def _group(self, job: Job, workload: Workload) -> PodGroup | None:
-        found = [one for one in self._groups.list(job.metadata.namespace) if is_made_from(one, workload)]
+        found = [one for one in self.groups.list(job.metadata.namespace) if is_made_from(one, workload)]
         if found:
             return found[0] if len(found) == 1 else None
-        return (await self._ensure(job, pod_group_of(job, workload), self._groups))[0]
+        return (await self._ensure(job, pod_group_of(job, workload), self.groups))[0]
 
     async def _ensure(self, job: Job, wanted: R, store: Store[R]) -> tuple[R, bool]:
         """Create an object, or read the one that has its name; return it, and whether it is new.
@@ -322,10 +314,10 @@ class Gangs:
         Its name is always the same, so that a crash or a lost reply makes no second one.
         """
         try:
-            there, is_fresh = await self._client.create(wanted), True
+            there, is_fresh = await self.client.create(wanted), True
         except AlreadyExistsError:
             key = Key(job.metadata.namespace, wanted.metadata.name)
-            there, is_fresh = await self._client.get(type(wanted), key), False
+            there, is_fresh = await self.client.get(type(wanted), key), False
         # The next pass over the Job has to see it.
-        self._own_writes.wrote(job.key, store, there)
+        self.own_writes.wrote(job.key, store, there)
         return there, is_fresh

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import structlog
@@ -19,7 +19,7 @@ from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
-from kcr.controllers.job.reconciler import JobReconciler, Services
+from kcr.controllers.job.reconciler import JobReconciler
 from kcr.dependents import DependentControl
 from kcr.gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Store
@@ -73,7 +73,12 @@ def setup(manager: Manager, options: Options) -> None:
     pods.add_index(UNSETTLED, index_unsettled)
     pods.add_index(ORPHANS, index_orphans)
     metrics = JobMetrics(manager.metrics.registry)
-    own_writes = OwnWrites(lambda late: metrics.stale((Job if late is jobs else Pod).resource))
+
+    def count_stale(late: Store[Any]) -> None:
+        resource = (Job if late is jobs else Pod).resource
+        metrics.stale(resource.group, resource.plural).inc()
+
+    own_writes = OwnWrites(count_stale)
     queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
     memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period))
     recorder = manager.recorder(COMPONENT)
@@ -88,7 +93,7 @@ def setup(manager: Manager, options: Options) -> None:
         options.max_pod_create_delete_per_sync,
         options.take_over,
     )
-    services = Services(
+    reconciler = JobReconciler(
         jobs=jobs,
         pods=pods,
         memory=memory,
@@ -100,7 +105,7 @@ def setup(manager: Manager, options: Options) -> None:
     )
     manager.add_controller(
         "job",
-        JobReconciler(services),
+        reconciler,
         queue=queue,
         own_writes=own_writes,
         workers=options.workers,

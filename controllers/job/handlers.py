@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kcr.api.batch import Job, is_finished
 from kcr.api.core import Pod
@@ -16,29 +17,13 @@ from kcr.informer import Handler, Store
 from kcr.workqueue import WorkQueue
 
 
-class Keys:
+class Keys(NamedTuple):
     """Enqueues Jobs and orphaned pods; shared by the handlers of both kinds."""
 
-    def __init__(
-        self,
-        queue: WorkQueue[Key],
-        orphans: WorkQueue[Key],
-        memory: Memory,
-        is_ours: Callable[[Job], bool],
-    ) -> None:
-        self._queue = queue
-        self._orphans = orphans
-        self._memory = memory
-        self._is_ours = is_ours
-
-    def enqueue(self, key: Key) -> None:
-        """Enqueue a Job at once."""
-        self._queue.add(key)
-
-    def enqueue_reset(self, key: Key) -> None:
-        """Enqueue a new Job at once, without the backoff of an older one of its name."""
-        self._queue.forget(key)
-        self._queue.add(key)
+    queue: WorkQueue[Key]
+    orphans: WorkQueue[Key]
+    memory: Memory
+    is_ours: Callable[[Job], bool]
 
     def enqueue_batched(self, job: Job, version: str) -> None:
         """Enqueue a Job when its token bucket allows, unless the event is the echo of our own write.
@@ -47,15 +32,13 @@ class Keys:
             job: The Job.
             version: The version of the object that the event shows; empty when the event is no echo for sure.
         """
-        if not self._is_ours(job):
-            return
-        if not self._memory.own_writes.is_echo(job.key, version):
-            self._memory.batching.enqueue(job.key)
+        if self.is_ours(job) and not self.memory.own_writes.is_echo(job.key, version):
+            self.memory.batching.enqueue(job.key)
 
     def enqueue_orphan(self, pod: Pod) -> None:
         """Enqueue a pod that no Job counts, if it has the tracking finalizer."""
         if is_tracked(pod):
-            self._orphans.add(pod.key)
+            self.orphans.add(pod.key)
 
     def enqueue_matching_jobs(self, pod: Pod, jobs: Store[Job]) -> None:
         """Enqueue the Jobs whose selector matches a pod: one of them may adopt it."""
@@ -68,12 +51,12 @@ class Keys:
 
         Pods without a controller were enqueued when they lost it.
         """
-        if self._is_ours(job):
-            released = self._memory.own_writes.of(job).released
+        if self.is_ours(job):
+            released = self.memory.own_writes.of(job).released
             for pod in pods.by_index(UNSETTLED, job.metadata.uid):
                 if pod.metadata.uid not in released:
                     self.enqueue_orphan(pod)
-        self._memory.forget(job.key)
+        self.memory.forget(job.key)
 
 
 def _selects(job: Job, pod: Pod) -> bool:
@@ -94,8 +77,9 @@ class JobEvents(Handler[Job]):
         self._pods = pods
 
     def on_add(self, obj: Job, initial: bool) -> None:
-        """Enqueue a new Job."""
-        self._keys.enqueue_reset(obj.key)
+        """Enqueue a new Job, without the backoff of an older one of its name."""
+        self._keys.queue.forget(obj.key)
+        self._keys.queue.add(obj.key)
         if is_finished(obj):
             self._keys.forget_finished(obj, self._pods)
 
@@ -104,14 +88,14 @@ class JobEvents(Handler[Job]):
         if is_finished(new):
             self._keys.forget_finished(new, self._pods)
         elif old.metadata.generation != new.metadata.generation:
-            self._keys.enqueue(new.key)
+            self._keys.queue.add(new.key)
         else:
             self._keys.enqueue_batched(new, new.metadata.resource_version)
 
     def on_delete(self, obj: Job, final_state_unknown: bool) -> None:
         """Enqueue a deleted Job, and drop its state."""
         self._keys.forget_finished(obj, self._pods)
-        self._keys.enqueue(obj.key)
+        self._keys.queue.add(obj.key)
 
 
 class PodEvents(Handler[Pod]):

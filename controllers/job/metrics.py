@@ -4,10 +4,10 @@ Source: kubernetes/pkg/controller/job/metrics/metrics.go.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -16,7 +16,6 @@ from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.indexset import IndexSet
 from kcr.api.pods import is_terminal
-from kcr.api.resources import ResourceType
 from kcr.controllers.job.decisions.plan import Outcome, Plan, ScaleDown, ScaleUp
 from kcr.controllers.job.decisions.pods import is_indexed, is_tracked
 from kcr.informer import Handler
@@ -30,15 +29,15 @@ Action = Literal["reconciling", "tracking", "pods_created", "pods_deleted"]
 Reason = Literal["new", "recreate_terminating_or_failed", "recreate_failed"]
 
 
-class Ends(NamedTuple):
-    """How many pods, or indexes, have come to an end."""
-
-    succeeded: int
-    failed: int
-
-
 class JobMetrics:
-    """The counters of one Job controller."""
+    """The counters of one Job controller.
+
+    Attributes:
+        handled: Failures by the action of a podFailurePolicy that matched them.
+        terminated: Pods that have ended with the tracking finalizer (`add`), or have lost it since (`delete`).
+        external: Jobs by the other controller that they name.
+        stale: Passes put off until the store of a kind, by group and plural, shows what was written.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register everything; the series come with what is counted."""
@@ -56,19 +55,19 @@ class JobMetrics:
         self._jobs = counter("jobs_finished_total", "Jobs that ended.", "completion_mode", "result", "reason")
         self._pods = counter("job_pods_finished_total", "Ended pods that were counted.", "completion_mode", "result")
         self._indexes = counter("job_finished_indexes_total", "Indexes that came to an end.", "status", "backoffLimit")
-        self._handled = counter(
+        self.handled = counter(
             "pod_failures_handled_by_failure_policy_total",
             "Failures that a rule of a podFailurePolicy matched.",
             "action",
         )
-        self._terminated = counter(
+        self.terminated = counter(
             "terminated_pods_tracking_finalizer_total", "Ended pods that got or lost the tracking finalizer.", "event"
         )
         self._creations = counter("job_pods_creation_total", "Creations of pods.", "reason", "status")
-        self._external = counter(
+        self.external = counter(
             "jobs_by_external_controller_total", "Jobs that another controller looks after.", "controller_name"
         )
-        self._stale = counter(
+        self.stale = counter(
             "stale_sync_skips_total", "Passes put off because a store lagged behind.", "group", "resource"
         )
 
@@ -96,17 +95,17 @@ class JobMetrics:
             before: The status that was overwritten.
             job: The Job as the server returned it.
         """
-        pods = ended_pods(before, job)
-        self._pods(completion_mode(job), "succeeded").inc(pods.succeeded)
-        self._pods(completion_mode(job), "failed").inc(pods.failed)
+        succeeded, failed = ended_pods(before, job)
+        self._pods(completion_mode(job), "succeeded").inc(succeeded)
+        self._pods(completion_mode(job), "failed").inc(failed)
         if not is_indexed(job):
             return
-        indexes = ended_indexes(before, job)
+        succeeded, failed = ended_indexes(before, job)
         per_index = job.spec.backoff_limit_per_index is not None
         limit = "perIndex" if per_index else "global"
-        self._indexes("succeeded", limit).inc(indexes.succeeded)
+        self._indexes("succeeded", limit).inc(succeeded)
         if per_index:
-            self._indexes("failed", limit).inc(indexes.failed)
+            self._indexes("failed", limit).inc(failed)
 
     def finished(self, job: Job) -> None:
         """Count a Job that has just ended."""
@@ -115,11 +114,6 @@ class JobMetrics:
             if end is not None and end.status == "True":
                 result = "failed" if end.type == FAILED else "succeeded"
                 self._jobs(completion_mode(job), result, end.reason).inc()
-
-    def handled(self, actions: Iterable[str]) -> None:
-        """Count failures by what a podFailurePolicy does about them."""
-        for action in actions:
-            self._handled(action).inc()
 
     def created(self, reason: Reason, outcome: Outcome) -> None:
         """Count creations of pods; unlike upstream, one that failed has not succeeded as well.
@@ -130,18 +124,6 @@ class JobMetrics:
         for status, count in (("succeeded", there), ("failed", outcome.refused)):
             if count:
                 self._creations(reason, status).inc(count)
-
-    def ended(self, event: Literal["add", "delete"]) -> None:
-        """Count a pod that has ended with the tracking finalizer, or has lost it since."""
-        self._terminated(event).inc()
-
-    def external(self, controller: str) -> None:
-        """Count a Job that names another controller."""
-        self._external(controller).inc()
-
-    def stale(self, resource: ResourceType) -> None:
-        """Count a pass that was put off until the store of this kind shows what was written."""
-        self._stale(resource.group, resource.plural).inc()
 
 
 class Sync:
@@ -169,7 +151,7 @@ class ExternalJobs(Handler[Job]):
     def on_add(self, obj: Job, initial: bool) -> None:
         """A Job came."""
         if obj.spec.managed_by is not None and obj.spec.managed_by not in self._ours:
-            self._metrics.external(obj.spec.managed_by)
+            self._metrics.external(obj.spec.managed_by).inc()
 
 
 class EndedPods(Handler[Pod]):
@@ -184,18 +166,18 @@ class EndedPods(Handler[Pod]):
     def on_add(self, obj: Pod, initial: bool) -> None:
         """A pod came."""
         if _is_held(obj):
-            self._metrics.ended("add")
+            self._metrics.terminated("add").inc()
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod changed."""
         before, after = _is_held(old), _is_held(new)
         if before != after:
-            self._metrics.ended("add" if after else "delete")
+            self._metrics.terminated("add" if after else "delete").inc()
 
     def on_delete(self, obj: Pod, final_state_unknown: bool) -> None:
         """A pod was deleted. If that was not seen, its last state does not say whether it still had the finalizer."""
         if not final_state_unknown and _is_held(obj):
-            self._metrics.ended("delete")
+            self._metrics.terminated("delete").inc()
 
 
 def completion_mode(job: Job) -> str:
@@ -238,25 +220,25 @@ def creation_reason(job: Job, failed: int, terminating: int) -> Reason:
     return "recreate_terminating_or_failed" if failed > 0 or terminating > 0 else "new"
 
 
-def ended_pods(before: JobStatus, job: Job) -> Ends:
-    """Return how many pods a write of the status has counted, for an Indexed Job by the indexes it still has.
+def ended_pods(before: JobStatus, job: Job) -> tuple[int, int]:
+    """Return how many successes and failures of pods a write of the status has counted.
+
+    The successes of an Indexed Job are those of the indexes it still has.
 
     Source: kubernetes/pkg/controller/job/job_controller.go, recordJobPodFinished.
     """
     now = job.status
     failed = max(0, now.failed - before.failed)
     if is_indexed(job):
-        return Ends(_more(job, before.completed_indexes, now.completed_indexes), failed)
-    return Ends(max(0, now.succeeded - before.succeeded), failed)
+        return _more(job, before.completed_indexes, now.completed_indexes), failed
+    return max(0, now.succeeded - before.succeeded), failed
 
 
-def ended_indexes(before: JobStatus, job: Job) -> Ends:
+def ended_indexes(before: JobStatus, job: Job) -> tuple[int, int]:
     """Return how many indexes have succeeded with a write of the status, and how many have failed for good."""
     now = job.status
-    return Ends(
-        _more(job, before.completed_indexes, now.completed_indexes),
-        _more(job, before.failed_indexes or "", now.failed_indexes or ""),
-    )
+    failed = _more(job, before.failed_indexes or "", now.failed_indexes or "")
+    return _more(job, before.completed_indexes, now.completed_indexes), failed
 
 
 def _more(job: Job, before: str, now: str) -> int:

@@ -1,9 +1,9 @@
 """Reconciles one Job: observe, claim, decide, act, compute and write the status, untrack, finalize and write it."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
 from msgspec.structs import replace
 
 from kcr.api.batch import FAILED, Job, JobStatus, is_finished
@@ -36,8 +36,9 @@ from kcr.informer import Store
 from kcr.workqueue import WorkQueue
 
 
-class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """What the reconciler works with.
+@dataclass(frozen=True, kw_only=True)
+class JobReconciler:
+    """Reconciles Jobs: creates and deletes their pods, and writes their status.
 
     Attributes:
         jobs: The store of Jobs.
@@ -59,98 +60,90 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     metrics: JobMetrics
 
-
-class JobReconciler:
-    """Reconciles Jobs: creates and deletes their pods, and writes their status."""
-
-    def __init__(self, services: Services) -> None:
-        self._deps = services
-
     async def reconcile(self, key: Key) -> Result:
         """Bring one Job a step further; level-triggered and idempotent."""
-        job = self._deps.jobs.get(key)
+        job = self.jobs.get(key)
         if job is None or is_finished(job):
-            self._deps.memory.forget(key)
+            self.memory.forget(key)
             return Result()
-        if not is_ours(job, take_over=self._deps.limits.take_over):
+        if not is_ours(job, take_over=self.limits.take_over):
             return Result()
-        state = self._deps.memory.of(job)
+        state = self.memory.of(job)
         if state.finished:
             # The store does not show it yet.
             return Result()
         if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
             message = "Skipped Job sync because completion mode is unknown"
-            self._deps.actions.event(job, "Warning", "UnknownCompletionMode", message)
+            self.actions.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
-        own = self._deps.memory.own_writes.of(job)
+        own = self.memory.own_writes.of(job)
         if own.unconfirmed_status:
-            await self._deps.actions.await_live(job)
+            await self.actions.await_live(job)
             return Result(requeue_after=timedelta())
         self._confirm(job)
-        with self._deps.metrics.sync(job) as sync, self._deps.memory.in_use(state, key):
+        with self.metrics.sync(job) as sync, self.memory.in_use(state, key):
             if not own.creates:
                 return await self._sync(job, state, sync)
             try:
-                return await self._resolve(job)
+                self._count(job, await self.actions.resolve(job, wanted=self._wants_pods(job)))
+                # That took time: what was read before it is no longer the present.
+                return Result(requeue_after=timedelta())
             except KcrError:
                 # Finished pods are counted all the same.
                 await self._sync(job, state, sync)
                 raise
-
-    async def _resolve(self, job: Job) -> Result:
-        """Find out whether creates without an answer happened."""
-        self._count(job, await self._deps.actions.resolve(job, wanted=self._wants_pods(job)))
-        # That took time: what was read before it is no longer the present.
-        return Result(requeue_after=timedelta())
 
     def _confirm(self, job: Job) -> None:
         """Confirm creates without an answer whose pod the store shows, before anything is counted by the store.
 
         Sent again, the create of a pod that was created, counted and deleted meanwhile would make a surplus pod.
         """
-        outcome = self._deps.actions.confirm(job)
+        outcome = self.actions.confirm(job)
         if outcome.created:
             self._count(job, outcome)
 
     def _count(self, job: Job, outcome: Outcome) -> None:
         reason = creation_reason(job, job.status.failed, job.status.terminating or 0)
-        self._deps.metrics.created(reason, outcome)
+        self.metrics.created(reason, outcome)
 
     def _wants_pods(self, job: Job) -> bool:
-        left = time_to_deadline(job, self._deps.clock.now())
+        left = time_to_deadline(job, self.clock.now())
         return not job.spec.suspend and not is_being_deleted(job) and (left is None or left > timedelta())
 
     async def _sync(self, job: Job, state: JobState, sync: Sync) -> Result:
         seen = await self._claim(await self._refresh_pods_if_stale(self._observe(job, state), state))
-        group = await self._deps.actions.group_of(seen)
+        group = await self.actions.group_of(seen)
         plan = decide(seen)
         sync.action = action_of(job, plan)
         # At once: whether the status write below succeeds or its reply is lost, these failures have happened.
         state.backoff = plan.backoff
         # Before the first write: one that fails must not cost the Job its deadline.
-        self._enqueue_after(job, plan.requeue_after)
+        if plan.requeue_after:
+            self.queue.add_after(job.key, plan.requeue_after.total_seconds())
         if isinstance(plan.work, Terminate) and seen.expectations_met:
             outcome, update, recorded = await self._end(seen, plan, state)
         else:
             outcome = await self._act(job, plan.work, group)
-            self._deps.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
+            self.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
             update = compute_status(seen, plan, outcome)
             recorded = await self._write_status(job, update.status, state)
-        self._deps.metrics.handled(update.handled)
-        self._record_events(recorded, update)
-        released = await self._deps.actions.untrack(job, update.untrack, require_version=update.require_version)
-        final = finalize_status(update, recorded, released.untracked, self._deps.clock.now())
+        for action in update.handled:
+            self.metrics.handled(action).inc()
+        for reason, message in update.announcements:
+            self.actions.event(recorded, "Normal", reason, message)
+        released = await self.actions.untrack(job, update.untrack, require_version=update.require_version)
+        final = finalize_status(update, recorded, released.untracked, self.clock.now())
         closed = await self._write_status(recorded, final, state)
         if closed is not job or update.untrack or not isinstance(plan.work, Hold):
             # Only a pass that wrote something costs a token.
-            self._deps.memory.batching.spend(job.key)
+            self.memory.batching.spend(job.key)
         if is_finished(closed):
             self._finish(closed, state)
         if (first := outcome.error or released.error) is not None:
             # What failed comes again with the rest, and later each time.
             raise first
         if update.requeue and not is_finished(closed):
-            self._deps.memory.batching.enqueue(job.key)
+            self.memory.batching.enqueue(job.key)
         return Result()
 
     async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:
@@ -166,31 +159,27 @@ class JobReconciler:
         untrack = tuple(pod for pod in update.untrack if pod.metadata.uid not in stay)
         return outcome, replace(update, untrack=untrack), recorded
 
-    def _enqueue_after(self, job: Job, left: timedelta | None) -> None:
-        if left:
-            self._deps.queue.add_after(job.key, left.total_seconds())
-
     def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
         self._confirm(job)
-        own = self._deps.memory.own_writes.of(job)
+        own = self.memory.own_writes.of(job)
         return Snapshot(
             job=job,
-            pods=self._deps.pods.by_index(UNSETTLED, job.metadata.uid),
+            pods=self.pods.by_index(UNSETTLED, job.metadata.uid),
             untracked=own.released,
             # Of a Job that ends all pods are deleted: there is no next one to choose.
             expectations_met=not own.creates and (is_ending(job) or not own.deleted),
             backoff=state.backoff,
-            limits=self._deps.limits,
-            now=self._deps.clock.now(),
+            limits=self.limits,
+            now=self.clock.now(),
         )
 
     async def _refresh_pods_if_stale(self, seen: Snapshot, state: JobState) -> Snapshot:
         """List the pods live, if the store may be older than a status that another client has written."""
-        is_ahead = state.is_ahead(seen.job, self._deps.pods.resource_version)
+        is_ahead = state.is_ahead(seen.job, self.pods.resource_version)
         if state.sees_concurrent_controller:
-            self._deps.memory.warn_of_concurrent_controller(seen.job, asyncio.get_running_loop().time())
-        return replace(seen, pods=await self._deps.actions.list_pods(seen.job)) if is_ahead else seen
+            self.memory.warn_of_concurrent_controller(seen.job, asyncio.get_running_loop().time())
+        return replace(seen, pods=await self.actions.list_pods(seen.job)) if is_ahead else seen
 
     async def _claim(self, seen: Snapshot) -> Snapshot:
         """Release pods that the selector no longer fits, and adopt those without a controller that it fits.
@@ -205,47 +194,43 @@ class JobReconciler:
         """
         if is_being_deleted(seen.job):
             return seen
-        orphans = self._deps.pods.by_index(ORPHANS, seen.job.metadata.namespace)
-        return replace(seen, pods=await self._deps.actions.claim(seen.job, (*seen.pods, *orphans)))
+        orphans = self.pods.by_index(ORPHANS, seen.job.metadata.namespace)
+        return replace(seen, pods=await self.actions.claim(seen.job, (*seen.pods, *orphans)))
 
     async def _act(self, job: Job, work: Work, group: str) -> Outcome:
         match work:
             case ScaleUp(members):
-                return await self._deps.actions.create(job, members, group)
+                return await self.actions.create(job, members, group)
             case ScaleDown(pods):
-                return await self._deps.actions.remove(job, pods)
+                return await self.actions.remove(job, pods)
             case Terminate(pods):
-                return await self._deps.actions.delete(job, pods)
+                return await self.actions.delete(job, pods)
             case Hold():
                 return Outcome()
 
     async def _write_status(self, job: Job, status: JobStatus, state: JobState) -> Job:
         """Write the status if it differs; the Job that comes back carries the version to go on with."""
         try:
-            written = await self._deps.actions.write_status(job, status)
+            written = await self.actions.write_status(job, status)
         except (TransportError, ServerError):
             state.had_no_answer()
             raise
         if written is not job:
             state.wrote(written)
-            self._deps.metrics.recorded(job.status, written)
+            self.metrics.recorded(job.status, written)
         return written
-
-    def _record_events(self, job: Job, update: StatusUpdate) -> None:
-        for reason, message in update.announcements:
-            self._deps.actions.event(job, "Normal", reason, message)
 
     def _finish(self, job: Job, state: JobState) -> None:
         """Record events and metrics of the end, once the terminal condition is written."""
         state.finished = True
-        self._deps.memory.own_writes.forget_versions(job.key)
-        self._deps.metrics.finished(job)
+        self.memory.own_writes.forget_versions(job.key)
+        self.metrics.finished(job)
         failed = find_condition(job.status.conditions, FAILED)
         if failed is not None and failed.status == "True":
-            self._deps.actions.event(job, "Warning", failed.reason, failed.message)
+            self.actions.event(job, "Warning", failed.reason, failed.message)
             return
         completions = job.spec.completions
         if completions is not None and job.status.succeeded > completions:
             message = "Too many succeeded pods running after completion count reached"
-            self._deps.actions.event(job, "Warning", "TooManySucceededPods", message)
-        self._deps.actions.event(job, "Normal", "Completed", "Job completed")
+            self.actions.event(job, "Warning", "TooManySucceededPods", message)
+        self.actions.event(job, "Normal", "Completed", "Job completed")

@@ -51,7 +51,7 @@ DEFECTS = (
         Edit(
             "_sync",
             "recorded = await A._write_status(B, C.status, D)",
-            also="await A._deps.actions.untrack(B, C.untrack, require_version=C.require_version)",
+            also="await A.actions.untrack(B, C.untrack, require_version=C.require_version)",
         ),
     ),
     defect("end-while-pods-are-terminating", Edit("finalize_status", "not A.terminating", "True")),

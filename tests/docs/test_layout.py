@@ -38,7 +38,7 @@ CROWDED: Mapping[str, str] = {
 
 # Names of two or more classes.
 SHARED_NAMES: Mapping[str, str] = dict.fromkeys(
-    ("Options", "Plan", "Outcome", "Memory", "Actions", "Services"),
+    ("Options", "Plan", "Outcome", "Memory", "Actions"),
     "the same role in both plugins, which know nothing of each other",
 )
 

@@ -7,7 +7,7 @@ from kcr.client import Client
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.memory import Memory
-from kcr.controllers.cronjob.reconciler import CronJobReconciler, Services
+from kcr.controllers.cronjob.reconciler import CronJobReconciler
 from kcr.testing import FakeInformer, FakeRecorder, FakeSource, VirtualClock
 from kcr.workqueue import WorkQueue
 from tests.kit.cronjob_builders import cron
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kcr_virtual
 async def test_nothing_is_kept_of_a_cronjob_that_is_gone(kcr_clock: VirtualClock) -> None:
     gone, jobs = cron(), FakeInformer(Job).store
     client, recorder, memory, own_writes = Client(FakeSource(CronJob)), FakeRecorder(), Memory(), OwnWrites()
-    services = Services(
+    reconciler = CronJobReconciler(
         client=client,
         crons=FakeInformer(CronJob).store,
         jobs=jobs,
@@ -32,6 +32,6 @@ async def test_nothing_is_kept_of_a_cronjob_that_is_gone(kcr_clock: VirtualClock
     )
     state = memory.of(gone)
     own_writes.require_version(gone.key, jobs, "1000000")
-    assert await CronJobReconciler(services).reconcile(gone.key) == Result()
+    assert await reconciler.reconcile(gone.key) == Result()
     assert memory.of(gone) is not state
     assert not own_writes.defer_if_stale(gone.key, lambda: None)

@@ -14,7 +14,6 @@ from kcr.controllers.job.decisions.plan import Outcome
 from kcr.controllers.job.metrics import (
     SYNC_BUCKETS,
     EndedPods,
-    Ends,
     ExternalJobs,
     JobMetrics,
     action_of,
@@ -44,23 +43,23 @@ def over(found: Job, **status: object) -> Job:
 @pytest.mark.parametrize(
     ("found", "before", "counted"),
     [
-        pytest.param(over(job(completions=9), succeeded=5, failed=2), JobStatus(succeeded=3), Ends(2, 2), id="plain"),
-        pytest.param(over(job()), JobStatus(), Ends(0, 0), id="nothing"),
+        pytest.param(over(job(completions=9), succeeded=5, failed=2), JobStatus(succeeded=3), (2, 2), id="plain"),
+        pytest.param(over(job()), JobStatus(), (0, 0), id="nothing"),
         pytest.param(
             over(indexed(9), completed_indexes="0-3,7", succeeded=5, failed=1),
             JobStatus(completed_indexes="0,1", succeeded=2),
-            Ends(3, 1),
+            (3, 1),
             id="indexed",
         ),
         pytest.param(
             over(indexed(3), completed_indexes="0-2", succeeded=3),
             JobStatus(completed_indexes="0,1,7,8", succeeded=4),
-            Ends(1, 0),
+            (1, 0),
             id="fewer-indexes-than-before",
         ),
     ],
 )
-def test_pods_are_counted_by_what_was_written(found: Job, before: JobStatus, counted: Ends) -> None:
+def test_pods_are_counted_by_what_was_written(found: Job, before: JobStatus, counted: tuple[int, int]) -> None:
     assert ended_pods(before, found) == counted
 
 
@@ -75,7 +74,7 @@ def test_pods_are_counted_by_what_was_written(found: Job, before: JobStatus, cou
 )
 def test_indexes_fail_once(failed: str, before: str | None, counted: int) -> None:
     found = over(indexed(5, backoff_limit_per_index=1), failed_indexes=failed)
-    assert ended_indexes(JobStatus(failed_indexes=before), found) == Ends(0, counted)
+    assert ended_indexes(JobStatus(failed_indexes=before), found) == (0, counted)
 
 
 def test_indexes_are_told_by_the_limit_they_have() -> None:
@@ -219,10 +218,9 @@ def test_jobs_of_a_third_controller_are_counted() -> None:  # §4.1, §27
 
 def test_policy_and_late_stores_are_counted() -> None:
     counted = Counted()
-    counted.metrics.handled(("Count", "Ignore", "Count"))
-    assert counted.of("pod_failures_handled_by_failure_policy_total", action="Count") == 2
-    assert counted.of("pod_failures_handled_by_failure_policy_total", action="Ignore") == 1
-    counted.metrics.stale(Job.resource)
-    counted.metrics.stale(Pod.resource)
+    counted.metrics.handled("Count").inc()
+    counted.metrics.stale("batch", "jobs").inc()
+    counted.metrics.stale("", "pods").inc()
+    assert counted.of("pod_failures_handled_by_failure_policy_total", action="Count") == 1
     assert counted.of("stale_sync_skips_total", group="batch", resource="jobs") == 1
     assert counted.of("stale_sync_skips_total", group="", resource="pods") == 1
