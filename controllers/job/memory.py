@@ -36,7 +36,7 @@ class JobState:
         # Whether this sync lists the pods live.
         self._ahead = False
         # Whether `_status` is what this process has seen or written, with no write in between that had no answer.
-        self._knows_status = False
+        self.knows_status = False
         # Whether the status that was seen last is another client's.
         self.sees_concurrent_controller = False
 
@@ -47,8 +47,8 @@ class JobState:
             job: The Job as last seen.
             pods_version: What the store of pods has reached.
         """
-        self.sees_concurrent_controller = self._knows_status and job.status != self._status
-        self._knows_status = True
+        self.sees_concurrent_controller = self.knows_status and job.status != self._status
+        self.knows_status = True
         if job.status != self._status:
             self._status, self._counted_at = job.status, version_of(job.metadata.resource_version)
         self._ahead = pods_version < self._counted_at
@@ -56,13 +56,9 @@ class JobState:
 
     def wrote(self, job: Job) -> None:
         """Note a Job as the server returned it after a write of its status."""
-        self._status, self._knows_status = job.status, True
+        self._status, self.knows_status = job.status, True
         if self._ahead:
             self._counted_at = version_of(job.metadata.resource_version)
-
-    def had_no_answer(self) -> None:
-        """Note that a write of the status had no answer."""
-        self._knows_status = False
 
 
 class Memory:

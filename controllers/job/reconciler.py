@@ -213,7 +213,7 @@ class JobReconciler:
         try:
             written = await self.actions.write_status(job, status)
         except (TransportError, ServerError):
-            state.had_no_answer()
+            state.knows_status = False
             raise
         if written is not job:
             state.wrote(written)

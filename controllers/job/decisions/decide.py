@@ -13,16 +13,7 @@ from kcr.api.meta import whole_seconds
 from kcr.api.pods import is_active, is_terminating
 from kcr.controllers.job.decisions import failures, indexed, lifecycle
 from kcr.controllers.job.decisions.failures import FAIL_JOB, match_rule
-from kcr.controllers.job.decisions.lifecycle import (
-    BACKOFF_LIMIT_EXCEEDED,
-    DEADLINE_EXCEEDED,
-    FAILED_INDEXES,
-    INTERIM,
-    MAX_FAILED_INDEXES_EXCEEDED,
-    POD_FAILURE_POLICY,
-    SUCCESS_POLICY,
-    is_being_deleted,
-)
+from kcr.controllers.job.decisions.lifecycle import INTERIM, is_being_deleted
 from kcr.controllers.job.decisions.plan import (
     Ending,
     Hold,
@@ -53,7 +44,8 @@ def decide(seen: Snapshot) -> Plan:
     record = failures.advanced(seen.backoff, counts.newly_succeeded, counts.newly_failed)
     ending = next((found for rule in ENDINGS if (found := rule(seen, counts)) is not None), None)
     managed = ending is None and seen.expectations_met and not is_being_deleted(seen.job)
-    work, wait = _manage(seen, counts, record) if managed else (_finish(ending, counts), None)
+    end = Terminate(counts.active) if ending is not None and counts.active else Hold()
+    work, wait = _manage(seen, counts, record) if managed else (end, None)
     left = None if ending is not None else lifecycle.time_to_deadline(seen.job, seen.now)
     waits = [moment for moment in (wait, left) if moment is not None]
     return Plan(
@@ -107,7 +99,7 @@ def failed_by_policy(seen: Snapshot, _: PodCounts) -> Ending | None:
         return None
     found = (match_rule(seen.job, pod) for pod in seen.pods if pod.status.phase == "Failed")
     fatal = next((judgement for judgement in found if judgement.action == FAIL_JOB), None)
-    return Ending(FAILED, POD_FAILURE_POLICY, fatal.message) if fatal is not None else None
+    return Ending(FAILED, "PodFailurePolicy", fatal.message) if fatal is not None else None
 
 
 def past_backoff_limit(seen: Snapshot, counts: PodCounts) -> Ending | None:
@@ -117,7 +109,7 @@ def past_backoff_limit(seen: Snapshot, counts: PodCounts) -> Ending | None:
         job, seen.pods, restart_policy(job)
     ):
         return None
-    return Ending(FAILED, BACKOFF_LIMIT_EXCEEDED, "Job has reached the specified backoff limit")
+    return Ending(FAILED, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
 
 
 def past_deadline(seen: Snapshot, _: PodCounts) -> Ending | None:
@@ -125,7 +117,7 @@ def past_deadline(seen: Snapshot, _: PodCounts) -> Ending | None:
     left = lifecycle.time_to_deadline(seen.job, seen.now)
     if left is None or left > _NOW:
         return None
-    return Ending(FAILED, DEADLINE_EXCEEDED, "Job was active longer than specified deadline")
+    return Ending(FAILED, "DeadlineExceeded", "Job was active longer than specified deadline")
 
 
 def too_many_failed_indexes(seen: Snapshot, counts: PodCounts) -> Ending | None:
@@ -134,7 +126,7 @@ def too_many_failed_indexes(seen: Snapshot, counts: PodCounts) -> Ending | None:
     if failed is None or most is None or len(failed) <= most:
         return None
     message = "Job has exceeded the specified maximal number of failed indexes"
-    return Ending(FAILED, MAX_FAILED_INDEXES_EXCEEDED, message)
+    return Ending(FAILED, "MaxFailedIndexesExceeded", message)
 
 
 def all_indexes_done(seen: Snapshot, counts: PodCounts) -> Ending | None:
@@ -142,13 +134,13 @@ def all_indexes_done(seen: Snapshot, counts: PodCounts) -> Ending | None:
     indexes = counts.indexes
     if indexes is None or not indexes.failed or len(indexes.over) < (seen.job.spec.completions or 0):
         return None
-    return Ending(FAILED, FAILED_INDEXES, "Job has failed indexes")
+    return Ending(FAILED, "FailedIndexes", "Job has failed indexes")
 
 
 def met_success_policy(seen: Snapshot, counts: PodCounts) -> Ending | None:
     """Enough indexes have succeeded, or those that matter."""
     rule = lifecycle.met_rule(seen.job, counts.indexes.succeeded) if counts.indexes is not None else None
-    return Ending(COMPLETE, SUCCESS_POLICY, f"Matched rules at index {rule}") if rule is not None else None
+    return Ending(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}") if rule is not None else None
 
 
 # A Job may satisfy several rules at once. The first to hold names the end, so order is contract.
@@ -172,10 +164,6 @@ def _started(seen: Snapshot) -> Snapshot:
         return seen
     status = replace(status, start_time=whole_seconds(seen.now))
     return replace(seen, job=replace(seen.job, status=status))
-
-
-def _finish(ending: Ending | None, counts: PodCounts) -> Work:
-    return Terminate(counts.active) if ending is not None and counts.active else Hold()
 
 
 def _manage(seen: Snapshot, counts: PodCounts, record: failures.Backoff) -> tuple[Work, timedelta | None]:

@@ -24,14 +24,6 @@ SUSPENDED = "Suspended"
 INTERIM: Mapping[str, str] = {COMPLETE: SUCCESS_CRITERIA_MET, FAILED: FAILURE_TARGET}
 
 COMPLETIONS_REACHED = "CompletionsReached"
-BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
-DEADLINE_EXCEEDED = "DeadlineExceeded"
-POD_FAILURE_POLICY = "PodFailurePolicy"
-MAX_FAILED_INDEXES_EXCEEDED = "MaxFailedIndexesExceeded"
-FAILED_INDEXES = "FailedIndexes"
-SUCCESS_POLICY = "SuccessPolicy"
-JOB_SUSPENDED = "JobSuspended"
-JOB_RESUMED = "JobResumed"
 
 
 def is_ending(job: Job) -> bool:
@@ -53,10 +45,10 @@ def with_suspension(job: Job, status: JobStatus, now: datetime) -> JobStatus:
     Source: kubernetes/pkg/controller/job/job_controller.go, syncJob (suspend bookkeeping).
     """
     if job.spec.suspend:
-        condition = made(SUSPENDED, "True", JOB_SUSPENDED, "Job suspended", now)
+        condition = made(SUSPENDED, "True", "JobSuspended", "Job suspended", now)
         start = None
     else:
-        condition = made(SUSPENDED, "False", JOB_RESUMED, "Job resumed", now)
+        condition = made(SUSPENDED, "False", "JobResumed", "Job resumed", now)
         start = whole_seconds(now)
     conditions = ensure(status.conditions, condition)
     if conditions is status.conditions:
