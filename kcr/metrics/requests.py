@@ -3,8 +3,9 @@
 Source: component-base/metrics/prometheus/restclient/metrics.go.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
@@ -19,45 +20,31 @@ class Requests:
     def __init__(self) -> None:
         # By status code (0 for no answer), method and host; and by method and host.
         self._counts: Counter[tuple[int, str, str]] = Counter()
-        self._seconds: dict[tuple[str, str], Histogram] = {}
-        self._waits: dict[tuple[str, str], Histogram] = {}
+        self._seconds = defaultdict[tuple[str, str], Histogram](partial(Histogram, REQUEST_BUCKETS))
+        self._waits = defaultdict[tuple[str, str], Histogram](partial(Histogram, REQUEST_BUCKETS))
 
     def observe_wait(self, host: str, method: str, seconds: float) -> None:
         """Count how long a request has waited for the client's rate limiter."""
-        histogram = self._waits.get((method, host))
-        if histogram is None:
-            histogram = self._waits[method, host] = Histogram(REQUEST_BUCKETS)
-        histogram.observe(seconds)
+        self._waits[method, host].observe(seconds)
 
     def observe(self, host: str, method: str, code: int, seconds: float) -> None:
         """Count a request by its status code, 0 for no answer."""
         self._counts[code, method, host] += 1
-        histogram = self._seconds.get((method, host))
-        if histogram is None:
-            histogram = self._seconds[method, host] = Histogram(REQUEST_BUCKETS)
-        histogram.observe(seconds)
+        self._seconds[method, host].observe(seconds)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
-        total = CounterMetricFamily(
-            "rest_client_requests",
-            "Number of HTTP requests, partitioned by status code, method, and host.",
-            labels=("code", "method", "host"),
-        )
+        words = "Number of HTTP requests, partitioned by status code, method, and host."
+        total = CounterMetricFamily("rest_client_requests", words, labels=("code", "method", "host"))
         for (code, method, host), count in self._counts.items():
             total.add_metric((str(code) if code else "<error>", method, host), count)
-        took = HistogramMetricFamily(
-            "rest_client_request_duration_seconds",
-            "Request latency in seconds. Broken down by verb, and host.",
-            labels=("verb", "host"),
-        )
-        for pair, histogram in self._seconds.items():
-            histogram.add_to(took, pair)
-        waited = HistogramMetricFamily(
-            "rest_client_rate_limiter_duration_seconds",
-            "Client side rate limiter latency in seconds. Broken down by verb, and host.",
-            labels=("verb", "host"),
-        )
-        for pair, histogram in self._waits.items():
-            histogram.add_to(waited, pair)
-        yield from (total, took, waited)
+        yield total
+        for name, words, histograms in (
+            ("request_duration", "Request latency in seconds.", self._seconds),
+            ("rate_limiter_duration", "Client side rate limiter latency in seconds.", self._waits),
+        ):
+            help_text = f"{words} Broken down by verb, and host."
+            family = HistogramMetricFamily(f"rest_client_{name}_seconds", help_text, labels=("verb", "host"))
+            for pair, histogram in histograms.items():
+                histogram.add_to(family, pair)
+            yield family
