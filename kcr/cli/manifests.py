@@ -176,23 +176,18 @@ _URL_SECONDS = 30.0
 _URL_BYTES = 16 * 2**20
 
 
-class ManifestText(NamedTuple):
-    """The text of one file, and what errors call it."""
+def read_texts(name: str) -> Iterator[tuple[str, str]]:
+    """Yield what `-f` names: what errors call a text, and the text.
 
-    shown: str
-    text: str
-
-
-def read_texts(name: str) -> Iterator[ManifestText]:
-    """Yield the texts that `-f` names; of a folder those of its manifests, by name, without the folders in it.
+    Of a folder those of its manifests, by name, without the folders in it.
 
     Raises:
         ConfigError: There is no such file, folder or URL, or it cannot be read as text.
     """
     if name == "-":
-        yield ManifestText("stdin", _decoded("stdin", sys.stdin.buffer.read()))
+        yield "stdin", _decoded("stdin", sys.stdin.buffer.read())
     elif name.startswith(("http://", "https://")):
-        yield ManifestText(name, _decoded(name, _fetch(name)))
+        yield name, _decoded(name, _fetch(name))
     elif Path(name).is_dir():
         files = sorted(path for path in Path(name).iterdir() if path.suffix in EXTENSIONS and path.is_file())
         if not files:
@@ -203,9 +198,9 @@ def read_texts(name: str) -> Iterator[ManifestText]:
         yield _read(Path(name))
 
 
-def _read(path: Path) -> ManifestText:
+def _read(path: Path) -> tuple[str, str]:
     try:
-        return ManifestText(str(path), _decoded(str(path), path.read_bytes()))
+        return str(path), _decoded(str(path), path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}: name a file or folder of manifests, or - for stdin") from error
 

@@ -18,10 +18,9 @@ from kcr.cluster.node.pod_state import (
     Action,
     BackOff,
     DeletePod,
-    KillContainers,
     PodState,
+    SignalContainers,
     StartContainer,
-    StopContainers,
     TerminatePod,
     Termination,
     is_stopped,
@@ -217,12 +216,12 @@ class Kubelet:
                 state.termination = Termination(self._loop.time() + grace_period, reason, message)
                 if reason:
                     self._record(state, reason, message)
-            case StopContainers(names):
-                self._signal(state, names, "TERM")
-            case KillContainers(names):
-                self._signal(state, names, "KILL")
+            case SignalContainers(names, signal):
+                self._signal(state, names, signal)
             case DeletePod():
-                await self._delete(state)
+                with suppress(NotFoundError, ConflictError):  # it is gone, or another one has its name
+                    await self._client.delete(KubeletPod, state.pod.key, uid=state.uid, grace_period_seconds=0)
+                state.is_released = True
 
     async def _start(self, state: PodState, name: str) -> None:
         before = state.containers[name]
@@ -264,11 +263,6 @@ class Kubelet:
                 running.run.terminate()
             else:
                 running.run.kill()
-
-    async def _delete(self, state: PodState) -> None:
-        with suppress(NotFoundError, ConflictError):  # it is gone, or another one has its name
-            await self._client.delete(KubeletPod, state.pod.key, uid=state.uid, grace_period_seconds=0)
-        state.is_released = True
 
     def _record(
         self, state: PodState, reason: str, message: str, *, warning: bool = False, container: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kcr.api.kubelet import KubeletPod, KubeletPodStatus, termination_grace_period
 from kcr.api.pods import is_terminal
@@ -122,23 +122,18 @@ class TerminatePod(NamedTuple):
     message: str = ""
 
 
-class StopContainers(NamedTuple):
-    """Send SIGTERM to containers."""
+class SignalContainers(NamedTuple):
+    """Send SIGTERM or SIGKILL to containers."""
 
     names: tuple[str, ...]
-
-
-class KillContainers(NamedTuple):
-    """Send SIGKILL to containers."""
-
-    names: tuple[str, ...]
+    signal: Literal["TERM", "KILL"]
 
 
 class DeletePod(NamedTuple):
     """Let the terminating object be deleted: nothing of it runs any more, and its status says so."""
 
 
-Action = StartContainer | BackOff | TerminatePod | StopContainers | KillContainers | DeletePod
+Action = StartContainer | BackOff | TerminatePod | SignalContainers | DeletePod
 
 
 def next_action(state: PodState, now: float) -> Action | None:
@@ -173,11 +168,11 @@ def _next_signal(state: PodState, kill_at: float, now: float) -> Action | None:
     running = state.running()
     if now >= kill_at:
         left = tuple(name for name, run in running.items() if run.signal != "KILL")
-        return KillContainers(left) if left else None
+        return SignalContainers(left, "KILL") if left else None
     # Sidecars serve the others to the last.
     first = [name for name in running if state.containers[name].role != "sidecar"] or list(running)
     names = tuple(name for name in first if not running[name].signal)
-    return StopContainers(names) if names else None
+    return SignalContainers(names, "TERM") if names else None
 
 
 def _next_start(state: PodState, now: float) -> Action | None:

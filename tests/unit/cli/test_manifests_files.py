@@ -36,7 +36,7 @@ def test_folder_is_its_manifests_by_name_and_no_deeper(tmp_path: Path) -> None:
         (tmp_path / name).write_text(name)
     found = list(read_texts(str(tmp_path)))
     assert [text for _, text in found] == ["a.json", "b.yaml", "c.yml"]
-    assert found[0].shown == str(tmp_path / "a.json")
+    assert found[0][0] == str(tmp_path / "a.json")
 
 
 def test_folder_without_manifests_is_said(tmp_path: Path) -> None:

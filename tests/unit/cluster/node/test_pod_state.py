@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -8,10 +9,9 @@ from kcr.cluster.node.pod_state import (
     Action,
     BackOff,
     DeletePod,
-    KillContainers,
     PodState,
+    SignalContainers,
     StartContainer,
-    StopContainers,
     TerminatePod,
     Termination,
     is_stopped,
@@ -23,6 +23,10 @@ from kcr.cluster.node.pod_state import (
 from tests.kit.pod_states import WAITING, backing_off, ended, pod_state, running
 
 NOW = 100.0
+
+
+def signal(name: Literal["TERM", "KILL"], *containers: str) -> SignalContainers:
+    return SignalContainers(containers, name)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +77,22 @@ def asked(how: str) -> Running:
 @pytest.mark.parametrize(
     ("pod", "kill_at", "action"),
     [
-        pytest.param(lambda: pod_state(running(), running()), 130, StopContainers(("c0", "c1")), id="ask-all"),
+        pytest.param(lambda: pod_state(running(), running()), 130, signal("TERM", "c0", "c1"), id="ask-all"),
         pytest.param(lambda: pod_state(asked("TERM")), 130, None, id="asked-already"),
         pytest.param(
-            lambda: pod_state(running(), sidecars=(running(),)), 130, StopContainers(("c0",)), id="sidecars-last"
+            lambda: pod_state(running(), sidecars=(running(),)),
+            130,
+            signal("TERM", "c0"),
+            id="sidecars-last",
         ),
         pytest.param(
-            lambda: pod_state(ended(0), sidecars=(running(),)), 130, StopContainers(("s0",)), id="then-sidecars"
+            lambda: pod_state(ended(0), sidecars=(running(),)),
+            130,
+            signal("TERM", "s0"),
+            id="then-sidecars",
         ),
-        pytest.param(lambda: pod_state(asked("TERM")), 100, KillContainers(("c0",)), id="time-is-up"),
-        pytest.param(lambda: pod_state(running()), 100, KillContainers(("c0",)), id="no-grace"),
+        pytest.param(lambda: pod_state(asked("TERM")), 100, signal("KILL", "c0"), id="time-is-up"),
+        pytest.param(lambda: pod_state(running()), 100, signal("KILL", "c0"), id="no-grace"),
         pytest.param(lambda: pod_state(asked("KILL")), 100, None, id="killed-already"),
         pytest.param(lambda: pod_state(ended(1, restart_at=100)), 130, None, id="no-restart-any-more"),
     ],
