@@ -78,12 +78,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from kcr.api.conditions import (
-        find_condition,
-        is_condition_true,
-        remove_condition,
-        set_condition,
-    )
+    from kcr.api.conditions import find_condition, is_condition_true, remove_condition, set_condition
     from kcr.api.crd.manifest import crd_manifest
     from kcr.api.crd.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
     from kcr.api.meta import (

@@ -18,10 +18,10 @@ from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
-from kcr.cli.display import Display, PlainDisplay
+from kcr.cli.display.display import Display, PlainDisplay
+from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
-from kcr.cli.progress import Progress
 from kcr.manager import Manager
 
 # Terminals on which nothing can be drawn.
@@ -90,7 +90,7 @@ async def _dev(
 def _display(stack: AsyncExitStack, manager: Manager, hint: str) -> Display:
     if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
         return PlainDisplay(manager.clock)
-    from kcr.cli.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none of it
+    from kcr.cli.display.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none of it
 
     live = stack.enter_context(LiveDisplay(manager.clock, hint))
     manager.add(live)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.codegen import model
-from kcr.codegen.model import Class, Expr, Field, Pair, Text
+from kcr.codegen.model import Class, ClassField, Expr, Pair, Text
 from kcr.codegen.names import class_name, field_names
 from kcr.errors import ConfigError
 
@@ -39,7 +39,7 @@ _PLURALS = (("s", "ses"), ("y", "ies"), ("", "s"))
 Prose = Callable[[str, str], str]
 
 
-class Kind(NamedTuple):
+class KindFacts(NamedTuple):
     """A built-in kind.
 
     Attributes:
@@ -65,7 +65,7 @@ def _table() -> dict[str, Any]:
     return found
 
 
-def builtin_kind(api_version: str, name: str) -> Kind:
+def builtin_kind(api_version: str, name: str) -> KindFacts:
     """Return a kind by its apiVersion and name.
 
     Raises:
@@ -77,8 +77,8 @@ def builtin_kind(api_version: str, name: str) -> Kind:
         remedy = f"there is {' and '.join(f'{one}/{name}' for one in others)}" if others else "name apiVersion/Kind"
         raise ConfigError(f"{api_version}/{name} is no kind of Kubernetes {_table()['source']['kubernetes']}: {remedy}")
     if isinstance(known, str):
-        return Kind(api_version, name, known, _plural(name.lower()), name in _NAMESPACED)
-    return Kind(api_version, name, known["type"], known["plural"], known["namespaced"])
+        return KindFacts(api_version, name, known, _plural(name.lower()), name in _NAMESPACED)
+    return KindFacts(api_version, name, known["type"], known["plural"], known["namespaced"])
 
 
 def _plural(name: str) -> str:
@@ -87,7 +87,7 @@ def _plural(name: str) -> str:
     return name.removesuffix(end) + plural if end else name + plural
 
 
-def types_of(kinds: Iterable[Kind]) -> list[str]:
+def types_of(kinds: Iterable[KindFacts]) -> list[str]:
     """Return the names of all types that kinds are made of, but those that kcr.api has; each once, kinds first."""
     found = dict.fromkeys(kind.type for kind in kinds)
     waiting = list(found)
@@ -115,7 +115,7 @@ def class_names(types: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def classes(types: Iterable[str], kinds: Iterable[Kind], names: Mapping[str, str], prose: Prose) -> list[Class]:
+def classes(types: Iterable[str], kinds: Iterable[KindFacts], names: Mapping[str, str], prose: Prose) -> list[Class]:
     """Return the classes of types.
 
     Args:
@@ -128,7 +128,7 @@ def classes(types: Iterable[str], kinds: Iterable[Kind], names: Mapping[str, str
     return [_class(one, by_type.get(one), names, prose) for one in types]
 
 
-def _class(of: str, kind: Kind | None, names: Mapping[str, str], prose: Prose) -> Class:
+def _class(of: str, kind: KindFacts | None, names: Mapping[str, str], prose: Prose) -> Class:
     facts = {name: one for name, one in _table()["types"][of].items() if kind is None or name not in _TYPE_META}
     python = field_names(facts, of_kind=kind is not None)
     fields = tuple(
@@ -147,7 +147,7 @@ def _class(of: str, kind: Kind | None, names: Mapping[str, str], prose: Prose) -
     return Class(names[of], "FullResource", prose(of, ""), fields, tuple(options), refers, holds_raw)
 
 
-def _field(name: str, wire: str, facts: Any, names: Mapping[str, str], text: str, *, of_kind: bool) -> Field:
+def _field(name: str, wire: str, facts: Any, names: Mapping[str, str], text: str, *, of_kind: bool) -> ClassField:
     written: str = facts if isinstance(facts, str) else facts["type"]
     required = not isinstance(facts, str) and facts.get("required", False)
     of = _type(written, names)
@@ -155,18 +155,18 @@ def _field(name: str, wire: str, facts: Any, names: Mapping[str, str], text: str
         # As Go has them: always there. One that would have to be filled is required, or for a status left out.
         can_be_empty = not any(not isinstance(one, str) and one.get("required") for one in _fields_of(written).values())
         if can_be_empty:
-            return Field(name, wire, of, f"{names[written]}()", text)
+            return ClassField(name, wire, of, f"{names[written]}()", text)
         if wire == "spec":
-            return Field(name, wire, of, None, text)
+            return ClassField(name, wire, of, None, text)
     if required and written != "any":
-        return Field(name, wire, of, None, text)
+        return ClassField(name, wire, of, None, text)
     if written.startswith(_LIST):
-        return Field(name, wire, of, model.EMPTY_LIST, text)
+        return ClassField(name, wire, of, model.EMPTY_LIST, text)
     if written.startswith(_MAP):
-        return Field(name, wire, of, model.EMPTY_MAP, text)
+        return ClassField(name, wire, of, model.EMPTY_MAP, text)
     if written == "any":
-        return Field(name, wire, model.Either((of, "msgspec.UnsetType")), model.UNSET, text)
-    return Field(name, wire, model.optional(of), model.NONE, text)
+        return ClassField(name, wire, model.Either((of, "msgspec.UnsetType")), model.UNSET, text)
+    return ClassField(name, wire, model.optional(of), model.NONE, text)
 
 
 def _fields_of(of: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 
 from kcr.api.crd.markers import Quantity
 from kcr.codegen import model
-from kcr.codegen.model import Call, Class, Expr, Field, Pair, Text
+from kcr.codegen.model import CallExpr, Class, ClassField, Expr, Pair, Text
 from kcr.codegen.names import class_name, field_names
 from kcr.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 from kcr.errors import ConfigError
@@ -107,13 +107,13 @@ class _Version:
             keywords=_kind_keywords(self._prefix, spec, version, schema, several=several), holds_raw=opaque
         )
 
-    def _class(self, name: str, base: str, schema: Schema, fields: tuple[Field, ...]) -> Class:
+    def _class(self, name: str, base: str, schema: Schema, fields: tuple[ClassField, ...]) -> Class:
         refers = {one for field in fields for one in model.names_in(field.type)} & self._found.keys()
         rules = schema.get("x-kubernetes-validations")
         options = (Pair("validations", _validations(rules)),) if rules else ()
         return Class(name, base, schema.get("description", ""), fields, options, frozenset(refers))
 
-    def _fields(self, schema: Schema, path: tuple[str, ...], *, of_kind: bool = False) -> tuple[Field, ...]:
+    def _fields(self, schema: Schema, path: tuple[str, ...], *, of_kind: bool = False) -> tuple[ClassField, ...]:
         properties: Mapping[str, Schema] = schema.get("properties", {})
         names, required = field_names(properties, of_kind=of_kind), schema.get("required", ())
         return tuple(
@@ -121,7 +121,7 @@ class _Version:
             for wire, one in properties.items()
         )
 
-    def _field(self, name: str, wire: str, schema: Schema, path: tuple[str, ...], *, required: bool) -> Field:
+    def _field(self, name: str, wire: str, schema: Schema, path: tuple[str, ...], *, required: bool) -> ClassField:
         of = self._type(schema, path)
         text = "" if _is_class(schema) else schema.get("description", "")
         default = self._value(of, schema, schema.get("default"))
@@ -129,19 +129,19 @@ class _Version:
         if nullable and (default is not None or not required):
             of = _marked(of, {}, {"nullable": True})
         if default is not None:
-            return Field(name, wire, _with(of, model.NONE) if nullable else of, default, text)
+            return ClassField(name, wire, _with(of, model.NONE) if nullable else of, default, text)
         if required:
-            return Field(name, wire, _with(of, model.NONE) if nullable else of, None, text)
+            return ClassField(name, wire, _with(of, model.NONE) if nullable else of, None, text)
         if path == ("status",) and _is_class(schema) and not schema.get("required"):
-            return Field(name, wire, of, model.flat(Call(_bare(of), ())), text)
+            return ClassField(name, wire, of, model.flat(CallExpr(_bare(of), ())), text)
         if _bare(of) == model.OPAQUE:
-            return Field(name, wire, _with(of, "msgspec.UnsetType"), model.UNSET, text)
+            return ClassField(name, wire, _with(of, "msgspec.UnsetType"), model.UNSET, text)
         if nullable:
-            return Field(name, wire, _with(of, model.NONE), model.NONE, text)
+            return ClassField(name, wire, _with(of, model.NONE), model.NONE, text)
         empty = {"array": model.EMPTY_LIST, "object": model.EMPTY_MAP}.get(schema.get("type", ""), model.NONE)
         if empty == model.NONE or _is_class(schema):
-            return Field(name, wire, _with(of, model.NONE), model.NONE, text)
-        return Field(name, wire, of, empty, text)
+            return ClassField(name, wire, _with(of, model.NONE), model.NONE, text)
+        return ClassField(name, wire, of, empty, text)
 
     def _type(self, schema: Schema, path: tuple[str, ...]) -> Expr:
         """Return the type of values that fit a schema, with its limits."""
@@ -151,7 +151,7 @@ class _Version:
         listed = {name: own.pop(f"x-kubernetes-list-{name}", None) for name in ("type", "map-keys")}
         if listed["type"] and of != model.list_of("Condition"):
             keys = (Pair("keys", model.literal(listed["map-keys"])),) if listed["map-keys"] else ()
-            marks.append(Call("ListType", (Text(listed["type"]), *keys)))
+            marks.append(CallExpr("ListType", (Text(listed["type"]), *keys)))
         rules = own.pop("x-kubernetes-validations", None)
         if rules and not _is_class(schema):
             marks += _validations(rules).items
@@ -208,17 +208,17 @@ class _Version:
         if _is_class(schema):
             return self._made(bare, schema, value)
         if bare == model.OPAQUE:
-            return Call("msgspec.Raw", (repr(msgspec.json.encode(value)),))
+            return CallExpr("msgspec.Raw", (repr(msgspec.json.encode(value)),))
         if bare == "datetime":
-            return Call("datetime.fromisoformat", (Text(value),))
+            return CallExpr("datetime.fromisoformat", (Text(value),))
         if bare == "bytes":
             return repr(b64decode(value))
         items, values = schema.get("items"), schema.get("additionalProperties")
         if isinstance(value, list) and items and items.get("type") in ("array", "object"):
-            return Call("", tuple(self._value(_items_of(of)[0], items, one) or model.NONE for one in value))
+            return CallExpr("", tuple(self._value(_items_of(of)[0], items, one) or model.NONE for one in value))
         if isinstance(value, Mapping) and isinstance(values, Mapping):
             inner = _items_of(of)[1]
-            return Call("", tuple(Pair(model.flat(Text(name)), self._value(inner, values, one) or model.NONE, ": ")
+            return CallExpr("", tuple(Pair(model.flat(Text(name)), self._value(inner, values, one) or model.NONE, ": ")
                                   for name, one in value.items()), "{}")  # fmt: skip
         return model.literal(value)
 
@@ -229,7 +229,7 @@ class _Version:
         ):
             return None
         given = ((fields[wire], schema["properties"][wire], one) for wire, one in value.items() if wire in fields)
-        return Call(name, tuple(Pair(field.name, self._value(field.type, inner, one) or model.NONE)
+        return CallExpr(name, tuple(Pair(field.name, self._value(field.type, inner, one) or model.NONE)
                                 for field, inner, one in given))  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def _bare(of: Expr) -> str:
     """Return a type without marks and alternatives, as text."""
     while True:
         match of:
-            case Call("Annotated", (inner, *_)):
+            case CallExpr("Annotated", (inner, *_)):
                 of = inner
             case model.Either((inner, *_)):
                 of = inner
@@ -257,14 +257,14 @@ def _bare(of: Expr) -> str:
 
 
 def _items_of(of: Expr) -> tuple[Expr, ...]:
-    while isinstance(of, Call) and of.head == "Annotated":
+    while isinstance(of, CallExpr) and of.head == "Annotated":
         of = of.items[0]
-    return of.items if isinstance(of, Call) else (of, of)
+    return of.items if isinstance(of, CallExpr) else (of, of)
 
 
 def _with(of: Expr, other: Expr) -> Expr:
     """Return a type or another, with the marks of the first."""
-    if isinstance(of, Call) and of.head == "Annotated":
+    if isinstance(of, CallExpr) and of.head == "Annotated":
         return of._replace(items=(_with(of.items[0], other), *of.items[1:]))
     return of if isinstance(of, model.Either) else model.Either((of, other))
 
@@ -274,21 +274,23 @@ def _marked(of: Expr, limits: Mapping[str, Any], extra: Mapping[str, Any]) -> Ex
     given = [Pair(name, model.literal(one)) for name, one in limits.items()]
     if extra:
         given.append(Pair("extra_json_schema", model.literal(extra)))
-    return model.annotated(of, Call("msgspec.Meta", tuple(given))) if given else of
+    return model.annotated(of, CallExpr("msgspec.Meta", tuple(given))) if given else of
 
 
-def _validations(rules: Iterable[Mapping[str, Any]]) -> Call:
-    return Call("", tuple(_validation(one) for one in rules))
+def _validations(rules: Iterable[Mapping[str, Any]]) -> CallExpr:
+    return CallExpr("", tuple(_validation(one) for one in rules))
 
 
-def _validation(rule: Mapping[str, Any]) -> Call:
+def _validation(rule: Mapping[str, Any]) -> CallExpr:
     names = {
         "messageExpression": "message_expression",
         "fieldPath": "field_path",
         "optionalOldSelf": "optional_old_self",
     }
     rest = {names.get(name, name): said for name, said in rule.items() if name != "rule"}
-    return Call("Validation", (Text(rule["rule"]), *(Pair(name, model.literal(said)) for name, said in rest.items())))
+    return CallExpr(
+        "Validation", (Text(rule["rule"]), *(Pair(name, model.literal(said)) for name, said in rest.items()))
+    )
 
 
 def _kind_keywords(
@@ -314,12 +316,12 @@ def _more_keywords(
     if spec.get("scope") == "Cluster":
         yield Pair("namespaced", "False")
     if version.get("additionalPrinterColumns"):
-        yield Pair("columns", Call("", tuple(_column(one) for one in version["additionalPrinterColumns"])))
+        yield Pair("columns", CallExpr("", tuple(_column(one) for one in version["additionalPrinterColumns"])))
     scale = (version.get("subresources") or {}).get("scale")
     if scale:
         paths = ("spec", "specReplicasPath"), ("status", "statusReplicasPath"), ("selector", "labelSelectorPath")
         given = (Pair(f"{word}_path", Text(scale[path])) for word, path in paths if scale.get(path))
-        yield Pair("scale", Call("ScaleSubresource", tuple(given)))
+        yield Pair("scale", CallExpr("ScaleSubresource", tuple(given)))
     if schema.get("x-kubernetes-validations"):
         yield Pair("validations", _validations(schema["x-kubernetes-validations"]))
     if several and version["storage"]:
@@ -330,6 +332,6 @@ def _more_keywords(
         yield Pair("deprecation_warning", Text(version.get("deprecationWarning") or ""))
 
 
-def _column(column: Mapping[str, Any]) -> Call:
+def _column(column: Mapping[str, Any]) -> CallExpr:
     rest = {name: column.get(name) for name in ("type", "description", "priority", "format") if column.get(name)}
-    return Call("PrinterColumn", (Text(column["name"]), Text(column["jsonPath"]), *model.keywords(rest)))
+    return CallExpr("PrinterColumn", (Text(column["name"]), Text(column["jsonPath"]), *model.keywords(rest)))

@@ -13,7 +13,7 @@ class Text(NamedTuple):
     value: str
 
 
-class Call(NamedTuple):
+class CallExpr(NamedTuple):
     """Something with brackets: a call, a subscript, or with an empty head a tuple or dict."""
 
     head: str
@@ -41,10 +41,10 @@ class Later(NamedTuple):
     of: "Expr"
 
 
-Expr = Union[Atom, Text, Call, Pair, Either, Later]  # noqa: UP007  # names of classes above are in quotes
+Expr = Union[Atom, Text, CallExpr, Pair, Either, Later]  # noqa: UP007  # names of classes above are in quotes
 
 
-class Field(NamedTuple):
+class ClassField(NamedTuple):
     """A field of a class.
 
     Attributes:
@@ -78,7 +78,7 @@ class Class(NamedTuple):
     name: str
     base: str
     text: str
-    fields: tuple[Field, ...]
+    fields: tuple[ClassField, ...]
     keywords: tuple[Pair, ...] = ()
     refers: frozenset[str] = frozenset()
     holds_raw: bool = False
@@ -95,21 +95,21 @@ def optional(of: Expr) -> Expr:
 
 def list_of(of: Expr) -> Expr:
     """Return the type of lists."""
-    return Call("tuple", (of, "..."), "[]")
+    return CallExpr("tuple", (of, "..."), "[]")
 
 
 def map_of(of: Expr) -> Expr:
     """Return the type of maps from text."""
-    return Call("Mapping", ("str", of), "[]")
+    return CallExpr("Mapping", ("str", of), "[]")
 
 
 def annotated(of: Expr, *marks: Expr) -> Expr:
     """Return a type with marks, or the type itself without any."""
     if not marks:
         return of
-    if isinstance(of, Call) and of.head == "Annotated":
+    if isinstance(of, CallExpr) and of.head == "Annotated":
         return of._replace(items=(*of.items, *marks))
-    return Call("Annotated", (of, *marks), "[]")
+    return CallExpr("Annotated", (of, *marks), "[]")
 
 
 def literal(value: Any) -> Expr:
@@ -118,10 +118,10 @@ def literal(value: Any) -> Expr:
         case str():
             return Text(value)
         case list() | tuple():
-            return Call("", tuple(literal(one) for one in value))
+            return CallExpr("", tuple(literal(one) for one in value))
         case Mapping():
             pairs = (Pair(flat(Text(str(name))), literal(one), ": ") for name, one in value.items())
-            return Call("", tuple(pairs), "{}")
+            return CallExpr("", tuple(pairs), "{}")
     return repr(value)
 
 
@@ -135,7 +135,7 @@ def flat(expr: Expr) -> str:
     match expr:
         case Text(value):
             return quoted(value)
-        case Call(head, items, brackets):
+        case CallExpr(head, items, brackets):
             inner = ", ".join(flat(one) for one in items)
             alone = "," if not head and brackets == "()" and len(items) == 1 else ""
             return f"{head}{brackets[0]}{inner}{alone}{brackets[1]}"
@@ -162,7 +162,7 @@ def names_in(expr: Expr | None) -> Iterator[str]:
     match expr:
         case None | Text():
             return
-        case Call(head, items):
+        case CallExpr(head, items):
             yield from (head.partition(".")[0], *(name for one in items for name in names_in(one)))
         case Pair(_, value):
             yield from names_in(value)

@@ -4,7 +4,20 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
-from kcr.codegen.model import EMPTY_MAP, Call, Class, Either, Expr, Field, Later, Pair, Text, flat, names_in, quoted
+from kcr.codegen.model import (
+    EMPTY_MAP,
+    CallExpr,
+    Class,
+    ClassField,
+    Either,
+    Expr,
+    Later,
+    Pair,
+    Text,
+    flat,
+    names_in,
+    quoted,
+)
 from kcr.codegen.names import encoded
 
 _WIDTH = 120
@@ -93,7 +106,7 @@ def _import(home: str, names: list[str]) -> str:
 
 
 def _class(one: Class) -> str:
-    bases = Call(one.name, (one.base, *one.keywords))
+    bases = CallExpr(one.name, (one.base, *one.keywords))
     body = [_docstring(one), *(f"    {_field(field)}\n" for field in one.fields)]
     if one.holds_raw:
         body.append(
@@ -126,7 +139,7 @@ def _paragraphs(text: str) -> list[str]:
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", clean) if part.strip()]
 
 
-def _entry(field: Field) -> str:
+def _entry(field: ClassField) -> str:
     first, *more = _paragraphs(field.text)
     begun = textwrap.fill(
         first, _WIDTH - 4, initial_indent=" " * (len(field.name) + 6), subsequent_indent=" " * 8,
@@ -142,20 +155,20 @@ def _filled(paragraph: str, indent: str) -> str:
     )  # fmt: skip
 
 
-def _is_called(field: Field) -> bool:
+def _is_called(field: ClassField) -> bool:
     return encoded(field.name) != field.wire
 
 
-def _field(field: Field) -> str:
+def _field(field: ClassField) -> str:
     """Return a field of a class as it stands behind its indentation."""
     default = field.default
     if _is_called(field):
-        default = Call("msgspec.field", (*_default(default), Pair("name", Text(field.wire))))
+        default = CallExpr("msgspec.field", (*_default(default), Pair("name", Text(field.wire))))
     line = f"{field.name}: {flat(field.type)}"
     end = f" = {flat(default)}" if default is not None else ""
     if 4 + len(line) + len(end) <= _WIDTH:
         return line + end
-    if isinstance(default, Call) and default.items and 4 + len(line) + len(f" = {default.head}(") <= _WIDTH:
+    if isinstance(default, CallExpr) and default.items and 4 + len(line) + len(f" = {default.head}(") <= _WIDTH:
         return f"{line} = {_laid_out(default, 4, len(line) + 3)}"
     begun = f"{field.name}: {_laid_out(field.type, 4, len(field.name) + 2 + len(end))}"
     if default is None:
@@ -180,12 +193,12 @@ def _laid_out(expr: Expr, indent: int, taken: int) -> str:
     if indent + taken + len(flat(expr)) <= _WIDTH:
         return flat(expr)
     match expr:
-        case Call(head, items, brackets) if items:
+        case CallExpr(head, items, brackets) if items:
             inner = "".join(f"{' ' * (indent + 4)}{_laid_out(one, indent + 4, 1)},\n" for one in items)
             return f"{head}{brackets[0]}\n{inner}{' ' * indent}{brackets[1]}"
         case Pair(name, value, sign):
             return f"{name}{sign}{_laid_out(value, indent, taken + len(name) + len(sign))}"
-        case Either((first, *rest)) if isinstance(first, Call):
+        case Either((first, *rest)) if isinstance(first, CallExpr):
             return " | ".join((_laid_out(first, indent, 0), *(flat(one) for one in rest)))
         case Text(value):
             return _concatenated(value, indent)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kcr.codegen import model
-from kcr.codegen.model import Call, Expr
+from kcr.codegen.model import CallExpr, Expr
 
 Schema = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ def enumerated(schema: Schema) -> Expr:
     """Return the type of one of some values; empty where there is no such type."""
     values = [one for one in schema["enum"] if one is not None]
     plain = all(isinstance(one, str | int) for one in values)
-    return Call("Literal", tuple(model.literal(one) for one in values), "[]") if values and plain else ""
+    return CallExpr("Literal", tuple(model.literal(one) for one in values), "[]") if values and plain else ""
 
 
 def constraints(schema: Schema, of: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -164,7 +164,10 @@ def pod_template() -> bytes:
             "v1 services", "Service",
             [(2, message((1, message((1, ""), (3, 80), (4, message((1, 1), (2, 0), (3, "http"))), (5, 0))),
                          (2, entry("a", "b")), (3, ""), (4, "ClusterIP"), (7, ""), (13, 0))), (3, message((1, b"")))],
-            {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"a": "b"}, "type": "ClusterIP"},
+            {
+                "ports": [{"port": 80, "protocol": "TCP", "targetPort": "http"}],
+                "selector": {"a": "b"}, "type": "ClusterIP",
+            },
             id="service",
         ),
         pytest.param(

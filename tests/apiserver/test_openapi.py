@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.api import Api
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 REFERENCES = re.compile(r'"\$ref":"#/components/schemas/([^"]+)"')
 POD = "io.k8s.api.core.v1.Pod"

@@ -12,7 +12,7 @@ from kcr.apiserver.apply import fieldpath
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 TARGET = f"{CONFIG_MAPS}/a"
@@ -53,15 +53,15 @@ async def applied(api: Api, body: Any, manager: str = "m", *, target: str = TARG
     return reply.body
 
 
-async def test_identical_apply_changes_nothing(api: Api, clock: VirtualClock) -> None:
+async def test_identical_apply_changes_nothing(api: Api, kcr_clock: VirtualClock) -> None:
     before = await applied(api, config_map(a="1"))
-    await clock.advance(60)
+    await kcr_clock.advance(60)
     assert await applied(api, config_map(a="1")) == before
 
 
-async def test_time_moves_with_what_is_written(api: Api, clock: VirtualClock) -> None:
+async def test_time_moves_with_what_is_written(api: Api, kcr_clock: VirtualClock) -> None:
     before = await applied(api, config_map(a="1"))
-    await clock.advance(60)
+    await kcr_clock.advance(60)
     after = await applied(api, config_map(a="2"))
     times = [obj["metadata"]["managedFields"][0]["time"] for obj in (before, after)]
     assert times == ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"]

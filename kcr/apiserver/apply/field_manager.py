@@ -23,7 +23,7 @@ from kcr.apiserver.apply.fieldpath import (
     paths,
     union,
 )
-from kcr.apiserver.apply.managed_fields import UPDATE, Entry, Managed, cap
+from kcr.apiserver.apply.managed_fields import UPDATE, Managed, ManagerEntry, cap
 from kcr.apiserver.apply.merge import merge, prune
 from kcr.apiserver.apply.typed import all_paths, compare, faults, field_set
 from kcr.apiserver.kinds.strategy import Manifest
@@ -45,7 +45,7 @@ _SYSTEM_FIELDS: FieldSet = {
 }
 
 
-class Applied(NamedTuple):
+class ApplyResult(NamedTuple):
     """The object that an apply makes, and who owns its fields then."""
 
     manifest: Manifest
@@ -62,11 +62,11 @@ class Configuration(NamedTuple):
     """
 
     manifest: Manifest
-    by: Entry
+    by: ManagerEntry
     force: bool = False
 
 
-def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed) -> Applied:
+def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed) -> ApplyResult:
     """Return the live object with a configuration applied.
 
     Args:
@@ -96,10 +96,10 @@ def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed)
     if conflicts and not config.force:
         _refuse(conflicts, _allowed(field, live, config.by))
     kept = _without(others, union(change.touched, change.removed))
-    return Applied(_refresh_last_applied(manifest, config), _with_entry(kept, mine))
+    return ApplyResult(_refresh_last_applied(manifest, config), _with_entry(kept, mine))
 
 
-def update(shape: Shape, before: Manifest, new: Manifest, by: Entry, managed: Managed) -> Managed:
+def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, managed: Managed) -> Managed:
     """Return who owns the fields of an object after a write that is no apply: what it changes is its manager's.
 
     Args:
@@ -119,7 +119,7 @@ def update(shape: Shape, before: Manifest, new: Manifest, by: Entry, managed: Ma
     return cap(_with_entry(kept, mine))
 
 
-def before_first_apply(shape: Shape, live: Manifest, by: Entry, *, has_status: bool) -> Managed:
+def before_first_apply(shape: Shape, live: Manifest, by: ManagerEntry, *, has_status: bool) -> Managed:
     """Return who owns the fields of an object that nobody applied so far: managers of updates with names of their own.
 
     An object that kubectl's client-side apply made is that of its manager, so that kubectl can migrate it. Unlike
@@ -165,12 +165,12 @@ def check(shape: Shape, config: Manifest) -> None:
     raise StatusError(500, "", f"failed to create typed patch object ({named}; {version}, Kind={kind}): {words}")
 
 
-def _without(managed: Managed, fields: FieldSet) -> dict[Any, Entry]:
+def _without(managed: Managed, fields: FieldSet) -> dict[Any, ManagerEntry]:
     kept = {key: entry._replace(fields=difference(entry.fields, fields)) for key, entry in managed.items()}
     return {key: entry for key, entry in kept.items() if entry.fields}
 
 
-def _with_entry(managed: Managed, entry: Entry) -> Managed:
+def _with_entry(managed: Managed, entry: ManagerEntry) -> Managed:
     fields = difference(entry.fields, _SYSTEM_FIELDS)
     return {**managed, entry.key: entry._replace(fields=fields)} if fields else managed
 
@@ -202,7 +202,7 @@ def _refuse(conflicts: Managed, allowed: FieldSet) -> None:
     raise StatusError(409, "Conflict", f"Apply failed with {words}", details={"causes": causes})
 
 
-def _allowed(field: Field, live: Manifest, by: Entry) -> FieldSet:
+def _allowed(field: Field, live: Manifest, by: ManagerEntry) -> FieldSet:
     """Return what kubectl may take over: the fields that its client-side apply has set and that are unchanged."""
     if by.manager != _KUBECTL:
         return {}

@@ -142,7 +142,7 @@ def _settable(write: Write, config: Manifest) -> Manifest:
     return {name: value for name, value in config.items() if name not in unwritten}
 
 
-def _managed(write: Write, live: Manifest, by: managed_fields.Entry) -> Managed:
+def _managed(write: Write, live: Manifest, by: managed_fields.ManagerEntry) -> Managed:
     """Return who owns the fields of the live object before this apply."""
     if not live:
         return {}

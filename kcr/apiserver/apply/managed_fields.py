@@ -16,7 +16,7 @@ _MOST_UPDATE_MANAGERS = 10
 _OLDEST_MANAGERS = "ancient-changes"
 
 
-class Entry(NamedTuple):
+class ManagerEntry(NamedTuple):
     """What one manager owns by one operation.
 
     Attributes:
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 # By their keys, in any order.
-Managed = Mapping[tuple[str, str, str, str], Entry]
+Managed = Mapping[tuple[str, str, str, str], ManagerEntry]
 
 
 def decode(given: Any) -> Managed:
@@ -59,21 +59,21 @@ def decode(given: Any) -> Managed:
     Raises:
         ValueError: They are invalid.
     """
-    managed: dict[tuple[str, str, str, str], Entry] = {}
+    managed: dict[tuple[str, str, str, str], ManagerEntry] = {}
     for member in given or ():
         entry = _decode_entry(member)
         managed[entry.key] = entry
     return managed
 
 
-def _decode_entry(member: Mapping[str, Any]) -> Entry:
+def _decode_entry(member: Mapping[str, Any]) -> ManagerEntry:
     if member.get("operation") not in (APPLY, UPDATE):
         raise ValueError("operation must be `Apply` or `Update`")
     if not member.get("apiVersion"):
         raise ValueError("apiVersion must not be empty")
     if member.get("fieldsType") != "FieldsV1":
         raise ValueError(f"invalid fieldsType {member.get('fieldsType')!r}")
-    return Entry(
+    return ManagerEntry(
         member.get("manager") or "", member["operation"], member["apiVersion"], member.get("subresource") or "",
         member.get("time") or "", fieldpath.decode(member.get("fieldsV1") or {}),
     )  # fmt: skip
@@ -87,7 +87,7 @@ def encode(managed: Managed) -> list[dict[str, Any]]:
     return [_encode_entry(entry) for entry in ordered]
 
 
-def _encode_entry(entry: Entry) -> dict[str, Any]:
+def _encode_entry(entry: ManagerEntry) -> dict[str, Any]:
     members = {
         "manager": entry.manager, "operation": entry.operation, "apiVersion": entry.api_version, "time": entry.time,
         "fieldsType": "FieldsV1", "fieldsV1": fieldpath.encode(entry.fields), "subresource": entry.subresource,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kcr.apiserver.apply import field_manager, managed_fields
-from kcr.apiserver.apply.managed_fields import Entry, Managed
+from kcr.apiserver.apply.managed_fields import Managed, ManagerEntry
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.shape import Shape
 
@@ -25,7 +25,7 @@ class Tracking(NamedTuple):
         applied: What an apply has decided; None for other writes.
     """
 
-    by: Callable[[str], Entry]
+    by: Callable[[str], ManagerEntry]
     applied: Managed | None = None
 
     def is_needed(self, *versions: Manifest) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver.apply.managed_fields import UPDATE, Entry, manager_name
+from kcr.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
 from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
@@ -62,14 +62,14 @@ class Write(NamedTuple):
         """The media type of the body."""
         return self.headers.get("content-type", "")
 
-    def manager(self, now: str) -> Entry:
+    def manager(self, now: str) -> ManagerEntry:
         """Return the field manager that writes, without fields.
 
         Args:
             now: The time, as in metadata.
         """
         name = manager_name(self.query.text("fieldManager"), self.headers.get("user-agent", ""))
-        return Entry(name, UPDATE, self.route.kind.type.api_version, self.route.subresource, now)
+        return ManagerEntry(name, UPDATE, self.route.kind.type.api_version, self.route.subresource, now)
 
     def check(self, obj: Manifest) -> list[str]:
         """Return the warnings about unknown and duplicate fields in an object to write.

@@ -6,7 +6,7 @@ import pytest
 
 from kcr.apiserver.apply import managed_fields
 from kcr.apiserver.apply.fieldpath import LEAF
-from kcr.apiserver.apply.managed_fields import APPLY, UPDATE, Entry
+from kcr.apiserver.apply.managed_fields import APPLY, UPDATE, ManagerEntry
 
 ENTRY = {
     "manager": "m", "operation": "Apply", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
@@ -32,7 +32,7 @@ def test_appliers_come_first_and_then_the_oldest() -> None:
 
 def test_appliers_are_the_same_in_every_version() -> None:
     # AS 11.3
-    one, other = Entry("m", APPLY, "v1"), Entry("m", APPLY, "v2")
+    one, other = ManagerEntry("m", APPLY, "v1"), ManagerEntry("m", APPLY, "v2")
     assert one.key == other.key
     assert one._replace(operation=UPDATE).key != other._replace(operation=UPDATE).key
     assert one.key != one._replace(subresource="status").key
@@ -54,19 +54,21 @@ def test_invalid_entries_are_refused(change: Any) -> None:
 @pytest.mark.parametrize(
     ("entry", "shown"),
     [
-        pytest.param(Entry("m", APPLY, "v1"), '"m"', id="apply"),
-        pytest.param(Entry("m", UPDATE, "v1"), '"m" using v1', id="update"),
-        pytest.param(Entry("m", UPDATE, "v1", "scale"), '"m" with subresource "scale" using v1', id="subresource"),
+        pytest.param(ManagerEntry("m", APPLY, "v1"), '"m"', id="apply"),
+        pytest.param(ManagerEntry("m", UPDATE, "v1"), '"m" using v1', id="update"),
+        pytest.param(
+            ManagerEntry("m", UPDATE, "v1", "scale"), '"m" with subresource "scale" using v1', id="subresource"
+        ),
     ],
 )
-def test_managers_are_shown_as_in_conflicts(entry: Entry, shown: str) -> None:
+def test_managers_are_shown_as_in_conflicts(entry: ManagerEntry, shown: str) -> None:
     # AS 11.4
     assert str(entry) == shown
 
 
 def test_oldest_updates_are_merged_beyond_ten() -> None:
-    entries = [Entry(f"m{n:02}", UPDATE, "v1", time=f"{n:02}", fields={f"f:{n}": LEAF}) for n in range(13)]
-    kept = managed_fields.cap({entry.key: entry for entry in [*entries, Entry("a", APPLY, "v1")]})
+    entries = [ManagerEntry(f"m{n:02}", UPDATE, "v1", time=f"{n:02}", fields={f"f:{n}": LEAF}) for n in range(13)]
+    kept = managed_fields.cap({entry.key: entry for entry in [*entries, ManagerEntry("a", APPLY, "v1")]})
     assert sorted(entry.manager for entry in kept.values()) == [
         "a",
         "ancient-changes",

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key, Resource, controller_of
-from kcr.cli.display import Display
-from kcr.cli.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
+from kcr.cli.display.display import Display
+from kcr.cli.display.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
 from kcr.client import Request, Transport
 from kcr.errors import TransportError
 from kcr.informer import Handler

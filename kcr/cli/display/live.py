@@ -15,8 +15,8 @@ from rich.text import Text
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
-from kcr.cli.display import WARNING, View
-from kcr.cli.view import CronJobView, EventView, JobView, PodView, duration, shares, shown_name
+from kcr.cli.display.display import WARNING, View
+from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shares, shown_name
 from kcr.clock import Clock
 
 _EVENTS = 5

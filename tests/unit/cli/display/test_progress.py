@@ -10,8 +10,8 @@ from kcr.api.core import (
     PodStatus,
 )
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.progress import ContainerRun, failure_of, runs_of, target
-from kcr.cli.view import EventView
+from kcr.cli.display.progress import ContainerRun, failure_of, runs_of, target
+from kcr.cli.display.view import EventView
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobSpec, JobStatus
 from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Condition, Key, ObjectMeta
-from kcr.cli.display import line_of
-from kcr.cli.view import EventView, JobView, duration, event_view, shares, shown_name, view_of
+from kcr.cli.display.display import line_of
+from kcr.cli.display.view import EventView, JobView, duration, event_view, shares, shown_name, view_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 METADATA = ObjectMeta(name="pi", namespace="default")

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.display import PlainDisplay
-from kcr.cli.view import EventView, JobView, cronjob_view, pod_view
+from kcr.cli.display.display import PlainDisplay
+from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

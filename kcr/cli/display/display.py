@@ -6,7 +6,7 @@ from typing import Protocol
 
 from kcr.api.meta import Key
 from kcr.app.logs import discard_stderr
-from kcr.cli.view import CronJobView, EventView, JobView, PodView, duration, shown_name
+from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shown_name
 from kcr.clock import Clock
 
 View = JobView | CronJobView | PodView

@@ -1,0 +1,1 @@
+"""What `kcr dev` shows of Jobs, pods and logs while it runs."""
