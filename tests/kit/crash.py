@@ -11,6 +11,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
+import pytest
+
 from kcr.client import Transport
 from kcr.testing import CrashingTransport, eventually
 from kcr.testing.answers import LOSSES, Loss
@@ -50,6 +52,11 @@ class WriteFault(NamedTuple):
             transport.lose_reply(self.lost_reply - before, loss)
 
 
+# Parameters of tests that live a life for every write: `make test` takes one loss without an answer and one with a
+# wrong one, `make soak` the others.
+EVERY_LOSS = [
+    pytest.param(loss, marks=() if loss in ("silence", "502") else pytest.mark.soak, id=loss) for loss in LOSSES
+]
 NO_FAULT = WriteFault()
 Life = Callable[[WriteFault], Coroutine[Any, Any, int]]
 

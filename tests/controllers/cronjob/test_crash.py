@@ -20,8 +20,9 @@ from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import VirtualClock, eventually
-from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.answers import Loss
 from tests.kit.crash import (
+    EVERY_LOSS,
     NO_FAULT,
     Life,
     WriteFault,
@@ -282,7 +283,7 @@ def test_crash_under_late_watches_starts_no_run_twice(name: str, outage: float) 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
 @pytest.mark.parametrize("name", STORIES)
 def test_lost_reply_under_late_watches_starts_the_same_runs(name: str, loss: Loss) -> None:
     lose_every_reply(life(name), loss=loss, late=LATE)

@@ -11,7 +11,8 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.answers import Loss
+from tests.kit.crash import EVERY_LOSS
 from tests.kit.harness import create, finished, job_controller, manifest
 
 pytestmark = pytest.mark.kcr_virtual
@@ -72,7 +73,7 @@ async def test_controller_alone_does_not_warn(kcr_cluster: EmbeddedCluster, kcr_
     assert warnings(logs) == []
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
 async def test_own_write_without_an_answer_is_no_other_clients(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss
 ) -> None:

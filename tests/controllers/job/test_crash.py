@@ -14,8 +14,16 @@ from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import RunResult
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.answers import LOSSES, Loss
-from tests.kit.crash import NO_FAULT, WriteFault, crash_after_every_write, in_virtual_time, lose_every_reply, surviving
+from kcr.testing.answers import Loss
+from tests.kit.crash import (
+    EVERY_LOSS,
+    NO_FAULT,
+    WriteFault,
+    crash_after_every_write,
+    in_virtual_time,
+    lose_every_reply,
+    surviving,
+)
 from tests.kit.harness import (
     conditions,
     create,
@@ -83,7 +91,7 @@ def test_crash_after_any_write_of_a_small_job_loses_nothing() -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
 def test_lost_reply_of_any_write_of_a_small_job_loses_nothing(loss: Loss) -> None:
     lose_every_reply(live_small, loss=loss)
 
@@ -102,7 +110,7 @@ async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
     return int((second - first).total_seconds())
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
 def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss) -> None:
     # job-controller §18: the first replacement comes 10 s after the failure at the earliest.
     gaps = [in_virtual_time(gap_before_replacement(write, loss)) for write in range(1, 12)]

@@ -17,8 +17,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
-from kcr.testing.answers import LOSSES
-from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.crash import EVERY_LOSS, WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import create, ended, events_of, finished, job_controller, manifest
 
 pytestmark = pytest.mark.kcr_virtual
@@ -107,7 +106,7 @@ async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, kcr_clock: Virt
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("loss", ["crash", *LOSSES])
+@pytest.mark.parametrize("loss", ["crash", *EVERY_LOSS])
 def test_no_pod_is_made_outside_the_group(loss: str) -> None:
     # Whatever write the process dies after, or whatever reply is lost: one workload, one group, and all pods in it.
     if loss == "crash":

@@ -21,9 +21,9 @@ from kcr.cluster.node import RunResult
 from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
-from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.answers import Loss
 from kcr.testing.loop import START
-from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.crash import EVERY_LOSS, WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller
 from tests.kit.observers import DeletionObserver, observing
 
@@ -285,7 +285,7 @@ def test_crash_after_any_write_keeps_no_job_for_ever() -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", EVERY_LOSS)
 def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss) -> None:
     lose_every_reply(live, loss=loss)
 
