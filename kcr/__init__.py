@@ -83,12 +83,14 @@ if TYPE_CHECKING:
     from kcr.api.crd.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
     from kcr.api.meta import (
         Condition,
+        FullResource,
         Key,
         Object,
         ObjectMeta,
         OwnerReference,
         PartialObjectMetadata,
         Resource,
+        ResourceView,
         controller_reference,
         is_controlled_by,
         metadata_only,
@@ -173,6 +175,7 @@ __all__ = [
     "EventRecorder",
     "Expectations",
     "ForbiddenError",
+    "FullResource",
     "GoneError",
     "Handler",
     "HttpTransport",
@@ -196,6 +199,7 @@ __all__ = [
     "RateLimiter",
     "Reconciler",
     "Resource",
+    "ResourceView",
     "Result",
     "ScaleSubresource",
     "Selection",
@@ -254,8 +258,8 @@ _HOMES = {
     "kcr.api.crd.manifest": "crd_manifest",
     "kcr.api.crd.markers": "IntOrString ListType PrinterColumn Quantity ScaleSubresource Validation",
     "kcr.api.meta": (
-        "Condition Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource controller_reference "
-        "is_controlled_by metadata_only"
+        "Condition FullResource Key Object ObjectMeta OwnerReference PartialObjectMetadata Resource ResourceView "
+        "controller_reference is_controlled_by metadata_only"
     ),
     "kcr.api.unstructured": "Unstructured unstructured",
     "kcr.client": "Client HttpTransport load_config retry_on_conflict",

@@ -6,6 +6,7 @@ import pytest
 import kcr
 from examples.replicaset.api import ReplicaSet, ReplicaSetSpec
 from examples.replicaset.controller import ReplicaSetReconciler
+from kcr.api import codec
 from kcr.api.core import Pod
 from kcr.api.meta import is_controlled_by
 from kcr.api.selectors import LabelSelector
@@ -80,7 +81,7 @@ async def test_pod_without_a_controller_is_adopted_and_another_released() -> Non
     stray = build.pod("stray", labels=LABELS, uid="", resource_version="", creation_timestamp=None)
     other = build.pod("other", owner=web, uid="", resource_version="", creation_timestamp=None)
     for pod in (stray, other):
-        world.pods.add(await world.manager.client.create(pod))
+        world.pods.add(await world.manager.client.create_manifest(Pod, codec.encode(pod), "default"))
     await world.reconciler.reconcile(web.key)
     found = {pod.metadata.name: is_controlled_by(pod, web) for pod in await world.live()}
     assert found == {"stray": True, "other": False}

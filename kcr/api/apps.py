@@ -1,11 +1,14 @@
-"""Deployments, as far as controllers read them. The pod template is carried as bytes, whole."""
+"""Deployments, as far as controllers read them. The pod template is carried as bytes, whole.
+
+Complete types are in `kcr.api.full`.
+"""
 
 from typing import Self
 
 import msgspec
 from msgspec.structs import replace
 
-from kcr.api.meta import Condition, Object, Resource
+from kcr.api.meta import Condition, Object, ResourceView
 from kcr.api.selectors import LabelSelector
 
 
@@ -29,7 +32,7 @@ class DeploymentStatus(Object):
     conditions: tuple[Condition, ...] = ()
 
 
-class Deployment(Resource, api_version="apps/v1", plural="deployments"):
+class Deployment(ResourceView, api_version="apps/v1", plural="deployments"):
     """Keeps a number of alike pods running, and replaces them when the template changes."""
 
     spec: DeploymentSpec = DeploymentSpec()

@@ -4,20 +4,25 @@ Whatever is wrong with the bytes, the `decode` functions raise `msgspec.DecodeEr
 that sets undecodable objects apart has one exception to catch.
 """
 
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 from msgspec.structs import FieldInfo, fields
 
-from kcr.api.meta import ListMeta, Object, Resource, Status, from_wire, to_wire
+from kcr.api.meta import FullResource, ListMeta, Object, Resource, Status, from_wire, to_wire
 from kcr.api.unstructured import RawFields, Unstructured
 
 R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 P = ParamSpec("P")
+
+# The message about a null, and the steps of the path in it: `$.items[0].data[...].spec`.
+_NULL = re.compile(r"got `null` - at `\$(\..*[^\]])`$")
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[]+")
 
 # Go's decoder accepts 10,000 levels of nesting; a list or a watch event wraps an object in a few more.
 _MAX_DEPTH = 10_000 + 100
@@ -63,6 +68,12 @@ def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return read(*args, **kwargs)
+        except msgspec.ValidationError as error:
+            if not _may_have_nulls(*args):
+                raise
+            kind, data = args
+            again: Callable[..., T] = guarded
+            return again(kind, _without_null(cast("bytes", data), error))
         except msgspec.DecodeError:
             raise
         except RecursionError:
@@ -71,6 +82,40 @@ def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
             raise msgspec.ValidationError(f"{type(error).__name__}: {error}") from error
 
     return guarded
+
+
+def _may_have_nulls(*arguments: object) -> bool:
+    """Return whether a function decodes a complete type. Servers write null for some lists and maps that are empty."""
+    return len(arguments) == 2 and isinstance(arguments[0], type) and issubclass(arguments[0], FullResource)
+
+
+def _without_null(data: bytes, error: msgspec.ValidationError) -> bytes:
+    """Return the bytes without the null that was refused, which is what Go's decoder makes of it.
+
+    Raises:
+        msgspec.ValidationError: It was refused for something else.
+
+    Source: Go's encoding/json, Unmarshal.
+    """
+    refused = _NULL.search(str(error))
+    if refused is None:
+        raise error
+    value = msgspec.json.decode(data)
+    found = [value]
+    *path, last = _STEP.findall(refused[1])
+    for step in path:
+        # The same field of all items, for they are of one kind.
+        found = [inner for one in found for inner in _members(one, step) if inner is not None]
+    for one in found:
+        if one.get(last, "") is None:
+            del one[last]
+    return msgspec.json.encode(value)
+
+
+def _members(value: Any, step: str) -> Iterable[Any]:
+    if not step.startswith("["):
+        return (value.get(step),)
+    return value.values() if isinstance(value, dict) else value
 
 
 def _with_deep_recursion(read: Callable[[], T]) -> T:

@@ -1,4 +1,7 @@
-"""Pods, nodes, namespaces, events, services and configuration, as far as controllers read them."""
+"""Pods, nodes, namespaces, events, services and configuration, as far as controllers read them.
+
+Complete types are in `kcr.api.full`.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.meta import Condition, Key, MicroTime, Object, PodCondition, Resource
+from kcr.api.meta import Condition, Key, MicroTime, Object, PodCondition, Resource, ResourceView
 
 
 class Container(Object):
@@ -78,7 +81,7 @@ class PodStatus(Object):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(Resource, api_version="v1", plural="pods"):
+class Pod(ResourceView, api_version="v1", plural="pods"):
     """Containers that run together on one node."""
 
     spec: PodSpec = PodSpec()
@@ -110,7 +113,7 @@ class NodeStatus(Object):
     conditions: tuple[Condition, ...] = ()
 
 
-class Node(Resource, api_version="v1", plural="nodes", namespaced=False):
+class Node(ResourceView, api_version="v1", plural="nodes", namespaced=False):
     """A machine that runs pods."""
 
     spec: NodeSpec = NodeSpec()
@@ -161,7 +164,7 @@ class ServiceSpec(Object):
     external_name: str = ""
 
 
-class Service(Resource, api_version="v1", plural="services"):
+class Service(ResourceView, api_version="v1", plural="services"):
     """One name and address for pods that come and go."""
 
     spec: ServiceSpec = ServiceSpec()

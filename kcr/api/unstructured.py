@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar, overload
 import msgspec
 from msgspec.structs import replace
 
-from kcr.api.meta import ObjectMeta, ObjectType, Resource, from_wire, to_wire
+from kcr.api.meta import FullResource, ObjectMeta, ObjectType, from_wire, to_wire
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ _metadata_decoder = msgspec.json.Decoder(ObjectMeta)
 _encode = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic").encode
 
 
-class Unstructured(Resource):
+class Unstructured(FullResource):
     """An object of a kind that `unstructured` names.
 
     It is whole, except for managed fields: it may be written back with a PUT.

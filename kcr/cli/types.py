@@ -32,7 +32,7 @@ def generate(sources: tuple[str, ...], version: str, output: str) -> None:
     """Write a module of typed classes.
 
     A FILE has CustomResourceDefinitions; `-` is stdin. A KIND is one of Kubernetes' own, such as apps/v1/Deployment:
-    with kcr's extra `schema` its docstrings are Kubernetes'. What is in `kcr.api.full` needs no module of yours.
+    with kcr's extra `schema` its docstrings are those of Kubernetes. `kcr.api.full` has the most usual ones already.
     """
     files = [one for one in sources if one == "-" or one.endswith(_SUFFIXES)]
     found = {one.name: one for one in _builtin_classes([one for one in sources if one not in files])}

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from kcr.api import codec
-from kcr.api.meta import Key, PartialObjectMetadata, Resource
-from kcr.api.unstructured import Unstructured
+from kcr.api.meta import FullResource, Key, PartialObjectMetadata, Resource, ResourceView
 from kcr.client.calls import Calls
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
 
 R = TypeVar("R", bound=Resource)
-U = TypeVar("U", bound=Unstructured)
+U = TypeVar("U", bound=FullResource)
 # What can be created and applied.
 W = TypeVar("W", bound=Resource | Model)
 
@@ -34,6 +33,9 @@ class Writes(Calls):
     - `strategic_patch`, `json_patch`: one item of a list that other clients write too;
     - `apply`: server-side apply of the fields that this field manager owns;
     - `update`: a PUT, for whole objects only.
+
+    Types that model a part of their kind on purpose (`kcr.ResourceView`, such as `kcr.api.core.Pod`) are read and
+    patched: `create` and `apply` refuse them.
     """
 
     async def create(self, obj: W) -> W:
@@ -46,12 +48,11 @@ class Writes(Calls):
         Raises:
             AlreadyExistsError: The name is taken.
             InvalidError: The server refuses the object; `causes` name the fields.
-            TypeError: The object is metadata only.
+            TypeError: The object is of a type that has some of the kind's fields only.
         """
         if not isinstance(obj, Resource):
             return model_of(self, type(obj), await self.create(await object_of(self, obj)))
-        if isinstance(obj, PartialObjectMetadata):
-            raise TypeError(f"create: {obj.resource.kind} {obj.key} is metadata only; create the whole object")
+        _refuse_view(obj, "create")
         return await self._create(type(obj), obj.metadata.namespace, codec.encode(obj))
 
     async def create_manifest(self, kind: type[R], manifest: Mapping[str, object] | bytes, namespace: str = "") -> R:
@@ -74,10 +75,11 @@ class Writes(Calls):
             TypeError: The object is of a type that knows a part of the fields: a PUT would delete the others.
             ConflictError: The object has changed since it was read.
         """
-        if not isinstance(obj, Unstructured):
+        if not isinstance(obj, FullResource):
             raise TypeError(
                 f"update: a {type(obj).__name__} has only the fields that its type models, and a PUT would delete "
-                "all others; use patch(old, new) or apply(obj), or read the object as kcr.unstructured(…)"
+                "all others; use patch(old, new), or a type with all fields, such as those of kcr.api.full or "
+                "kcr.unstructured(…)"
             )
         return await self._update(type(obj), obj.key, codec.encode(obj), subresource)
 
@@ -104,12 +106,14 @@ class Writes(Calls):
 
         Raises:
             ConflictError: Another owner has set a field to something else; `causes` name owners and fields.
+            TypeError: The object is of a type that has some of the kind's fields only.
         """
         if not isinstance(obj, Resource):
-            applied: Unstructured = await self.apply(
+            applied = await self.apply(
                 await object_of(self, obj), field_owner=field_owner, force=force, subresource=subresource
             )
             return model_of(self, type(obj), applied)
+        _refuse_view(obj, "apply")
         query = self._options.query(field_manager=field_owner, force=force)
         return await self._patch(type(obj), obj.key, codec.encode(obj), (subresource, APPLY_PATCH), query)
 
@@ -233,6 +237,20 @@ class Writes(Calls):
             dry_run=self._options.dry_run,
         )
         decoding.check_answer(kind, await self.request("DELETE", object_path(kind, key), codec.encode(options)))
+
+
+def _refuse_view(obj: Resource, verb: str) -> None:
+    """Refuse an object that has no place for some fields of its kind: they would be missing."""
+    if not isinstance(obj, ResourceView):
+        return
+    kind, shown = obj.resource, f"{obj.resource.kind} {obj.key}"
+    if isinstance(obj, PartialObjectMetadata):
+        raise TypeError(f"{verb}: {shown} is metadata only; {verb} the whole object")
+    module = f"kcr.api.full.{kind.group.partition('.')[0] or 'core'}_{kind.version}"
+    raise TypeError(
+        f"{verb}: {type(obj).__module__}.{type(obj).__name__} has some fields of its kind only, and the others of "
+        f"{shown} would be missing; use {module}.{kind.kind}, or {verb}_manifest with a mapping"
+    )
 
 
 def _whole(kind: type[Resource], manifest: Mapping[str, object]) -> bytes:

@@ -28,6 +28,7 @@ _SHARED: Mapping[str, str] = {
     "meta.v1.LabelSelector": "LabelSelector", "meta.v1.LabelSelectorRequirement": "Requirement",
 }  # fmt: skip
 _TYPE_META = ("apiVersion", "kind", "metadata")
+_SECRET = ("core.v1.Secret",)
 # Kinds that live in namespaces, of those whose names the table does not have.
 _NAMESPACED = frozenset(
     ("Binding", "Event", "Eviction", "HorizontalPodAutoscaler", "LocalSubjectAccessReview", "PodGroup", "ResourceClaim",
@@ -62,7 +63,20 @@ def _table() -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(
         resources.files("kcr.apiserver.schema").joinpath("kubernetes.json").read_bytes()
     )
+    _embed_kinds(found)
     return found
+
+
+def _embed_kinds(table: dict[str, Any]) -> None:
+    """Give kinds in other objects types of their own: there apiVersion and kind are fields like any other."""
+    types = table["types"]
+    kinds = {known if isinstance(known, str) else known["type"] for known in table["kinds"].values()}
+    used = ((owner, field, facts) for owner, fields in types.items() for field, facts in fields.items())
+    for owner, field, facts in [one for one in used if _item(one[2]) in kinds]:
+        group, _, short = _item(facts).rpartition(".")
+        types[f"{group}.Embedded{short}"] = types[f"{group}.{short}"]
+        given = {"type": facts} if isinstance(facts, str) else facts
+        types[owner][field] = {**given, "type": given["type"].replace(f".{short}", f".Embedded{short}")}
 
 
 def builtin_kind(api_version: str, name: str) -> KindFacts:
@@ -144,7 +158,7 @@ def _class(of: str, kind: KindFacts | None, names: Mapping[str, str], prose: Pro
     if not kind.namespaced:
         options.append(Pair("namespaced", "False"))
     holds_raw = any(_item(one) == "any" for name in types_of([kind]) for one in _table()["types"][name].values())
-    return Class(names[of], "FullResource", prose(of, ""), fields, tuple(options), refers, holds_raw)
+    return Class(names[of], "FullResource", prose(of, ""), fields, tuple(options), refers, holds_raw, of in _SECRET)
 
 
 def _field(name: str, wire: str, facts: Any, names: Mapping[str, str], text: str, *, of_kind: bool) -> ClassField:

@@ -13,7 +13,7 @@ import msgspec
 from kcr.api.crd.markers import Quantity
 from kcr.codegen import model
 from kcr.codegen.model import CallExpr, Class, ClassField, Expr, Pair, Text
-from kcr.codegen.names import class_name, field_names
+from kcr.codegen.names import class_name, field_name, field_names
 from kcr.codegen.schemas import Schema, constraints, enumerated, is_opaque, scalar
 from kcr.errors import ConfigError
 
@@ -97,14 +97,14 @@ class _Version:
         if not schema or is_opaque(schema):
             remedy = f"kcr.unstructured({spec['group']}/{version['name']}, {spec['names']['kind']}, …) has all of them"
             raise ConfigError(f"{where}: its schema does not say which fields there are: {remedy}")
-        present = set(self._found)
+        others = set(self._found)
         self._found[self._prefix] = Class(self._prefix, "FullResource", "", ())
         fields = self._fields({**schema, "properties": _without_type_meta(schema)}, (), of_kind=True)
-        made = (one for name, one in self._found.items() if name not in present)
-        opaque = any("msgspec.Raw" in model.flat(field.type) for one in made for field in one.fields)
-        opaque = opaque or any("msgspec.Raw" in model.flat(field.type) for field in fields)
-        self._found[self._prefix] = self._class(self._prefix, "FullResource", schema, fields)._replace(
-            keywords=_kind_keywords(self._prefix, spec, version, schema, several=several), holds_raw=opaque
+        kind = self._found[self._prefix] = self._class(self._prefix, "FullResource", schema, fields)
+        made = (field for name, one in self._found.items() if name not in others for field in one.fields)
+        self._found[self._prefix] = kind._replace(
+            keywords=_kind_keywords(self._prefix, spec, version, schema, several=several),
+            holds_raw=any(model.OPAQUE in model.flat(field.type) for field in made),
         )
 
     def _class(self, name: str, base: str, schema: Schema, fields: tuple[ClassField, ...]) -> Class:
@@ -176,16 +176,17 @@ class _Version:
 
     def _list(self, schema: Schema, path: tuple[str, ...]) -> Expr:
         items = schema.get("items", {})
-        if items.get("properties", {}).keys() == _CONDITION and schema.get("x-kubernetes-list-map-keys") == ["type"]:
+        is_condition = items.get("properties", {}).keys() == _CONDITION and len(items.get("required", ())) == 5
+        if is_condition and schema.get("x-kubernetes-list-map-keys") == ["type"]:
             return model.list_of("Condition")
         return model.list_of(self._item(items, path))
 
     def _item(self, schema: Schema, path: tuple[str, ...]) -> Expr:
         of = self._type(schema, path)
-        described = {"description": schema["description"]} if "description" in schema and not _is_class(schema) else {}
+        text = "" if _is_class(schema) else " ".join(schema.get("description", "").split())
         if schema.get("nullable"):
             of = _with(_marked(of, {}, {"nullable": True}), model.NONE)
-        return _marked(of, described, {})
+        return _marked(of, {"description": text} if text else {}, {})
 
     def _object(self, schema: Schema, path: tuple[str, ...]) -> str:
         """Return the name of the class of an object, and make the class when there is none."""
@@ -263,14 +264,12 @@ def _items_of(of: Expr) -> tuple[Expr, ...]:
 
 
 def _with(of: Expr, other: Expr) -> Expr:
-    """Return a type or another, with the marks of the first."""
-    if isinstance(of, CallExpr) and of.head == "Annotated":
-        return of._replace(items=(_with(of.items[0], other), *of.items[1:]))
-    return of if isinstance(of, model.Either) else model.Either((of, other))
+    """Return a type or another. Marks stay with the first: msgspec takes limits of None for a mistake."""
+    return model.Either((of, other))
 
 
 def _marked(of: Expr, limits: Mapping[str, Any], extra: Mapping[str, Any]) -> Expr:
-    """Return a type with a msgspec.Meta, which is one even when there are two."""
+    """Return a type with what a schema says beside it, if that is anything."""
     given = [Pair(name, model.literal(one)) for name, one in limits.items()]
     if extra:
         given.append(Pair("extra_json_schema", model.literal(extra)))
@@ -282,15 +281,9 @@ def _validations(rules: Iterable[Mapping[str, Any]]) -> CallExpr:
 
 
 def _validation(rule: Mapping[str, Any]) -> CallExpr:
-    names = {
-        "messageExpression": "message_expression",
-        "fieldPath": "field_path",
-        "optionalOldSelf": "optional_old_self",
-    }
-    rest = {names.get(name, name): said for name, said in rule.items() if name != "rule"}
-    return CallExpr(
-        "Validation", (Text(rule["rule"]), *(Pair(name, model.literal(said)) for name, said in rest.items()))
-    )
+    rest = {field_name(name): said for name, said in rule.items() if name != "rule"}
+    given = (Pair(name, model.literal(said)) for name, said in rest.items())
+    return CallExpr("Validation", (Text(rule["rule"]), *given))
 
 
 def _kind_keywords(

@@ -73,6 +73,7 @@ class Class(NamedTuple):
         keywords: Of the class.
         refers: The classes that its fields name.
         holds_raw: Whether it is a kind with opaque fields, at whatever depth.
+        is_secret: Whether its values are kept out of its `repr`.
     """
 
     name: str
@@ -82,10 +83,11 @@ class Class(NamedTuple):
     keywords: tuple[Pair, ...] = ()
     refers: frozenset[str] = frozenset()
     holds_raw: bool = False
+    is_secret: bool = False
 
 
 NONE, EMPTY_LIST, EMPTY_MAP, UNSET = "None", "()", "{}", "msgspec.UNSET"
-OPAQUE: Expr = "msgspec.Raw"
+OPAQUE = "msgspec.Raw"
 
 
 def optional(of: Expr) -> Expr:

@@ -25,7 +25,7 @@ _WIDTH = 120
 HOMES: Mapping[str, str] = {
     "Mapping": "collections.abc",
     "datetime": "datetime",
-    **dict.fromkeys(("Annotated", "Literal", "Self"), "typing"),
+    **dict.fromkeys(("Annotated", "Any", "Literal", "Self"), "typing"),
     "msgspec": "",
     **dict.fromkeys(("IntOrString", "ListType", "PrinterColumn", "Quantity", "ScaleSubresource", "Validation"),
                     "kcr.api.crd.markers"),
@@ -34,8 +34,26 @@ HOMES: Mapping[str, str] = {
     **dict.fromkeys(("LabelSelector", "Requirement"), "kcr.api.selectors"),
 }  # fmt: skip
 # Rules for docstrings that prose of others does not keep.
-_PROSE = "D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100"
+_PROSE = "D101, D200, D205, D212, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100"
+# A plain default of this is left out on the wire, for it is empty.
+_WRITTEN = Text("")
 _STANDARD = ("collections.abc", "datetime", "typing")
+
+
+_DETACHED = '''\
+    def detached(self) -> Self:
+        """Return the object free of the bytes it was decoded from."""
+        return copy_raw(self)
+'''
+_REPR = '''\
+    def __repr__(self) -> str:
+        """Return a form for people and logs, without what is secret."""
+        return f"{type(self).__name__}({self.key})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Do the same for tracebacks that show local variables."""
+        return [("key", str(self.key))]
+'''
 
 
 def module_text(title: str, classes: Iterable[Class], command: str, elsewhere: Mapping[str, str] | None = None) -> str:
@@ -85,6 +103,8 @@ def _names_used(one: Class) -> Iterator[str]:
         yield from names_in(pair)
     if one.holds_raw:
         yield from ("Self", "copy_raw")
+    if one.is_secret:
+        yield "Any"
 
 
 def _imports(used: set[str], homes: Mapping[str, str]) -> str:
@@ -108,12 +128,7 @@ def _import(home: str, names: list[str]) -> str:
 def _class(one: Class) -> str:
     bases = CallExpr(one.name, (one.base, *one.keywords))
     body = [_docstring(one), *(f"    {_field(field)}\n" for field in one.fields)]
-    if one.holds_raw:
-        body.append(
-            "\n    def detached(self) -> Self:\n"
-            '        """Return the object free of the bytes it was decoded from."""\n'
-            "        return copy_raw(self)\n"
-        )
+    body += [f"\n{text}" for text, is_needed in ((_DETACHED, one.holds_raw), (_REPR, one.is_secret)) if is_needed]
     first = "\n" if one.fields and body[0] else ""
     text = body[0] + first + "".join(body[1:])
     return f"class {_laid_out(bases, 0, len('class :'))}:\n{text or '    pass' + chr(10)}"
@@ -129,8 +144,13 @@ def _docstring(one: Class) -> str:
         return ""
     text = text.replace('"""', "'''")
     prefix = "r" if "\\" in text else ""
-    indented = textwrap.indent(text, "    ").lstrip()
-    closing = '"""' if "\n" not in text and not text.endswith(('"', "\\")) and len(text) < _WIDTH - 10 else '\n    """'
+    # What has entries only begins below the quotes, or they would count as indented too far.
+    indented = ("\n    " if text.startswith("Attributes:") else "") + textwrap.indent(text, "    ").lstrip()
+    closing = (
+        '"""'
+        if "\n" not in text and not text.endswith(('"', "\\")) and len(prefix + text) <= _WIDTH - 10
+        else '\n    """'
+    )
     return f'    {prefix}"""{indented}{closing}\n'
 
 
@@ -156,20 +176,29 @@ def _filled(paragraph: str, indent: str) -> str:
 
 
 def _is_called(field: ClassField) -> bool:
-    return encoded(field.name) != field.wire
+    """Return whether a field needs a call of msgspec.field: its name is another, or an empty text is to be written."""
+    return encoded(field.name) != field.wire or field.default == _WRITTEN
 
 
 def _field(field: ClassField) -> str:
     """Return a field of a class as it stands behind its indentation."""
     default = field.default
     if _is_called(field):
-        default = CallExpr("msgspec.field", (*_default(default), Pair("name", Text(field.wire))))
+        named = (Pair("name", Text(field.wire)),) if encoded(field.name) != field.wire else ()
+        default = CallExpr("msgspec.field", (*_default(default), *named))
     line = f"{field.name}: {flat(field.type)}"
     end = f" = {flat(default)}" if default is not None else ""
     if 4 + len(line) + len(end) <= _WIDTH:
         return line + end
     if isinstance(default, CallExpr) and default.items and 4 + len(line) + len(f" = {default.head}(") <= _WIDTH:
         return f"{line} = {_laid_out(default, 4, len(line) + 3)}"
+    if isinstance(field.type, Either) and default is not None:
+        if 4 + len(line) + len(" = (") <= _WIDTH:
+            return f"{line} = (\n        {_laid_out(default, 8, 0)}\n    )"
+        parts = [_laid_out(one, 8, 2) for one in field.type.parts]
+        is_one_line = len(f"        {flat(field.type)}") <= _WIDTH
+        union = flat(field.type) if is_one_line else "\n        | ".join(parts)
+        return f"{field.name}: (\n        {union}\n    ){end}"
     begun = f"{field.name}: {_laid_out(field.type, 4, len(field.name) + 2 + len(end))}"
     if default is None:
         return begun
@@ -179,7 +208,8 @@ def _field(field: ClassField) -> str:
 def _default(of: Expr | None) -> tuple[Pair, ...]:
     if of is None:
         return ()
-    return (Pair("default_factory", "dict"),) if of == EMPTY_MAP else (Pair("default", of),)
+    factories: dict[Expr, str] = {EMPTY_MAP: "dict", _WRITTEN: "str"}
+    return (Pair("default_factory", factories[of]),) if of in factories else (Pair("default", of),)
 
 
 def _laid_out(expr: Expr, indent: int, taken: int) -> str:
@@ -208,7 +238,7 @@ def _laid_out(expr: Expr, indent: int, taken: int) -> str:
 def _concatenated(value: str, indent: int) -> str:
     """Return a long text as several literals, one a line, in parentheses."""
     room, parts = _WIDTH - indent - 8, [""]
-    for word in re.split(r"(?<= )", value):
+    for word in re.split(r"(?<=\s)", value):
         if parts[-1] and len(quoted(parts[-1] + word)) > room:
             parts.append("")
         parts[-1] += word

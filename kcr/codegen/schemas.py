@@ -1,6 +1,7 @@
 """What a structural schema says of one value: its scalar type, limits that msgspec checks, and all that is left."""
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,8 @@ _LIMITS: Mapping[str, Mapping[str, str]] = {
 
 def is_opaque(schema: Schema) -> bool:
     """Return whether values may have fields that the schema does not name, or be anything at all."""
-    return bool(schema.get(_OPAQUE)) or ("type" not in schema and not schema.get(_INT_OR_STRING))
+    named = "type" in schema or schema.get(_INT_OR_STRING)
+    return not named or bool(schema.get(_OPAQUE) or schema.get("x-kubernetes-embedded-resource"))
 
 
 def scalar(schema: Schema) -> str:
@@ -87,8 +89,10 @@ def _is_checked(name: str, said: Any, of: str) -> bool:
     """Return whether msgspec can check a limit."""
     if name == "pattern":
         try:
-            re.compile(said)
-        except re.error:
+            # Go has classes such as [[:alpha:]], of which Python only warns.
+            with warnings.catch_warnings(action="error"):
+                re.compile(said)
+        except (re.error, Warning):
             return False
     return not (of == "int" and isinstance(said, float) and not said.is_integer())
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from kcr.api.crd.markers import CrdOptions, PrinterColumn
 from kcr.api.crd.structural import Schema, object_schema
 from kcr.api.meta import Resource
@@ -70,7 +72,7 @@ def crd_manifest(*versions: type[Resource]) -> dict[str, Any]:
         "categories": list(options.categories),
     }
     ordered = sorted(versions, key=lambda one: one.resource.version)
-    return {
+    manifest = {
         "apiVersion": _API_VERSION,
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{first.plural}.{first.group}"},
@@ -81,6 +83,9 @@ def crd_manifest(*versions: type[Resource]) -> dict[str, Any]:
             "versions": [_version(one, is_stored=one is stored) for one in ordered],
         },
     }
+    # Plain values of JSON, none of them shared: classes may say sequences as tuples.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))
+    return plain
 
 
 def _storage(versions: tuple[type[Resource], ...]) -> type[Resource]:

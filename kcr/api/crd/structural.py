@@ -7,7 +7,6 @@ Source: apiextensions-apiserver/pkg/apiserver/schema; sigs.k8s.io/controller-too
 """
 
 import collections.abc
-import copy
 import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
@@ -98,7 +97,7 @@ def object_schema(kind: type[msgspec.Struct], outer: tuple[type, ...] = ()) -> S
         TypeError: No schema can say what the class says; the message names class, field and remedy.
     """
     if kind in _KNOWN:
-        return copy.deepcopy(_KNOWN[kind])
+        return dict(_KNOWN[kind])
     schema: Schema = {"description": summary(kind), "type": "object"} if summary(kind) else {"type": "object"}
     found = [one for one in fields(kind) if not (issubclass(kind, Resource) and one.name == "metadata")]
     properties = {one.encode_name: _property(kind, one, (*outer, kind)) for one in found}
@@ -150,7 +149,9 @@ def _default(field: FieldInfo, place: _Place) -> Any:
     if field.required or field.default in (None, UNSET):
         return None
     made = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    if isinstance(made, str | bytes | tuple | list | Mapping | set | frozenset) and not made:
+    # An empty text that a factory makes is written, like a default that is not empty.
+    is_empty = field.default in ("", b"") or (isinstance(made, tuple | list | Mapping | set | frozenset) and not made)
+    if is_empty:
         return None
     try:
         return msgspec.json.decode(codec.encode(made))
@@ -164,7 +165,7 @@ def _schema(of: Any, place: _Place) -> Schema:
     if form is not None:
         return form(of, place)
     if of in _SCALARS:
-        return copy.deepcopy(_SCALARS[of])
+        return dict(_SCALARS[of])
     if isinstance(of, type) and issubclass(of, Enum):
         return _members(tuple(one.value for one in of), place)
     if isinstance(of, type) and issubclass(of, msgspec.Struct):
@@ -212,6 +213,7 @@ def _annotated(of: Any, place: _Place) -> Schema:
             case msgspec.Meta():
                 schema |= _constraints(mark, schema, place)
             case ListType():
+                _default_empty_keys(mark, of, schema)
                 schema |= _list_type(mark, schema, place)
             case Validation():
                 schema["x-kubernetes-validations"] = [*schema.get("x-kubernetes-validations", ()), *rules((mark,))]
@@ -240,6 +242,16 @@ def _is_base64(schema: Schema) -> bool:
     return schema.get("format") == "byte"
 
 
+def _default_empty_keys(mark: ListType, of: Any, schema: Schema) -> None:
+    """State the default `""` of keys: a server has to know it, while in other fields it is the same as none."""
+    item = next(iter(get_args(of.__origin__)), None)
+    item = get_args(item)[0] if get_origin(item) is Annotated else item
+    if isinstance(item, type) and issubclass(item, msgspec.Struct):
+        empty = {field.encode_name for field in fields(item) if field.default == ""}
+        for key in empty.intersection(mark.keys):
+            schema["items"]["properties"][key]["default"] = ""
+
+
 def _list_type(mark: ListType, schema: Schema, place: _Place) -> Schema:
     if schema.get("type") != "array":
         raise place.error("kcr.ListType is for lists", "put it on a tuple[…, ...]")
@@ -262,7 +274,7 @@ def _union(of: Any, place: _Place) -> Schema:
     if len(rest) == 1:
         return _schema(rest[0], place)
     if set(rest) == {int, str}:
-        return copy.deepcopy(_INT_OR_STRING)
+        return dict(_INT_OR_STRING)
     if all(get_origin(one) is Literal for one in rest):
         return _members(tuple(value for one in rest for value in get_args(one)), place)
     names = " | ".join(getattr(one, "__name__", str(one)) for one in rest)

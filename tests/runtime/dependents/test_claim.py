@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kcr.api import codec
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, controller_of, is_controlled_by
 from kcr.client import Client
@@ -135,7 +136,7 @@ async def test_failed_release_is_an_error_of_its_own(kcr_cluster: EmbeddedCluste
 async def test_pods_are_claimed_as_well(kcr_cluster: EmbeddedCluster) -> None:  # EX-26
     owner = await made(kcr_cluster, "owner")
     fresh = build.pod("p", uid="", resource_version="", creation_timestamp=None)
-    pod = await kcr_cluster.client.create(fresh)
+    pod = await kcr_cluster.client.create_manifest(Pod, codec.encode(fresh), "default")
     claimed = await claim(kcr_cluster.client, owner, [pod], lambda _: True)
     assert is_controlled_by(await kcr_cluster.client.get(Pod, Key("default", "p")), owner)
     assert set_controller(claimed.mine[0], owner) is claimed.mine[0]

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from kcr.api import codec
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
 from kcr.api.unstructured import Unstructured, unstructured
@@ -44,7 +45,9 @@ async def test_fields_the_type_does_not_know_are_kept(kcr_cluster: EmbeddedClust
 
 
 async def test_status_is_written_by_itself(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
-    pod = await kcr_cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    pod = await kcr_cluster.client.create_manifest(
+        Pod, codec.encode(build.pod("p", node="elsewhere", uid="", resource_version="")), "default"
+    )
     seed = replace(pod, status=type(pod.status)())
 
     async def ensure_pod(phase: str, **labels: str) -> tuple[str, Pod]:
@@ -86,7 +89,9 @@ async def test_creation_in_between_is_told(kcr_cluster: EmbeddedCluster) -> None
 
 async def test_unstructured_objects_are_ensured_as_well(kcr_cluster: EmbeddedCluster) -> None:  # EX-39
     kind = unstructured("v1", "Pod", plural="pods")
-    await kcr_cluster.client.create(build.pod("p", node="elsewhere", uid="", resource_version=""))
+    await kcr_cluster.client.create_manifest(
+        Pod, codec.encode(build.pod("p", node="elsewhere", uid="", resource_version="")), "default"
+    )
     seed = kind.of({"metadata": {"name": "p", "namespace": "default"}})
 
     async def ensure_pod(phase: str, **labels: str) -> str:

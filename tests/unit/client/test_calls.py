@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, RateLimit
 from kcr.client.wire.decoding import warnings_in
@@ -26,7 +26,7 @@ async def test_warning_is_logged_once_per_text() -> None:
     client = Client(Script(warning("a is old"), warning("a is old", "b is new"), warning("b is new")))
     with capture_logs() as logs:
         await client.get(Pod, Key("", "a"))
-        await client.with_options(dry_run=True).create(Pod())
+        await client.with_options(dry_run=True).create(ConfigMap())
         await client.get(Pod, Key("", "a"))
     assert [(entry["log_level"], entry["warning"]) for entry in logs] == [
         ("warning", "a is old"), ("warning", "b is new"),

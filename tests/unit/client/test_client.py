@@ -1,6 +1,6 @@
 import pytest
 
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, Object, ObjectMeta, Resource, metadata_only
 from kcr.client import Client, RateLimit
 from kcr.errors import (
@@ -81,7 +81,7 @@ async def test_causes_of_a_refusal_are_kept() -> None:
     # CL-12.
     answer = failure(422, "Invalid", causes=[{"field": "spec", "reason": "FieldValueRequired", "message": "m"}])
     with pytest.raises(InvalidError) as caught:
-        await Client(Script(answer)).create(Pod())
+        await Client(Script(answer)).create(ConfigMap())
     assert caught.value.causes == (("spec", "FieldValueRequired", "m"),)
     assert caught.value.has_cause("FieldValueRequired")
 

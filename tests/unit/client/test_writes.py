@@ -4,8 +4,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kcr.api.apps import Deployment
 from kcr.api.batch import Job, JobSpec, JobStatus
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
+from kcr.api.full import core_v1 as full
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.client import Client
@@ -13,18 +15,19 @@ from tests.kit.scripted_transport import Say, Script
 
 pytestmark = pytest.mark.kcr_virtual
 
+LABELED = {"metadata": {"name": "a", "namespace": "default", "labels": {"k": "v"}}}
 SUCCESS = {"kind": "Status", "status": "Success"}
 POD = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}
 
 
 async def test_create_posts_the_whole_object() -> None:
     script = Script(Say(POD, status=201))
-    await Client(script, field_manager="me").create(Pod(metadata=ObjectMeta(name="a", namespace="default")))
+    await Client(script, field_manager="me").create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
     request = script.requests[0]
-    assert (request.method, request.target) == ("POST", "/api/v1/namespaces/default/pods?fieldManager=me")
+    assert (request.method, request.target) == ("POST", "/api/v1/namespaces/default/configmaps?fieldManager=me")
     assert request.headers["content-type"] == "application/json"
     sent = json.loads(request.body)
-    assert (sent["apiVersion"], sent["kind"], sent["metadata"]["name"]) == ("v1", "Pod", "a")
+    assert (sent["apiVersion"], sent["kind"], sent["metadata"]["name"]) == ("v1", "ConfigMap", "a")
 
 
 async def test_manifest_is_sent_with_fields_the_type_lacks() -> None:
@@ -119,10 +122,10 @@ async def test_apply_says_whose_fields_these_are() -> None:
     # CL-10.
     script = Script(Say(POD), Say(POD), Say(POD))
     client = Client(script, field_manager="me")
-    pod = Pod(metadata=ObjectMeta(name="a", namespace="default", labels={"k": "v"}))
+    pod = unstructured("v1", "Pod", plural="pods").of(LABELED)
     await client.apply(pod, field_owner="website", force=True)
     await client.apply(pod, subresource="status")
-    await client.apply_manifest(Pod, {"metadata": {"name": "a", "namespace": "default", "labels": {"k": "v"}}})
+    await client.apply_manifest(Pod, LABELED)
     assert script.targets == [
         "/api/v1/namespaces/default/pods/a?fieldManager=website&force=true",
         "/api/v1/namespaces/default/pods/a/status?fieldManager=me",
@@ -130,7 +133,7 @@ async def test_apply_says_whose_fields_these_are() -> None:
     ]
     assert {request.headers["content-type"] for request in script.requests} == {"application/apply-patch+yaml"}
     assert json.loads(script.requests[2].body) == {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "default", "labels": {"k": "v"}},
+        "apiVersion": "v1", "kind": "Pod", **LABELED,
     }  # fmt: skip
 
 
@@ -160,9 +163,28 @@ async def test_mapping_is_put_as_it_is_and_read_as_a_type() -> None:
 
 async def test_partial_type_is_never_put() -> None:
     script = Script(Say(POD))
-    with pytest.raises(TypeError, match=r"update: a Pod has only .*; use patch\(old, new\) or apply\(obj\), or read"):
+    with pytest.raises(TypeError, match=r"update: a Pod has only .*; use patch\(old, new\), or a type with all"):
         await Client(script).update(Pod(metadata=ObjectMeta(name="a")))  # type: ignore[type-var]  # what this is about
     assert script.requests == []
+
+
+@pytest.mark.parametrize("verb", ["create", "apply"])
+async def test_view_is_never_sent_whole(verb: str) -> None:
+    script = Script(Say(POD))
+    view = Deployment(metadata=ObjectMeta(name="a", namespace="default"))
+    remedy = rf"{verb}: kcr.api.apps.Deployment has some fields .* use kcr.api.full.apps_v1.Deployment, or {verb}_manif"
+    with pytest.raises(TypeError, match=remedy):
+        await getattr(Client(script), verb)(view)
+    assert script.requests == []
+
+
+async def test_complete_type_is_created_and_put() -> None:
+    whole = {**POD, "spec": {"containers": []}}
+    script = Script(Say(whole, status=201), Say(whole))
+    pod = full.Pod(metadata=ObjectMeta(name="a", namespace="default"), spec=full.PodSpec(containers=()))
+    assert isinstance(await Client(script).create(pod), full.Pod)
+    await Client(script).update(pod)
+    assert [request.method for request in script.requests] == ["POST", "PUT"]
 
 
 async def test_manifest_without_a_name_is_refused() -> None:
@@ -190,10 +212,10 @@ async def test_options_go_with_every_write() -> None:
     client = Client(script).with_options(field_manager="website", field_validation="Strict", dry_run=True)
     key, pod = Key("default", "a"), Pod(metadata=ObjectMeta(name="a", namespace="default"))
     whole = unstructured("v1", "Pod", plural="pods").of(POD)
-    await client.create(pod)
+    await client.create(whole)
     await client.create_manifest(Pod, POD, "default")
     await client.update(whole)
-    await client.apply(pod)
+    await client.apply(whole)
     await client.patch(pod, replace(pod, metadata=replace(pod.metadata, labels={"k": "v"})))
     await client.strategic_patch(Pod, key, {})
     await client.json_patch(Pod, key, [])
@@ -211,6 +233,6 @@ async def test_options_leave_the_client_they_come_from_alone() -> None:
     script = Script(Say(POD), Say(POD))
     client = Client(script)
     other = client.with_options(dry_run=True)
-    await client.create(Pod())
-    await other.with_options(field_manager="x").create(Pod())
-    assert script.targets == ["/api/v1/pods?fieldManager=kcr", "/api/v1/pods?fieldManager=x&dryRun=All"]
+    await client.create(ConfigMap())
+    await other.with_options(field_manager="x").create(ConfigMap())
+    assert script.targets == ["/api/v1/configmaps?fieldManager=kcr", "/api/v1/configmaps?fieldManager=x&dryRun=All"]

@@ -5,6 +5,7 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from kcr.api import codec
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Pod
 from kcr.api.meta import Key
@@ -32,7 +33,8 @@ async def stage(kcr_clock: VirtualClock) -> AsyncIterator[Stage]:
     async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
         for index, name in enumerate(("first", "second", "third")):
             fresh = build.pod(name, uid="", resource_version="", annotations={INDEX: str(index)})
-            await cluster.client.create(replace(fresh, metadata=replace(fresh.metadata, creation_timestamp=None)))
+            whole = replace(fresh, metadata=replace(fresh.metadata, creation_timestamp=None))
+            await cluster.client.create_manifest(Pod, codec.encode(whole), "default")
             await kcr_clock.advance(1)
         yield Stage(cluster, kcr_clock)
 

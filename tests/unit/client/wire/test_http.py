@@ -10,7 +10,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
 from kcr.client import Client, ClusterConfig, Credential, HttpTransport, Request
 from kcr.client.auth.credentials import PluginCredentials, PluginSpec, TokenFile
@@ -297,7 +297,7 @@ async def test_refused_plugin_token_is_renewed_once_for_all_requests(authority: 
         asyncio.TaskGroup() as group,
     ):
         for _ in range(5):
-            group.create_task(Client(transport).create(Pod()))
+            group.create_task(Client(transport).create(ConfigMap()))
     assert (runs.read_text(), sorted(seen)) == ("xx", ["Bearer t1"] * 5 + ["Bearer t2"] * 5)
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
 from kcr.client import Client
 from kcr.errors import ForbiddenError, TransportError
 from tests.kit.scripted_transport import Say, Script, failure
@@ -19,11 +19,11 @@ async def test_every_request_that_was_sent_is_heard_of() -> None:
     busy.headers = {"retry-after": "1"}
     script = Script(busy, Say(POD), Say(), TransportError("cut"), failure(403))
     client = Client(script, on_request=lambda verb, code, seconds: heard.append((verb, code, seconds)))
-    await client.create(Pod())
+    await client.create(ConfigMap())
     async with client.watch(Pod, resource_version="1", timeout_seconds=300):
         await asyncio.sleep(60)
     with pytest.raises(TransportError):
-        await client.create(Pod())
+        await client.create(ConfigMap())
     with pytest.raises(ForbiddenError):
-        await client.with_options(dry_run=True).create(Pod())
+        await client.with_options(dry_run=True).create(ConfigMap())
     assert heard == [("POST", 429, 0), ("POST", 200, 0), ("GET", 200, 0), ("POST", 0, 0), ("POST", 403, 0)]

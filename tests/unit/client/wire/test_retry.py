@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request
 from kcr.client.wire.retry import pause
@@ -53,7 +53,7 @@ def test_retry_policy_costs_nothing_while_nothing_fails() -> None:
 async def test_busy_server_is_asked_again_when_it_says() -> None:
     # CL-3: only where the server names a time to wait.
     script = Script(busy(2), busy(3, 503), OK)
-    await Client(script).create(Pod(metadata=ObjectMeta(name="a")))
+    await Client(script).create(ConfigMap(metadata=ObjectMeta(name="a")))
     assert script.times == [0, 2, 5]
 
 
@@ -88,5 +88,5 @@ async def test_write_is_never_sent_again_after_a_failed_connection() -> None:
     # CL-3, ST-40: its outcome is not known.
     script = Script(TransportError("reset"), OK)
     with pytest.raises(TransportError, match="reset"):
-        await Client(script).create(Pod(metadata=ObjectMeta(name="a")))
+        await Client(script).create(ConfigMap(metadata=ObjectMeta(name="a")))
     assert len(script.requests) == 1

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
@@ -21,15 +21,15 @@ from tests.kit.scripted_transport import Say, Script, failure
 pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
-POD = Pod(metadata=ObjectMeta(name="a", namespace="default"))
+CONFIG = ConfigMap(metadata=ObjectMeta(name="a", namespace="default"))
 PAGE = b"<html><title>404 Not Found</title></html>"
 NO_ROUTE = b'{"message": "no Route matched with those values"}'
 
 CALLS: dict[str, Callable[[Client], Awaitable[object]]] = {
-    "create": lambda client: client.create(POD),
+    "create": lambda client: client.create(CONFIG),
     "create-manifest": lambda client: client.create_manifest(Pod, {"metadata": {"name": "a"}}, "default"),
     "patch": lambda client: client.merge_patch(Pod, KEY, {"metadata": {"labels": {}}}, subresource="status"),
-    "apply": lambda client: client.apply(POD),
+    "apply": lambda client: client.apply(CONFIG),
     "delete": lambda client: client.delete(Pod, KEY, uid="u"),
     "evict": lambda client: client.evict(KEY),
     "scale": lambda client: client.set_scale(Pod, KEY, 2),
@@ -76,7 +76,7 @@ async def test_cut_status_proves_nothing() -> None:
 async def test_filters_of_the_server_may_answer_in_plain_text(code: int, expected: type[ApiError]) -> None:
     # Source: apiserver/pkg/server/filters/maxinflight.go, tooManyRequests.
     with pytest.raises(expected):
-        await Client(Script(Say(b"Too many requests, please try again later.", status=code))).create(POD)
+        await Client(Script(Say(b"Too many requests, please try again later.", status=code))).create(CONFIG)
 
 
 async def test_plain_404_is_believed_of_all_objects_of_a_kind_only() -> None:
@@ -87,15 +87,15 @@ async def test_plain_404_is_believed_of_all_objects_of_a_kind_only() -> None:
         await Client(Script(answer)).list(Pod, "default")
     with pytest.raises(ServerError, match=message):
         await Client(Script(answer)).get(Pod, Key("default", "a"))
-    with pytest.raises(ServerError, match=message):
-        await Client(Script(answer)).create(POD)
+    with pytest.raises(ServerError, match="HTTP 404: the server does not know"):
+        await Client(Script(answer)).create(CONFIG)
 
 
 async def test_proxy_cannot_promise_that_a_write_did_not_happen() -> None:
     # A 503 with Retry-After is sent again, but only where the API server has said so itself.
     script = Script(Say(PAGE, status=503, headers={"retry-after": "1"}))
     with pytest.raises(ServerError):
-        await Client(script).create(POD)
+        await Client(script).create(CONFIG)
     assert len(script.requests) == 1
 
 

@@ -1,0 +1,148 @@
+# Made by `python -m tools.api_types`: do not edit.
+# ruff: noqa: D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100
+"""Types of batch/v1, whole."""
+
+from datetime import datetime
+
+from kcr.api.full.core_v1 import ObjectReference, PodTemplateSpec
+from kcr.api.meta import FullResource, Object, ObjectMeta
+from kcr.api.selectors import LabelSelector
+
+
+class PodFailurePolicyOnExitCodesRequirement(Object):
+    """PodFailurePolicyOnExitCodesRequirement of batch/v1."""
+
+    container_name: str | None = None
+    operator: str
+    values: tuple[int, ...]
+
+
+class PodFailurePolicyOnPodConditionsPattern(Object):
+    """PodFailurePolicyOnPodConditionsPattern of batch/v1."""
+
+    status: str | None = None
+    type: str
+
+
+class PodFailurePolicyRule(Object):
+    """PodFailurePolicyRule of batch/v1."""
+
+    action: str
+    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
+    on_pod_conditions: tuple[PodFailurePolicyOnPodConditionsPattern, ...] = ()
+
+
+class PodFailurePolicy(Object):
+    """PodFailurePolicy of batch/v1."""
+
+    rules: tuple[PodFailurePolicyRule, ...]
+
+
+class SuccessPolicyRule(Object):
+    """SuccessPolicyRule of batch/v1."""
+
+    succeeded_count: int | None = None
+    succeeded_indexes: str | None = None
+
+
+class SuccessPolicy(Object):
+    """SuccessPolicy of batch/v1."""
+
+    rules: tuple[SuccessPolicyRule, ...]
+
+
+class JobSpec(Object):
+    """JobSpec of batch/v1."""
+
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    completion_mode: str | None = None
+    completions: int | None = None
+    managed_by: str | None = None
+    manual_selector: bool | None = None
+    max_failed_indexes: int | None = None
+    parallelism: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    pod_replacement_policy: str | None = None
+    selector: LabelSelector | None = None
+    success_policy: SuccessPolicy | None = None
+    suspend: bool | None = None
+    template: PodTemplateSpec
+    ttl_seconds_after_finished: int | None = None
+
+
+class JobTemplateSpec(Object):
+    """JobTemplateSpec of batch/v1."""
+
+    metadata: ObjectMeta | None = None
+    spec: JobSpec | None = None
+
+
+class CronJobSpec(Object):
+    """CronJobSpec of batch/v1."""
+
+    concurrency_policy: str | None = None
+    failed_jobs_history_limit: int | None = None
+    job_template: JobTemplateSpec
+    schedule: str
+    starting_deadline_seconds: int | None = None
+    successful_jobs_history_limit: int | None = None
+    suspend: bool | None = None
+    time_zone: str | None = None
+
+
+class CronJobStatus(Object):
+    """CronJobStatus of batch/v1."""
+
+    active: tuple[ObjectReference, ...] = ()
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
+
+
+class CronJob(FullResource, api_version="batch/v1", plural="cronjobs"):
+    """CronJob of batch/v1."""
+
+    spec: CronJobSpec
+    status: CronJobStatus = CronJobStatus()
+
+
+class JobCondition(Object):
+    """JobCondition of batch/v1."""
+
+    last_probe_time: datetime | None = None
+    last_transition_time: datetime | None = None
+    message: str | None = None
+    reason: str | None = None
+    status: str
+    type: str
+
+
+class UncountedTerminatedPods(Object):
+    """UncountedTerminatedPods of batch/v1."""
+
+    failed: tuple[str, ...] = ()
+    succeeded: tuple[str, ...] = ()
+
+
+class JobStatus(Object):
+    """JobStatus of batch/v1."""
+
+    active: int | None = None
+    completed_indexes: str | None = None
+    completion_time: datetime | None = None
+    conditions: tuple[JobCondition, ...] = ()
+    failed: int | None = None
+    failed_indexes: str | None = None
+    ready: int | None = None
+    start_time: datetime | None = None
+    succeeded: int | None = None
+    terminating: int | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
+
+
+class Job(FullResource, api_version="batch/v1", plural="jobs"):
+    """Job of batch/v1."""
+
+    spec: JobSpec
+    status: JobStatus = JobStatus()

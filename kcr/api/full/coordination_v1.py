@@ -1,0 +1,23 @@
+# Made by `python -m tools.api_types`: do not edit.
+# ruff: noqa: D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100
+"""Types of coordination/v1, whole."""
+
+from kcr.api.meta import FullResource, MicroTime, Object
+
+
+class LeaseSpec(Object):
+    """LeaseSpec of coordination/v1."""
+
+    acquire_time: MicroTime | None = None
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+    preferred_holder: str | None = None
+    renew_time: MicroTime | None = None
+    strategy: str | None = None
+
+
+class Lease(FullResource, api_version="coordination.k8s.io/v1", plural="leases"):
+    """Lease of coordination/v1."""
+
+    spec: LeaseSpec = LeaseSpec()

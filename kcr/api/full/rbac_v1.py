@@ -1,0 +1,73 @@
+# Made by `python -m tools.api_types`: do not edit.
+# ruff: noqa: D205, D402, D403, D405, D410, D411, D412, D414, D415, D416, RUF001, RUF002, RUF100
+"""Types of rbac/v1, whole."""
+
+import msgspec
+
+from kcr.api.meta import FullResource, Object
+from kcr.api.selectors import LabelSelector
+
+
+class AggregationRule(Object):
+    """AggregationRule of rbac/v1."""
+
+    cluster_role_selectors: tuple[LabelSelector, ...] = ()
+
+
+class PolicyRule(Object):
+    """PolicyRule of rbac/v1."""
+
+    api_groups: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+    resource_names: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    verbs: tuple[str, ...]
+
+
+class ClusterRole(FullResource, api_version="rbac.authorization.k8s.io/v1", plural="clusterroles", namespaced=False):
+    """ClusterRole of rbac/v1."""
+
+    aggregation_rule: AggregationRule | None = None
+    rules: tuple[PolicyRule, ...] = ()
+
+
+class RoleRef(Object):
+    """RoleRef of rbac/v1."""
+
+    api_group: str | None = None
+    kind: str
+    name: str
+
+
+class Subject(Object):
+    """Subject of rbac/v1."""
+
+    api_group: str | None = None
+    kind: str
+    name: str
+    namespace: str | None = None
+
+
+class ClusterRoleBinding(
+    FullResource,
+    api_version="rbac.authorization.k8s.io/v1",
+    plural="clusterrolebindings",
+    namespaced=False,
+):
+    """ClusterRoleBinding of rbac/v1."""
+
+    role_ref: RoleRef
+    subjects: tuple[Subject, ...] = ()
+
+
+class Role(FullResource, api_version="rbac.authorization.k8s.io/v1", plural="roles"):
+    """Role of rbac/v1."""
+
+    rules: tuple[PolicyRule, ...] = ()
+
+
+class RoleBinding(FullResource, api_version="rbac.authorization.k8s.io/v1", plural="rolebindings"):
+    """RoleBinding of rbac/v1."""
+
+    role_ref: RoleRef
+    subjects: tuple[Subject, ...] = ()

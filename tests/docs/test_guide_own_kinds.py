@@ -1,0 +1,78 @@
+"""The guide on own kinds: its modules and commands, as a reader would use them."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+import kcr
+from kcr.api.full.apps_v1 import Deployment
+from kcr.cli.main import exit_code_of
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import VirtualClock
+from tests.kit.documents import ROOT, blocks, files
+from tests.kit.structural_rules import faults
+
+GUIDE = ROOT / "docs" / "guide" / "own-kinds.md"
+FILES = files(GUIDE)
+COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if Path(str(getattr(sys.modules[name], "__file__", ""))).parent == tmp_path:
+            del sys.modules[name]
+
+
+def module(name: str) -> ModuleType:
+    return __import__(name)
+
+
+def test_every_block_is_used() -> None:
+    assert set(FILES) == {"website.py", "website_beta.py", "deployment.py"}
+    assert all(block.file or block.language == "console" for block in blocks(GUIDE))
+    assert {line.split()[0] for line in COMMANDS} == {"kcr", "kubectl"}
+
+
+def test_commands_do_what_the_guide_says(folder: Path) -> None:
+    for line in COMMANDS:
+        program, *arguments = line.split()
+        if program == "kcr":
+            assert exit_code_of(arguments) == 0, line
+    written = yaml.safe_load((folder / "crd" / "example.dev_websites.yaml").read_text())
+    assert written == kcr.crd_manifest(module("website").Website)
+    assert list(faults(written["spec"]["versions"][0]["schema"]["openAPIV3Schema"])) == []
+    assert kcr.crd_manifest(module("websites").Website)["spec"] == written["spec"]
+    assert module("endpoint_slices").EndpointSlice.resource.plural == "endpointslices"
+
+
+def test_second_version_is_in_the_same_definition() -> None:
+    beta = module("website_beta")
+    versions = kcr.crd_manifest(beta.StoredWebsite, beta.WebsiteV1Beta1)["spec"]["versions"]
+    assert [(one["name"], one["storage"]) for one in versions] == [("v1", True), ("v1beta1", False)]
+    assert exit_code_of(["crd", "generate", "website_beta", "-o", "crd"]) == 0
+
+
+@pytest.mark.kcr_virtual
+async def test_complete_type_is_created(kcr_clock: VirtualClock) -> None:
+    website = module("website")
+    site = website.Website(
+        metadata=kcr.ObjectMeta(name="site", namespace="default"), spec=website.WebsiteSpec(image="nginx", replicas=2)
+    )
+    async with EmbeddedCluster(clock=kcr_clock) as cluster:
+        made = await cluster.client.create(module("deployment").deployment_of(site))
+        assert isinstance(made, Deployment)
+        assert made.spec.template.spec is not None
+        (container,) = made.spec.template.spec.containers
+        assert (container.image, made.spec.replicas) == ("nginx", 2)
+        assert (await cluster.client.update(made)).spec == made.spec
