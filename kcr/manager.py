@@ -23,7 +23,7 @@ from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer, Selection, Store
 from kcr.informer.selection import disjoint
 from kcr.metrics import Metrics
-from kcr.runnables import OnceSynced, Runnable, RunnableGroup, running
+from kcr.runnables import Runnable, RunnableGroup, running
 from kcr.workqueue import RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -107,7 +107,7 @@ class Manager:
         if informer is None:
             informer = Informer(self.client, self._selections_of(kind), random=self.random)
             self._informers[kind] = informer
-            self._watching.add(informer, kind.resource.display)
+            self._watching.add(informer.run, kind.resource.display)
             self._measure(kind, informer)
         return cast("Informer[R]", informer)
 
@@ -139,7 +139,7 @@ class Manager:
         if recorder is None:
             recorder = EventRecorder(self.client, component, clock=self.clock, random=self.random, host=host)
             self._recorders[component] = recorder
-            self._writing.add(recorder, component)
+            self._writing.add(recorder.run, component)
         return recorder
 
     def queue(self, controller: str, limiter: RateLimiter[Key] | None = None) -> WorkQueue[Key]:
@@ -217,7 +217,13 @@ class Manager:
 
     def add(self, component: Runnable) -> None:
         """Run a component beside the controllers: once the stores are synced."""
-        self._working.add(OnceSynced(component, self._wait_synced), getattr(component, "name", repr(component)))
+
+        async def run() -> None:
+            # The stores it may read, however late it is added.
+            await self._wait_synced()
+            await component.run()
+
+        self._working.add(run, getattr(component, "name", repr(component)))
 
     def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
@@ -238,7 +244,7 @@ class Manager:
             if address is not None:
                 self._endpoints.append(HTTPServer(what, address, page))
         monitor = LoopMonitor(self.metrics.loop_lag)
-        self._monitoring.add(monitor, monitor.name)
+        self._monitoring.add(monitor.run, monitor.name)
         self.health.add_live("event-loop", monitor.check)
 
     def _metrics_page(self, asked: ProbeRequest) -> ProbeResponse | None:

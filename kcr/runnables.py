@@ -24,16 +24,16 @@ class RunnableGroup:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # Components that wait for the context to begin.
-        self._waiting: list[tuple[Runnable, str]] = []
+        # What waits for the context to begin.
+        self._waiting: list[tuple[Callable[[], Awaitable[None]], str]] = []
         self._group: asyncio.TaskGroup | None = None
         self._over = False
 
-    def add(self, component: Runnable, name: str) -> None:
+    def add(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         """Run a component.
 
         Args:
-            component: The component.
+            run: Runs it until cancelled.
             name: Names its task.
 
         Raises:
@@ -42,34 +42,21 @@ class RunnableGroup:
         if self._over:
             raise RuntimeError(f"{self._name} {name}: the manager is stopping")
         if self._group is None:
-            self._waiting.append((component, name))
+            self._waiting.append((run, name))
         else:
-            self._group.create_task(_named(component, name), name=f"{self._name} {name}")
+            self._group.create_task(_named(run, name), name=f"{self._name} {name}")
 
     async def __aenter__(self) -> None:
         """Start what was added."""
         self._group = await asyncio.TaskGroup().__aenter__()
-        for component, name in self._waiting:
-            self.add(component, name)
+        for run, name in self._waiting:
+            self.add(run, name)
 
     async def __aexit__(self, *raised: Any) -> None:
         """Stop everything if the body failed or was cancelled; else wait until all has ended."""
         self._over = True
         if self._group is not None:
             await self._group.__aexit__(*raised)
-
-
-class OnceSynced:
-    """Runs a component when the stores it may read are synced, however late it is added."""
-
-    def __init__(self, component: Runnable, wait_synced: Callable[[], Awaitable[None]]) -> None:
-        self._component = component
-        self._wait_synced = wait_synced
-
-    async def run(self) -> None:
-        """Wait, then run the component."""
-        await self._wait_synced()
-        await self._component.run()
 
 
 @asynccontextmanager
@@ -100,10 +87,10 @@ async def running(component: R, wait_ready: Callable[[], Awaitable[None]]) -> As
         raise failure
 
 
-async def _named(component: Runnable, name: str) -> None:
+async def _named(run: Callable[[], Awaitable[None]], name: str) -> None:
     """Run a component; what it fails with says which one it was."""
     try:
-        await component.run()
+        await run()
     except Exception as error:
         error.add_note(f"component {name}")
         raise

@@ -26,14 +26,14 @@ class Part:
 async def test_inner_stage_ends_before_the_outer_one(kcr_clock: VirtualClock) -> None:  # CM-20, CM-22
     notes: list[str] = []
     outer, inner = RunnableGroup("outer"), RunnableGroup("inner")
-    outer.add(Part("informer", notes), "informer")
-    inner.add(Part("controller", notes), "controller")
+    outer.add(Part("informer", notes).run, "informer")
+    inner.add(Part("controller", notes).run, "controller")
 
     async def main() -> None:
         async with outer:
             await asyncio.sleep(1)
             async with inner:
-                inner.add(Part("late", notes), "late")
+                inner.add(Part("late", notes).run, "late")
                 await asyncio.get_running_loop().create_future()
 
     async with asyncio.TaskGroup() as group:
@@ -51,7 +51,7 @@ async def test_stage_that_is_over_takes_nothing_in() -> None:  # CM-21
     async with stage:
         pass
     with pytest.raises(RuntimeError, match="controllers late: the manager is stopping"):
-        stage.add(Part("late", []), "late")
+        stage.add(Part("late", []).run, "late")
 
 
 async def test_place_of_a_task_is_its_innermost_line(kcr_clock: VirtualClock) -> None:  # CM-23
