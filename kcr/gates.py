@@ -11,8 +11,7 @@ _GATES = {GENERIC_WORKLOAD: "", WORKLOAD_WITH_JOB: GENERIC_WORKLOAD}
 def read_gates(text: str) -> frozenset[str]:
     """Return the names of the features that are on.
 
-    Args:
-        text: Pairs such as `GenericWorkload=true,WorkloadWithJob=true`; what is not named is off.
+    They are given as pairs, such as `GenericWorkload=true,WorkloadWithJob=true`; what is not named is off.
 
     Raises:
         ValueError: A pair is malformed, there is no such gate, or one is on without the one it needs.

@@ -126,11 +126,7 @@ class LoopMonitor:
     name = "event loop"
 
     def __init__(self, lag: Histogram) -> None:
-        """Make a monitor.
-
-        Args:
-            lag: Observes every measurement.
-        """
+        """Make a monitor; `lag` observes every measurement."""
         self._lag = lag
         # The longest lag that is remembered, and until when.
         self._worst = 0.0

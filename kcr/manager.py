@@ -87,10 +87,7 @@ class Manager:
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
 
     def select(self, *selections: Selection[Any]) -> None:
-        """List and watch only these objects of a kind, and store what their transforms return.
-
-        Args:
-            *selections: One, or one for each of some namespaces.
+        """List and watch only these objects of a kind, perhaps by namespace, and store what their transforms return.
 
         Raises:
             ValueError: The kind has an informer already, or the selections overlap.

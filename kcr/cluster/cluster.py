@@ -158,10 +158,7 @@ class EmbeddedCluster:
         self.server.close()
 
     async def serve(self, port: int = 0) -> "ServerAddress":
-        """Open the TLS listener on 127.0.0.1, for as long as the context lives.
-
-        Args:
-            port: 0 for any free one.
+        """Open the TLS listener on 127.0.0.1, at any free port for 0, for as long as the context lives.
 
         Raises:
             OSError: The port is taken.

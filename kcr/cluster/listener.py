@@ -57,10 +57,7 @@ class Listener:
         self._runner: web.ServerRunner | None = None
 
     async def open(self, port: int) -> ServerAddress:
-        """Listen, and return the address.
-
-        Args:
-            port: 0 for any free one.
+        """Listen at a port, 0 for any free one, and return the address.
 
         Raises:
             OSError: The port is taken.

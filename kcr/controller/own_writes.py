@@ -57,11 +57,7 @@ class OwnWrites:
     """
 
     def __init__(self, on_stale: Callable[[Store[Any]], None] | None = None) -> None:
-        """Start with nothing to wait for.
-
-        Args:
-            on_stale: Called with each store that defers a key, every time; for metrics.
-        """
+        """Start with nothing to wait for; `on_stale` is called with each store that defers a key, every time."""
         self._versions: dict[Key, PendingVersions] = {}
         self._objects: dict[Key, PendingObjects] = {}
         self._on_stale = on_stale

@@ -159,11 +159,7 @@ class ListTiming:
     """Measures one reading of the present state, and logs where the time went when it took long (RF-10)."""
 
     def __init__(self, began: float) -> None:
-        """Begin to measure.
-
-        Args:
-            began: The loop's time when the reading began.
-        """
+        """Measure a reading that began at this time of the loop."""
         self._began = began
         self._parts = {"request": 0.0, "decode": 0.0, "apply": 0.0}
 

@@ -128,9 +128,6 @@ class Informer(Generic[R]):
     def add_handler(self, handler: Handler[R]) -> Registration[R]:
         """Add a handler, at any time; it is called with what is stored already at once, as initial.
 
-        Args:
-            handler: The handler.
-
         Raises:
             RuntimeError: The informer has ended.
         """

@@ -135,11 +135,7 @@ class ReflectorBackoff:
         self._next = _FIRST_PAUSE_SECONDS
 
     def pause(self, now: float) -> float:
-        """Return the seconds to wait.
-
-        Args:
-            now: The loop's time.
-        """
+        """Return the seconds to wait, at this time of the loop."""
         if now - self._last >= _FORGOTTEN_AFTER_SECONDS:
             self._next = _FIRST_PAUSE_SECONDS
         self._last = now

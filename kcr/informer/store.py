@@ -48,11 +48,7 @@ class Store(Generic[R]):
     """
 
     def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
-        """Make an empty store.
-
-        Args:
-            not_synced_reason: Says what keeps the store from being filled. Without it reading never raises.
-        """
+        """Make an empty store; without the reason why it is not synced, reading never raises."""
         self.synced = False
         self.resource_version = 0
         self._not_synced_reason = not_synced_reason

@@ -23,11 +23,7 @@ class Watchdog:
     """
 
     def __init__(self, is_behind: Callable[[], Awaitable[bool]]) -> None:
-        """Make a watchdog.
-
-        Args:
-            is_behind: Asks the server whether the stream has missed something.
-        """
+        """Make a watchdog; `is_behind` asks the server whether the stream has missed something."""
         self.last_event_time = float("-inf")
         self.has_cut = False
         self._is_behind = is_behind

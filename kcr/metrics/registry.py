@@ -56,19 +56,11 @@ class Metrics:
         return controller
 
     def requests(self, host: str) -> Callable[[str, int, float], None]:
-        """Return what a `Client` takes as `on_request`: it counts by method and status code, never by path.
-
-        Args:
-            host: The server, as the series name it.
-        """
+        """Return what a `Client` takes as `on_request`: it counts by server, method and status code, never by path."""
         return partial(self._requests.observe, host)
 
     def rate_limiter(self, host: str) -> Callable[[str, float], None]:
-        """Return what a `RateLimit` takes as `on_wait`: it counts by method.
-
-        Args:
-            host: The server, as the series name it.
-        """
+        """Return what a `RateLimit` takes as `on_wait`: it counts by server and method."""
         return partial(self._requests.observe_wait, host)
 
     def informer(self, resource: tuple[str, str, str, str], informer: Any) -> None:

@@ -19,11 +19,7 @@ class Histogram:
     __slots__ = ("_bounds", "_counts", "_sum")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        """Make an empty histogram.
-
-        Args:
-            bounds: The upper bounds of the buckets, ascending, without the last one, which has none.
-        """
+        """Make an empty histogram with these upper bounds, ascending, and a last bucket that has none."""
         self._bounds = bounds
         # How many observations fell into each bucket alone.
         self._counts = [0] * (len(bounds) + 1)

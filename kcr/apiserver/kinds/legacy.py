@@ -19,10 +19,7 @@ _GROUP, _VERSION = "extensions", "v1beta1"
 
 
 def opposite(flag: bool | None) -> bool | None:
-    """Return `autoSelector` for a `manualSelector`, and the other way round.
-
-    Args:
-        flag: None means that it is missing, which is the same as false.
+    """Return `autoSelector` for a `manualSelector`, and the other way round; a flag that is missing is false.
 
     Returns:
         True, or None: the flag is to be left out.

@@ -47,11 +47,7 @@ class PlainDisplay:
     """A line for each change: for files, pipes and continuous integration."""
 
     def __init__(self, clock: Clock) -> None:
-        """Show nothing yet.
-
-        Args:
-            clock: What time it is, for the next run of a CronJob.
-        """
+        """Show nothing yet; the clock is for the next runs of CronJobs."""
         self._clock = clock
         self._told: dict[tuple[str, Key], tuple[object, ...]] = {}
 

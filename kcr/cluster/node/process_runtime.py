@@ -165,10 +165,7 @@ def node_root(parent: Path | None = None) -> Iterator[Path]:
     """Make the root directory of a node; at the end it is removed, and its processes are killed.
 
     The directory is locked for as long as its node lives. One that is not locked belonged to a node that was
-    killed: it is removed first, with its processes.
-
-    Args:
-        parent: Where to make it; None for the system's place for temporary files.
+    killed: it is removed first, with its processes. Without a parent, it is in the system's place for temporary files.
     """
     parent = parent or Path(tempfile.gettempdir())
     _sweep(parent)
