@@ -90,17 +90,13 @@ class EmbeddedCluster:
         if gc:
             pod_gc.setup(self.manager, terminated_pod_gc_threshold)
             quota_status.setup(self.manager, self.server.registry.quotas)
-        self.node = self._node(runtime, on_run)
+        self.node = None
+        if runtime is not None:
+            self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
+            self.server.logs = self.node.logs
         self._gc = gc
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
-
-    def _node(self, runtime: Runtime | None, on_run: OnRun | None) -> NodeAgent | None:
-        if runtime is None:
-            return None
-        node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
-        self.server.logs = node.logs
-        return node
 
     async def __aenter__(self) -> Self:
         group = await self._stack.enter_async_context(asyncio.TaskGroup())

@@ -38,7 +38,7 @@ def watch(
             key. It is called on the event loop with every change, so it must be quick, and it never awaits.
         predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues.
     """
-    return Source(kind, map_to or _own_key, predicate)
+    return Source(kind, map_to or (lambda obj: (obj.key,)), predicate)
 
 
 def owned(
@@ -174,7 +174,3 @@ def _key_of(owner: type[Resource], reference: OwnerReference, obj: Resource) -> 
     if reference.kind != wanted.kind or reference.api_version.rpartition("/")[0] != wanted.group:
         return ()
     return (Key(obj.metadata.namespace if wanted.namespaced else "", reference.name),)
-
-
-def _own_key(obj: Resource) -> tuple[Key, ...]:
-    return (obj.key,)

@@ -7,9 +7,9 @@ import random
 import re
 import uuid
 from collections import Counter, OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -150,21 +150,16 @@ class Correlator:
         """Return the event to create or to patch, or that the spam filter drops it; `now` is the time of the loop."""
         about = (note.about.api_version, note.about.kind, note.about.namespace, note.about.name, note.about.uid)
         family = (about, note.type, note.reason)
-        similar = self._similar.get(family) or self._similar.put(family, _Similar())
-        combined = similar.are_many(note)
+        combined = self._similar.get_or_make(family, _Similar).are_many(note)
         message = SIMILAR_PREFIX + note.message if combined else note.message
         # All similar events are one event, whatever their messages.
         identity = (family, None if combined else (note.about.field_path, message))
-        seen = self._seen.get(identity)
-        if seen is None:
-            seen = self._seen.put(identity, Seen(self._new_event(note, message)))
-        else:
-            counted = replace(seen.event, count=seen.event.count + 1, message=message, last_timestamp=note.moment)
-            seen.event = counted
+        seen = self._seen.get_or_make(identity, lambda: Seen(self._new_event(note, message)))
+        seen.event = replace(seen.event, count=seen.event.count + 1, message=message, last_timestamp=note.moment)
         if note.is_summary:
             return seen
         limited = family if self._limit.per_reason else (about, note.type)
-        spam_filter = self._filters.get(limited) or self._filters.put(limited, _SpamFilter(self._limit))
+        spam_filter = self._filters.get_or_make(limited, lambda: _SpamFilter(self._limit))
         if spam_filter.admits(now):
             return seen
         return Dropped(note, spam_filter.drop(note.reason, now), spam_filter)
@@ -181,7 +176,7 @@ class Correlator:
             reporting_instance=self._source.host,
             first_timestamp=note.moment,
             last_timestamp=note.moment,
-            count=1,
+            count=0,  # counted with all that are the same
         )
 
     def _name(self, about: str) -> str:
@@ -195,20 +190,13 @@ class Correlator:
         return about + suffix
 
 
-class _Recent(Generic[K, V]):
+class _Recent(OrderedDict[K, V]):
     """LRU cache."""
 
-    def __init__(self) -> None:
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
-
-    def put(self, key: K, value: V) -> V:
-        self._values[key] = value
-        if len(self._values) > REMEMBERED:
-            self._values.popitem(last=False)
-        return value
+    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
+        if key not in self:
+            self[key] = make()
+            if len(self) > REMEMBERED:
+                self.popitem(last=False)
+        self.move_to_end(key)
+        return self[key]

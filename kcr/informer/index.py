@@ -73,18 +73,16 @@ def built_in(name: str) -> Values[Any]:
     """
     prefix, _, rest = name.partition(":")
     match prefix:
-        case "owner" | "namespace" if not rest:
-            return _owner if prefix == "owner" else _namespace
+        case "namespace" if not rest:
+            return lambda obj: (obj.metadata.namespace,)
+        case "owner" if not rest:
+            return _owner
         case "label" if rest:
             return lambda obj: (value,) if (value := obj.metadata.labels.get(rest)) is not None else ()
         case "field" if rest:
             path = tuple(rest.split("."))
             return lambda obj: _texts_at(obj, path)
     raise KeyError(f"there is no index {name!r}")
-
-
-def _namespace(obj: Resource) -> tuple[str, ...]:
-    return (obj.metadata.namespace,)
 
 
 def _owner(obj: Resource) -> tuple[str, ...]:

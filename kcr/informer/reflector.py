@@ -170,7 +170,8 @@ class Reflector(Generic[R]):
             case Listing():
                 return await self._list_page(phase)
             case Listed():
-                return await self._watch(phase)
+                self.counts["watches"] += 1
+                return await self._follow(phase.version, initial_events=False)
             case Streaming() | Watching():
                 raise AssertionError("a stream is left by its end or its failure")
 
@@ -225,10 +226,6 @@ class Reflector(Generic[R]):
             _log.warning(
                 "WatchList was cut before its end, listing in pages", kind=kind, events=events, error=str(error)
             )
-
-    async def _watch(self, phase: Listed) -> Next:
-        self.counts["watches"] += 1
-        return await self._follow(phase.version, initial_events=False)
 
     async def _follow(self, version: str, *, initial_events: bool) -> Next:
         seconds = _WATCH_SECONDS * (1.0 + self._random.random())

@@ -110,18 +110,11 @@ def surplus(cron: CronJob, jobs: Sequence[Job]) -> tuple[Job, ...]:
         (COMPLETE, cron.spec.successful_jobs_history_limit),
         (FAILED, cron.spec.failed_jobs_history_limit),
     )
-    return tuple(
-        job
-        for end, limit in limits
-        if limit is not None
-        for job in _oldest([job for job in jobs if finished_type(job) == end], limit)
-    )
-
-
-def _oldest(jobs: list[Job], limit: int) -> list[Job]:
-    """Return what exceeds the limit."""
-    excess = len(jobs) - limit
-    return sorted(jobs, key=_age)[:excess] if excess > 0 else []
+    found: list[Job] = []
+    for end, limit in limits:
+        ended = sorted((job for job in jobs if finished_type(job) == end), key=_age)
+        found += ended[: max(0, len(ended) - limit)] if limit is not None else ()
+    return tuple(found)
 
 
 def _age(job: Job) -> tuple[datetime, bytes]:

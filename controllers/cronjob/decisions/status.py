@@ -85,8 +85,9 @@ def followed_up(seen: Facts) -> tuple[CronJobStatus, tuple[Announcement, ...]]:
     listed = {listed.uid for listed in seen.cron.status.active}
     ended = [job for job in seen.jobs if job.metadata.uid in listed and finished_type(job)]
     missing = [listed for listed in seen.cron.status.active if listed.uid in seen.missing]
+    saw = "Saw a job that the controller did not create or forgot:"
     told = (
-        *(_unexpected(job) for job in seen.unexpected),
+        *(Announcement("Warning", "UnexpectedJob", f"{saw} {job.metadata.name}") for job in seen.unexpected),
         *(_completed(job) for job in ended),
         *(Announcement("Normal", "MissingJob", f"Active job went missing: {lost.name}") for lost in missing),
     )
@@ -108,11 +109,6 @@ def with_successes(status: CronJobStatus, jobs: Iterable[Job]) -> CronJobStatus:
         if completed is not None and is_succeeded(job) and (last is None or completed > last):
             last = completed
     return status if last == status.last_successful_time else replace(status, last_successful_time=last)
-
-
-def _unexpected(job: Job) -> Announcement:
-    message = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
-    return Announcement("Warning", "UnexpectedJob", message)
 
 
 def _completed(job: Job) -> Announcement:

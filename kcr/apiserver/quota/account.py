@@ -42,7 +42,9 @@ class TrackedQuota:
         return Usage(self._limited(usage.amounts), usage.until, self._limited(usage.rest))
 
     def _matches(self, kind: Kind, obj: Manifest) -> bool:
-        return not self._scopes or (kind is PODS and all(_is_in(scope, obj) for scope in self._scopes))
+        if not self._scopes:
+            return True
+        return kind is PODS and all(scope in SCOPES and SCOPES[scope](obj) for scope in self._scopes)
 
     def _limited(self, amounts: Amounts) -> Amounts:
         return {name: value for name, value in amounts.items() if name in self._limits}
@@ -105,7 +107,3 @@ def scopes_of(spec: Manifest) -> tuple[str, ...]:
         for one in selector
     )
     return (*(spec.get("scopes") or ()), *chosen)
-
-
-def _is_in(scope: str, pod: Manifest) -> bool:
-    return scope in SCOPES and SCOPES[scope](pod)

@@ -26,13 +26,14 @@ _OTHERS = 6
 # Which kinds are shown first when room is short, and the order of the tables.
 _PRECEDENCE: tuple[type[View], ...] = (JobView, PodView, CronJobView)
 _ORDER: tuple[type[View], ...] = (CronJobView, JobView, PodView)
-# Mark, name, schedule; active, last, next; state.
-_CRONJOB: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "left")
-# Mark, name, bar; succeeded, active, ready, failed, age; state.
-_JOB: tuple[JustifyMethod, ...] = ("left", "left", "left", "right", "right", "right", "right", "right", "left")
-# Mark, name; ready, restarts, age; state.
-_POD: tuple[JustifyMethod, ...] = ("left", "left", "right", "right", "right", "left")
-_COLUMNS: Mapping[type[View], tuple[JustifyMethod, ...]] = {CronJobView: _CRONJOB, JobView: _JOB, PodView: _POD}
+_COLUMNS: Mapping[type[View], tuple[JustifyMethod, ...]] = {
+    # Mark, name, schedule; active, last, next; state.
+    CronJobView: ("left", "left", "left", "right", "right", "right", "left"),
+    # Mark, name, bar; succeeded, active, ready, failed, age; state.
+    JobView: ("left", "left", "left", "right", "right", "right", "right", "right", "left"),
+    # Mark, name; ready, restarts, age; state.
+    PodView: ("left", "left", "right", "right", "right", "left"),
+}
 # From this width on, names and bars have their full width.
 _WIDE = 110
 _NAME_CELLS = 36

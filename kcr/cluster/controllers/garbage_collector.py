@@ -98,9 +98,7 @@ class GarbageCollector:
         elif FOREGROUND in metadata.finalizers:
             policy = "Foreground"
         version = metadata.resource_version
-        await self._client.delete(
-            type(obj), obj.key, uid=metadata.uid, resource_version=version, propagation=policy
-        )  # fmt: skip
+        await self._client.delete(type(obj), obj.key, uid=metadata.uid, resource_version=version, propagation=policy)
 
     async def _state_of(self, dependent: PartialObjectMetadata, reference: OwnerReference) -> OwnerState:
         kind = self._kinds.get((reference.api_version, reference.kind))
@@ -110,20 +108,13 @@ class GarbageCollector:
             return "solid"  # a reference that makes no sense is left alone
         owner = self._graph.get(reference.uid)
         if owner is None or not is_named(owner, reference, dependent):
-            # Only the server knows that an object does not exist.
-            owner = await self._read_owner(kind, dependent, reference)
+            owner = None
+            with suppress(NotFoundError):  # only the server knows that an object does not exist
+                key = Key(dependent.metadata.namespace if kind.namespaced else "", reference.name)
+                owner = await self._client.get(metadata_only(kind), key)
         if owner is None or owner.metadata.uid != reference.uid:
             return "dangling"
         return "waiting" if waits_for_dependents(owner) else "solid"
-
-    async def _read_owner(
-        self, kind: ResourceType, dependent: PartialObjectMetadata, reference: OwnerReference
-    ) -> PartialObjectMetadata | None:
-        key = Key(dependent.metadata.namespace if kind.namespaced else "", reference.name)
-        try:
-            return await self._client.get(metadata_only(kind), key)
-        except NotFoundError:
-            return None
 
     def _blocks(self, dependent: PartialObjectMetadata, owner: PartialObjectMetadata) -> bool:
         """Return whether an owner has to wait for this dependent; two that own each other do not wait."""

@@ -65,15 +65,12 @@ class SchedulerReconciler:
         fitting = sorted(name for name, why in obstacles.items() if not why)
         with suppress(ConflictError, NotFoundError):  # bound, changed or deleted meanwhile: a watch event will tell
             if fitting:
-                await self._bind(pod, fitting[0])
+                await self._client.bind(pod.key, fitting[0], uid=pod.metadata.uid)
+                self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {fitting[0]}")
             else:
                 reasons = sorted(f"{count} {why}" for why, count in Counter(obstacles.values()).items())
                 await self._mark_unschedulable(pod, f"0/{len(nodes)} nodes are available: {', '.join(reasons)}.")
         return Result()
-
-    async def _bind(self, pod: KubeletPod, node: str) -> None:
-        await self._client.bind(pod.key, node, uid=pod.metadata.uid)
-        self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {pod.key} to {node}")
 
     async def _mark_unschedulable(self, pod: KubeletPod, message: str) -> None:
         present = find_condition(pod.status.conditions, "PodScheduled")
@@ -88,13 +85,10 @@ class SchedulerReconciler:
         self._events.event(pod, "Warning", "FailedScheduling", message)
 
 
-def _may_be_scheduled(_: KubeletPod | None, new: KubeletPod | None) -> bool:
-    return new is not None and wants_a_node(new)
-
-
 def setup(manager: Manager) -> None:
     """Add the scheduler to a manager."""
     manager.select(Selection(KubeletPod, fields="spec.nodeName="))
     reconciler = SchedulerReconciler(manager)
-    watches = [watch(KubeletPod, predicate=_may_be_scheduled), watch(Node, map_to=reconciler.waiting)]
-    manager.add_controller("scheduler", reconciler, watches=watches, workers=WORKERS)
+    pods = watch(KubeletPod, predicate=lambda _, new: new is not None and wants_a_node(new))
+    nodes = watch(Node, map_to=reconciler.waiting)
+    manager.add_controller("scheduler", reconciler, watches=[pods, nodes], workers=WORKERS)

@@ -17,7 +17,6 @@ from kcr.cluster.node.containers import (
     BackingOff,
     ContainerRecord,
     Running,
-    State,
     Terminated,
     Waiting,
     is_init_done,
@@ -89,7 +88,7 @@ _FIELDS = tuple(
 
 
 def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, now: float) -> KubeletContainerStatus:
-    state, last = record.state, record.last_end
+    state, last, container_id = record.state, record.last_end, ""
     shown = KubeletContainerState()
     match state:
         case Waiting() if forced and record.role == "main":
@@ -97,14 +96,15 @@ def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, n
         case Waiting(reason, message):
             usual = "PodInitializing" if pod.inits else "ContainerCreating"
             shown = KubeletContainerState(waiting=ContainerStateWaiting(reason=reason or usual, message=message))
-        case Running():
+        case Running(container_id=container_id):
             started_at = whole_seconds(state.started_at)
             shown = KubeletContainerState(running=ContainerStateRunning(started_at=started_at))
         case BackingOff(end) if not forced:
-            last = end
+            last, container_id = end, end.container_id
             message = _back_off_message(record, pod)
             shown = KubeletContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff", message=message))
         case Terminated(end) | BackingOff(end):
+            container_id = end.container_id
             shown = KubeletContainerState(terminated=end)
     return KubeletContainerStatus(
         name=record.name,
@@ -113,20 +113,10 @@ def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, n
         ready=is_init_done(record) if record.role == "init" else isinstance(state, Running) and now >= state.ready_at,
         restart_count=record.restart_count,
         started=isinstance(state, Running),
-        container_id=_container_id(state),
+        container_id=container_id,
         state=shown,
         last_state=KubeletContainerState(terminated=last),
     )
-
-
-def _container_id(state: State) -> str:
-    match state:
-        case Running(container_id=container_id):
-            return container_id
-        case Terminated(end) | BackingOff(end):
-            return end.container_id
-        case Waiting():
-            return ""
 
 
 def _back_off_message(record: ContainerRecord, state: PodState) -> str:
