@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 
 from kcr.app.plugins import Setup, attach
-from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError
 from kcr.gates import GENERIC_WORKLOAD, read_gates
@@ -28,20 +27,13 @@ class ClusterSettings(NamedTuple):
     feature_gates: str = ""
 
 
-class DevCluster(NamedTuple):
-    """An embedded cluster that is served, and a manager on it that does not run yet."""
-
-    client: Client
-    transport: Transport
-    manager: Manager
-    kubeconfig: str
-
-
 @asynccontextmanager
 async def dev_cluster(
     settings: ClusterSettings, setups: Mapping[str, Setup], environ: Mapping[str, str], given: Mapping[str, object]
-) -> AsyncIterator[DevCluster]:
+) -> AsyncIterator[tuple[Manager, str]]:
     """Serve an embedded cluster for as long as the context lives.
+
+    Yields a manager on it that does not run yet, and the text of a kubeconfig.
 
     Args:
         settings: What it consists of.
@@ -68,4 +60,4 @@ async def dev_cluster(
             ) from error
         manager = Manager(cluster.client, random=random.Random())
         attach(setups, manager, environ, **{**given, "take_over": True})
-        yield DevCluster(cluster.client, cluster.transport, manager, address.kubeconfig)
+        yield manager, address.kubeconfig

@@ -64,11 +64,10 @@ async def _dev(
     given = {name: values[name] for name in ("workers", "feature_gates")}
     settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
-        manager = cluster.manager
-        path = stack.enter_context(private_file(paths, cluster.kubeconfig))
+        manager, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
+        path = stack.enter_context(private_file(paths, kubeconfig))
         display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
-        progress = Progress(manager, cluster.transport, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
+        progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_greeting(path, values, documents))):
@@ -76,7 +75,7 @@ async def _dev(
         async with asyncio.TaskGroup() as group:
             running = group.create_task(manager.run())
             await manager.wait_ready()
-            applied = await apply(cluster.client, documents)
+            applied = await apply(manager.client, documents)
             progress.name_pods = _may_mix(documents)
             for one in applied:
                 display.say(str(one))

@@ -1,18 +1,17 @@
 """Feeds a display from a manager's informers: Jobs, CronJobs, pods of their own, events, and the logs of pods."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from typing import NamedTuple, TypeVar
-from urllib.parse import quote
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event, Pod
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.cli.display.display import Display
 from kcr.cli.display.view import EventView, JobView, cronjob_view, event_view, pod_view, shown_name, view_of
-from kcr.client import Request, Transport
-from kcr.errors import TransportError
+from kcr.client import LogOptions
+from kcr.errors import ApiError, TransportError
 from kcr.informer import Handler
 from kcr.manager import Manager
 
@@ -52,29 +51,11 @@ def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
     return None
 
 
-def target(run: ContainerRun, *, previous: bool) -> str:
-    """Return the request's target: the log from its start, followed until the container ends.
-
-    Args:
-        run: The run whose log is wanted.
-        previous: Whether the container has been restarted since; its log is complete then.
-    """
-    query = f"container={quote(run.container)}&{'previous' if previous else 'follow'}=true"
-    return f"{Pod.resource.path(run.pod.namespace, run.pod.name, 'log')}?{query}"
-
-
-async def lines_of(transport: Transport, run: ContainerRun, *, previous: bool) -> AsyncIterator[str]:
-    """Yield the log of a run of a container, line by line, until it ends; a log that was deleted is empty."""
-    request = Request("GET", target(run, previous=previous), timeout_seconds=None)
-    try:
-        async with transport.send(request) as response:
-            if response.status >= 400:
-                return
-            async for line in response.lines():
-                yield line.decode(errors="replace").rstrip("\r\n")
-    except TransportError:
-        # The pod was deleted meanwhile, or the cluster ends.
-        return
+def log_of(run: ContainerRun, pod: Pod | None) -> LogOptions:
+    """Return which log of a container is a run's: the previous one, once the pod shows that it was restarted."""
+    runs = runs_of(pod) if pod is not None else ()
+    was_restarted = any(now.container == run.container and now.attempt > run.attempt for now in runs)
+    return LogOptions(container=run.container, previous=was_restarted)
 
 
 class Progress:
@@ -83,16 +64,15 @@ class Progress:
     A component of the manager: its run follows logs, one task per run of a container.
     """
 
-    def __init__(self, manager: Manager, transport: Transport, display: Display, zone: tzinfo) -> None:
+    def __init__(self, manager: Manager, display: Display, zone: tzinfo) -> None:
         """Attach to the manager's informers; nothing is shown before they run.
 
         Args:
-            manager: Its informers call the handlers.
-            transport: Reads logs.
+            manager: Its informers call the handlers, and its client reads logs.
             display: Shows everything.
             zone: The zone of schedules that name none.
         """
-        self._transport = transport
+        self._client = manager.client
         self._display = display
         self._pods = manager.store(Pod)
         # Lines are prefixed by the pod's name when several pods may print at once.
@@ -191,17 +171,15 @@ class Progress:
     async def _follow(self, run: ContainerRun) -> None:
         prefix = f"{run.pod.name} | " if self.name_pods else ""
         try:
-            async for line in lines_of(self._transport, run, previous=self._was_restarted(run)):
-                self._display.log(f"{prefix}{line}")
+            async with self._client.follow_log(run.pod, log_of(run, self._pods.get(run.pod))) as lines:
+                async for line in lines:
+                    self._display.log(prefix + line.decode(errors="replace").rstrip("\r\n"))
+        except (ApiError, TransportError):
+            # The pod or its log was deleted meanwhile, or the cluster ends.
+            pass
         finally:
             self._open -= 1
             self._changed.set()
-
-    def _was_restarted(self, run: ContainerRun) -> bool:
-        pod = self._pods.get(run.pod)
-        return pod is not None and any(
-            now.container == run.container and now.attempt > run.attempt for now in runs_of(pod)
-        )
 
 
 class _Changes(Handler[R]):

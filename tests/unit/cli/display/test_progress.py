@@ -10,8 +10,9 @@ from kcr.api.core import (
     PodStatus,
 )
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.display.progress import ContainerRun, failure_of, runs_of, target
+from kcr.cli.display.progress import ContainerRun, failure_of, log_of, runs_of
 from kcr.cli.display.view import EventView
+from kcr.client import LogOptions
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
@@ -36,8 +37,9 @@ def test_containers_that_wait_have_no_log() -> None:
 
 def test_run_that_was_restarted_is_read_as_the_previous() -> None:
     run = ContainerRun(Key("default", "pi-x"), "u1", "a", 0)
-    assert target(run, previous=False) == "/api/v1/namespaces/default/pods/pi-x/log?container=a&follow=true"
-    assert target(run, previous=True) == "/api/v1/namespaces/default/pods/pi-x/log?container=a&previous=true"
+    again = pod(ContainerStatus(name="a", restart_count=1, state=ContainerState(running=ContainerStateRunning())))
+    assert log_of(run, None) == LogOptions(container="a")
+    assert log_of(run, again) == LogOptions(container="a", previous=True)
 
 
 def test_failure_names_reason_and_exit_code() -> None:
