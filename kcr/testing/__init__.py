@@ -2,13 +2,15 @@
 
 Mark a test with `pytest.mark.kcr_virtual` and it runs on a loop of its own: time jumps to the next timer whenever
 nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `kcr_clock` is
-that test's `VirtualClock`, and `kcr_cluster` an `EmbeddedCluster` whose node only simulates its pods. At the end of a
-test no task may be left, and no object in a store may have been changed.
+that test's `VirtualClock`, and `kcr_cluster` an `EmbeddedCluster` whose node only simulates its pods; the mark
+`kcr_cluster(controllers=["job"])` runs controllers beside the one under test. At the end of a test no task may be left,
+and no object in a store may have been changed. A test that fails shows a timeline of all writes; `--kcr-seed` draws
+other names, uids and faults (`kcr_faults`).
 
 Three heights to test at:
 
-- a reconciler by itself: `FakeManager` and `FakeInformer`; the test says what the stores hold, `build` makes
-  objects in few words, `FakeRecorder` keeps the events;
+- a reconciler by itself: `FakeManager` and `FakeInformer`; the test says what the stores hold, or `relist` reads it
+  from the server, `build` makes objects in few words, `FakeRecorder` keeps the events;
 - what stands on list and watch: `FakeSource`, a server of one kind that can lose events, break watches and expire;
 - a whole controller on the fixture `kcr_cluster`, with `FaultyTransport` and `CrashingTransport` in between for what
   goes wrong, and `PodScript` for pods that do as the test says.
@@ -25,12 +27,13 @@ from kcr.testing.waiting import consistently, eventually
 
 if TYPE_CHECKING:
     from kcr.testing import build
-    from kcr.testing.crash import CrashingTransport
+    from kcr.testing.clusters import simulated_cluster
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
-    from kcr.testing.faults import FaultyTransport
     from kcr.testing.fixtures import MutatedError, unchanged_stores
     from kcr.testing.pods import PodScript
     from kcr.testing.source import FakeSource
+    from kcr.testing.transports.crash import CrashingTransport
+    from kcr.testing.transports.faults import FaultyTransport
 
 __all__ = [
     "CrashingTransport",
@@ -46,19 +49,21 @@ __all__ = [
     "build",
     "consistently",
     "eventually",
+    "simulated_cluster",
     "unchanged_stores",
 ]
 
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
-    "CrashingTransport": "crash",
+    "CrashingTransport": "transports.crash",
     "FakeInformer": "fakes",
     "FakeManager": "fakes",
     "FakeRecorder": "fakes",
     "FakeSource": "source",
-    "FaultyTransport": "faults",
+    "FaultyTransport": "transports.faults",
     "MutatedError": "fixtures",
     "PodScript": "pods",
+    "simulated_cluster": "clusters",
     "unchanged_stores": "fixtures",
 }
 

@@ -10,12 +10,15 @@ async def test_copy_follows_its_source():
 ```
 
 Nothing runs in the background: handlers are called before `add` returns, and reconciles when the test asks.
-What a controller writes goes to an API server in the same process, and does not come back as a watch event.
+What a controller writes goes to an API server in the same process. It comes back into the stores when the test calls
+`relist`, or by itself with `FakeManager(follow_writes=True)`.
 """
 
 import asyncio
 import random
 from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
@@ -23,11 +26,12 @@ from msgspec.structs import replace
 from kcr.api.codec import WatchEvent
 from kcr.api.core import ObjectReference
 from kcr.api.meta import Key, Resource
-from kcr.client import Client
+from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock, SystemClock
 from kcr.cluster import EmbeddedCluster
+from kcr.errors import NotFoundError
 from kcr.events import EventRecorder
-from kcr.informer import Informer
+from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing.source import FakeSource
@@ -51,6 +55,8 @@ class FakeInformer(Informer[R], Generic[R]):
         super().__init__(Client(FakeSource(kind)), kind, random=random.Random(0))
         self._newest = FIRST_VERSION
         self._present: dict[Key, R] = {}
+        # What the last list had: the test's own objects are not in it.
+        self._listed: set[Key] = set()
         self._says_synced = asyncio.Event()
         for obj in objects:
             self.add(obj)
@@ -90,6 +96,23 @@ class FakeInformer(Informer[R], Generic[R]):
         """Delete an object; the argument is its last state."""
         self._happen("DELETED", self._changed(obj))
 
+    def relist(self, objects: Sequence[R]) -> None:
+        """Store what a server has, as it is; handlers are called for what differs.
+
+        Objects that the test added itself stay.
+
+        Args:
+            objects: All that the server has.
+        """
+        listed = {obj.key: obj for obj in objects}
+        for key in self._listed - listed.keys() & self._present.keys():
+            self._happen("DELETED", self._present[key])
+        for key, obj in listed.items():
+            present = self._present.get(key)
+            if present is None or present.metadata.uid != obj.metadata.uid or _version(present) != _version(obj):
+                self._happen("ADDED" if present is None else "MODIFIED", obj)
+        self._listed = set(listed)
+
     def _happen(self, type: str, obj: R) -> R:  # noqa: A002  # the field's name
         if type == "DELETED":
             self._present.pop(obj.key, None)
@@ -112,6 +135,10 @@ class FakeInformer(Informer[R], Generic[R]):
         present = self._present.get(obj.key)
         known = present.metadata.uid if present is not None else f"uid-{metadata.name}-{self._newest}"
         return replace(obj, metadata=replace(metadata, uid=metadata.uid or known, resource_version=version))
+
+
+def _version(obj: Resource) -> str:
+    return obj.metadata.resource_version
 
 
 class Recorded(NamedTuple):
@@ -160,32 +187,93 @@ class FakeRecorder(EventRecorder):
 class FakeManager(Manager):
     """A manager whose informers and recorders are fakes, for unit tests of reconcilers and of their handlers.
 
-    `client` talks to an embedded API server of its own, with the namespace `default` and no controllers.
+    `client` talks to an embedded API server of its own, with the namespace `default` and no controllers. The stores
+    hold what the test says: objects that it adds to the informers, what `relist` has read from the server, or, with
+    `follow_writes`, what every write has left there.
     """
 
-    def __init__(self, *, client: Client | None = None, clock: Clock | None = None, namespace: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        client: Client | None = None,
+        clock: Clock | None = None,
+        namespace: str = "",
+        follow_writes: bool = False,
+    ) -> None:
         """Make a manager.
 
         Args:
             client: Where writes go; by default an embedded server.
             clock: What time it is.
             namespace: As the manager's.
+            follow_writes: Whether every write through `client` calls `relist`, so that it is in the stores before it
+                returns; for the manager's own server only.
+
+        Raises:
+            ValueError: `follow_writes` with another client.
         """
+        if client is not None and follow_writes:
+            raise ValueError(
+                "FakeManager: follow_writes is for its own server; call relist() after the client's writes"
+            )
         clock = clock or SystemClock()
-        super().__init__(client or _embedded_client(clock), clock=clock, random=random.Random(0), namespace=namespace)
-        self._fakes: dict[type[Resource], FakeInformer[Resource]] = {}
+        if client is None:
+            cluster = EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False)
+            client = Client(_Followed(cluster.transport, self._follow)) if follow_writes else cluster.client
+        super().__init__(client, clock=clock, random=random.Random(0), namespace=namespace)
         self._events: dict[str, FakeRecorder] = {}
 
     def informer(self, kind: type[R]) -> FakeInformer[R]:
         """Return the fake informer of a kind; it is made, empty and synced, on first use."""
-        if kind not in self._fakes:
-            self._fakes[kind] = cast("FakeInformer[Resource]", FakeInformer(kind))
-        return cast("FakeInformer[R]", self._fakes[kind])
+        if kind not in self._informers:
+            self._informers[kind] = FakeInformer(kind)
+        return cast("FakeInformer[R]", self._informers[kind])
 
     def recorder(self, component: str, *, host: str = "") -> FakeRecorder:
         """Return the fake recorder of a component."""
         return self._events.setdefault(component, FakeRecorder())
 
+    async def relist(self, *kinds: type[Resource]) -> None:
+        """List kinds from the server into their stores; handlers are called for what differs.
 
-def _embedded_client(clock: Clock) -> Client:
-    return EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False).client
+        ```python
+        await manager.client.create(website)
+        await manager.relist()
+        await reconciler.reconcile(website.key)
+        ```
+
+        Objects that the test has added itself stay.
+
+        Args:
+            *kinds: None for all that have been asked for, with `store`, `informer` or a watch of a controller.
+        """
+        for kind in kinds or tuple(self._informers):
+            found = [await self._list(selection) for selection in self._selections_of(kind)]
+            self.informer(kind).relist([obj for objects in found for obj in objects])
+
+    async def _follow(self) -> None:
+        for kind in tuple(self._informers):
+            # A kind that the server does not have: its store holds what the test adds.
+            with suppress(NotFoundError):
+                await self.relist(kind)
+
+    async def _list(self, selection: Selection[R]) -> tuple[R, ...]:
+        chosen = selection.normal()
+        found = await self.client.list(chosen.kind, chosen.namespace, labels=chosen.labels, fields=chosen.fields)
+        return found if chosen.transform is None else tuple(chosen.transform(obj) for obj in found)
+
+
+class _Followed:
+    """A transport that calls a function after each write that the server has done."""
+
+    def __init__(self, inner: Transport, after_write: Callable[[], Awaitable[None]]) -> None:
+        self._inner = inner
+        self._after_write = after_write
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        """Send one request."""
+        async with self._inner.send(request) as response:
+            yield response
+        if request.method != "GET" and response.status < 300:
+            await self._after_write()

@@ -11,12 +11,15 @@ import pytest
 import pytest_asyncio
 
 from kcr.testing.loop import VirtualClock, VirtualLoop
+from kcr.testing.plugin import SEED, TIMELINE
+from kcr.testing.timeline import Timeline
 
 if TYPE_CHECKING:
     from kcr.api.meta import Key, Resource
     from kcr.client import ClusterConfig
     from kcr.cluster import EmbeddedCluster
     from kcr.testing.controlplane import ApiServer
+    from kcr.testing.transports.faults import FaultyTransport
 
 
 class MutatedError(AssertionError):
@@ -54,10 +57,11 @@ def unchanged_stores() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture
-async def kcr_clock() -> AsyncIterator[VirtualClock]:
+async def kcr_clock(request: pytest.FixtureRequest) -> AsyncIterator[VirtualClock]:
     """Give the virtual clock of the test; at the end no task may be left, and no stored object changed."""
     clock = VirtualClock()
-    with unchanged_stores():
+    timeline = request.node.stash[TIMELINE] = Timeline()
+    with unchanged_stores(), timeline.recording():
         yield clock
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualLoop) and not loop.stalled:
@@ -67,13 +71,54 @@ async def kcr_clock() -> AsyncIterator[VirtualClock]:
             pytest.fail(f"tasks left behind: {', '.join(left)}")
 
 
-@pytest_asyncio.fixture
-async def kcr_cluster(kcr_clock: VirtualClock) -> AsyncIterator["EmbeddedCluster"]:
-    """Give an embedded cluster whose node simulates its pods, in virtual time and with a fixed seed."""
-    from kcr.cluster import EmbeddedCluster  # noqa: PLC0415  # most tests need no cluster
+@pytest.fixture
+def kcr_seed(pytestconfig: pytest.Config) -> int:
+    """Give the seed of `--kcr-seed`, for a test that draws by itself: `random.Random(kcr_seed)`."""
+    return pytestconfig.stash[SEED]
 
-    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime="simulated") as cluster:
+
+@pytest_asyncio.fixture
+async def kcr_cluster(
+    request: pytest.FixtureRequest, kcr_clock: VirtualClock, kcr_seed: int
+) -> AsyncIterator["EmbeddedCluster"]:
+    """Give an embedded cluster whose node simulates its pods, in virtual time and with the seed of `--kcr-seed`.
+
+    The mark `kcr_cluster` has its options: `@pytest.mark.kcr_cluster(controllers=["job"], finish_pods=True)`; see
+    `kcr.testing.simulated_cluster`.
+    """
+    from kcr.testing.clusters import simulated_cluster  # noqa: PLC0415  # most tests need no cluster
+
+    options = _options_of(request, "kcr_cluster")
+    async with simulated_cluster(clock=kcr_clock, random=random.Random(kcr_seed), **options) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def kcr_faults(kcr_cluster: "EmbeddedCluster", kcr_seed: int) -> "FaultyTransport":
+    """Give a way to the cluster with faults, whose chances are drawn from the seed of `--kcr-seed`."""
+    from kcr.testing.transports.faults import FaultyTransport  # noqa: PLC0415  # most tests need no faults
+
+    return FaultyTransport(kcr_cluster.transport, random=random.Random(kcr_seed))
+
+
+def _options_of(request: pytest.FixtureRequest, mark: str) -> dict[str, Any]:
+    """Return the options of the mark that is named like its fixture.
+
+    Raises:
+        pytest.UsageError: There is no such option.
+    """
+    found = request.node.get_closest_marker(mark)
+    if found is None:
+        return {}
+    unknown = [*found.args, *(name for name in found.kwargs if name not in _OPTIONS[mark])]
+    if unknown:
+        raise pytest.UsageError(
+            f"the mark {mark} takes {', '.join(f'{name}=' for name in _OPTIONS[mark])} only, not {unknown[0]!r}"
+        )
+    return dict(found.kwargs)
+
+
+_OPTIONS = {"kcr_cluster": ("kinds", "controllers", "finish_pods"), "kcr_apiserver": ("kinds",)}
 
 
 @pytest.fixture(scope="session")

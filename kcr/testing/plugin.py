@@ -3,27 +3,82 @@
 ```python
 @pytest.mark.kcr_virtual
 async def test_backoff_grows(kcr_clock, kcr_cluster): ...
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster(kinds=[Website], controllers=["job"])
+async def test_website_has_its_build(kcr_cluster): ...
 ```
 
-The mark stands in for `pytest.mark.asyncio`; tests without it keep the loop they have. The plugin loads in
-every project that has kcr installed, so it imports nothing until it is used.
+The mark `kcr_virtual` stands in for `pytest.mark.asyncio`; tests without it keep the loop they have. Where such a test
+fails, its report has a timeline of what was written. `--kcr-seed` is the seed of names, uids and faults. The plugin
+loads in every project that has kcr installed, so it imports nothing until it is used.
 """
 
 import asyncio
 import inspect
+import random
 from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from kcr.testing.timeline import Timeline
+
 LoopFactories = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
+
+SEED = pytest.StashKey[int]()
+TIMELINE: "pytest.StashKey[Timeline]" = pytest.StashKey()
+
+_MARKS = (
+    "kcr_virtual: runs on a loop whose time jumps to the next timer",
+    "kcr_integration: can run on a real API server (fixture kcr_apiserver)",
+    "kcr_cluster(kinds=[], controllers=[], finish_pods=False): what the fixture kcr_cluster serves and runs",
+    "kcr_apiserver(kinds=[]): the kinds that the fixture kcr_apiserver serves beside the built-in ones",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--kcr-seed`."""
+    parser.getgroup("kcr").addoption(
+        "--kcr-seed",
+        default="0",
+        metavar="SEED",
+        help="seed of kcr_cluster (names, uids) and kcr_faults: a number (0 by default), or random to draw one",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark, and bring the fixtures where pytest-asyncio can run them."""
-    config.addinivalue_line("markers", "kcr_integration: can run on a real API server (fixture kcr_apiserver)")
-    config.addinivalue_line("markers", "kcr_virtual: runs on a loop whose time jumps to the next timer")
+    """Declare the marks, and bring the fixtures where pytest-asyncio can run them."""
+    for mark in _MARKS:
+        config.addinivalue_line("markers", mark)
+    config.stash[SEED] = _seed(config)
     if config.pluginmanager.hasplugin("asyncio"):
         config.pluginmanager.import_plugin("kcr.testing.fixtures")
+
+
+def _seed(config: pytest.Config) -> int:
+    text = config.getoption("--kcr-seed")
+    if text == "random":
+        workers: dict[str, int] = getattr(config, "workerinput", {})
+        return workers.get("kcr_seed", random.getrandbits(32))
+    try:
+        return int(text)
+    except ValueError:
+        raise pytest.UsageError(f"--kcr-seed {text}: give it a whole number, or random") from None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Name the seed, unless it is the usual one."""
+    seed = config.stash[SEED]
+    return f"kcr: --kcr-seed {seed}" if seed else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: "object") -> None:
+    """Give all workers of pytest-xdist the same seed."""
+    node.workerinput["kcr_seed"] = node.config.stash[SEED]  # type: ignore[attr-defined]  # no import of xdist
 
 
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
@@ -31,6 +86,17 @@ def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: obje
     if _is_coroutine_test(obj) and (_marked(obj) or collector.get_closest_marker("kcr_virtual")):
         pytest.mark.usefixtures("kcr_clock")(obj)
         pytest.mark.asyncio(obj)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Say what to install where tests need fixtures that are not there."""
+    if config.pluginmanager.hasplugin("asyncio"):
+        return
+    for item in items:
+        if any(name.startswith("kcr_") for name in getattr(item, "fixturenames", ())):
+            raise pytest.UsageError(
+                f"{item.nodeid}: the fixtures and marks kcr_… need pytest-asyncio: pip install 'kcr[test]'"
+            )
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -42,6 +108,16 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFact
 
         return {"virtual": VirtualLoop}
     return others or {"asyncio": asyncio.new_event_loop}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the timeline and the seed to the report of a test that failed."""
+    report = yield
+    timeline = item.stash.get(TIMELINE, None)
+    if report.when == "call" and report.failed and timeline is not None and (text := timeline.text()):
+        report.sections.append(("kcr timeline", f"{text}\n(--kcr-seed {item.config.stash[SEED]})"))
+    return report
 
 
 def _is_coroutine_test(obj: object) -> bool:

@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
-from kcr.testing.answers import LOSSES, Loss, lost, made, page, refusal
-from kcr.testing.faults import call_of
+from kcr.testing.transports.answers import LOSSES, Loss, lost, made, page, refusal
+from kcr.testing.transports.faults import call_of
 from tests.kit.transports import ChangedResponse
 
 # Who makes the change that the storage is just told of. A late write belongs to nobody any more.

@@ -15,8 +15,8 @@ import pytest
 
 from kcr.client import Transport
 from kcr.testing import CrashingTransport, eventually
-from kcr.testing.answers import LOSSES, Loss
 from kcr.testing.loop import VirtualLoop
+from kcr.testing.transports.answers import LOSSES, Loss
 from tests.kit.transports import LateWatches
 
 T = TypeVar("T")

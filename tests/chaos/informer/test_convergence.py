@@ -15,9 +15,9 @@ from kcr.api.meta import controller_of
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError, GoneError, ServerError, TooManyRequestsError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, unchanged_stores
-from kcr.testing.answers import LOSSES
-from kcr.testing.faults import Verb
 from kcr.testing.loop import VirtualLoop
+from kcr.testing.transports.answers import LOSSES
+from kcr.testing.transports.faults import Verb
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
 NAMES = ("a", "b", "c")

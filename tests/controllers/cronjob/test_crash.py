@@ -20,7 +20,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import VirtualClock, eventually
-from kcr.testing.answers import Loss
+from kcr.testing.transports.answers import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
     NO_FAULT,

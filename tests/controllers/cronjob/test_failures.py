@@ -8,7 +8,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import Cause, ConflictError, ForbiddenError, ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.transports.answers import LOSSES, Loss
 from tests.kit.clocks import ShiftedClock
 from tests.kit.cronjob_harness import (
     TEN,

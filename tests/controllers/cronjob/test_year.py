@@ -21,8 +21,8 @@ from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.informer import Handler
 from kcr.testing import FakeManager, VirtualClock
-from kcr.testing.faults import call_of
 from kcr.testing.loop import VirtualLoop
+from kcr.testing.transports.faults import call_of
 from tests.kit.cronjob_harness import create, manifest, read
 from tests.kit.transports import ObservedTransport
 

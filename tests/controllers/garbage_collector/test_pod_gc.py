@@ -11,7 +11,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.controllers import pod_gc
 from kcr.errors import ServerError
 from kcr.testing import FaultyTransport, VirtualClock
-from kcr.testing.faults import Verb
+from kcr.testing.transports.faults import Verb
 from tests.kit.cluster_controllers import running_controllers
 from tests.kit.node_pods import create, names
 

@@ -11,7 +11,7 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.answers import Loss
+from kcr.testing.transports.answers import Loss
 from tests.kit.crash import EVERY_LOSS
 from tests.kit.harness import create, finished, job_controller, manifest
 

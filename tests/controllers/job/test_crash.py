@@ -14,7 +14,7 @@ from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import RunResult
 from kcr.testing import CrashingTransport, VirtualClock
-from kcr.testing.answers import Loss
+from kcr.testing.transports.answers import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
     NO_FAULT,

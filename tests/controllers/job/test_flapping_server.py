@@ -12,7 +12,7 @@ from kcr.client import Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import GoneError, TransportError
 from kcr.testing import VirtualClock
-from kcr.testing.answers import made, refusal
+from kcr.testing.transports.answers import made, refusal
 from tests.kit.harness import create, finished, job_controller, manifest
 
 pytestmark = pytest.mark.kcr_virtual

@@ -11,7 +11,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock, eventually
-from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.transports.answers import LOSSES, Loss
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of
 from tests.kit.observers import observing_pods
 

@@ -13,7 +13,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.errors import ConflictError, ServerError
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
-from kcr.testing.answers import LOSSES, Loss
+from kcr.testing.transports.answers import LOSSES, Loss
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller, pods_of, read
 from tests.kit.transports import LateWatches

@@ -21,8 +21,8 @@ from kcr.cluster.node import RunResult
 from kcr.errors import ConflictError, ForbiddenError, ServerError
 from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
-from kcr.testing.answers import Loss
 from kcr.testing.loop import START
+from kcr.testing.transports.answers import Loss
 from tests.kit.crash import EVERY_LOSS, WriteFault, crash_after_every_write, lose_every_reply, surviving
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller
 from tests.kit.observers import DeletionObserver, observing

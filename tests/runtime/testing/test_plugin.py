@@ -1,4 +1,11 @@
+import re
+
 import pytest
+
+# Loaded before the runs of pytest inside pytest, each of which forgets the modules that it has loaded.
+import kcr.testing.clusters
+import kcr.testing.fakes
+import kcr.testing.transports.faults  # noqa: F401  # see above
 
 INI = "[pytest]\nasyncio_default_fixture_loop_scope = function\n"
 
@@ -76,3 +83,119 @@ def test_mark_brings_loop_clock_and_checks_and_spares_other_tests(pytester: pyte
 def test_plugin_does_no_harm_without_pytest_asyncio(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_plain(): pass")
     pytester.runpytest_inprocess("-p", "no:asyncio").assert_outcomes(passed=1)
+
+
+def test_missing_pytest_asyncio_is_one_line_with_the_remedy(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_own="import pytest\n@pytest.mark.kcr_virtual\nasync def test_hours(kcr_clock): pass")
+    result = pytester.runpytest_inprocess("-p", "no:asyncio")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line]
+    assert line.startswith("ERROR: test_own.py::test_hours: ")
+    assert line.endswith("need pytest-asyncio: pip install 'kcr[test]'")
+
+
+SEEDED = """
+import random
+import pytest
+from kcr import Client, ConflictError
+from kcr.api.core import ConfigMap
+from kcr.api.meta import ObjectMeta
+
+@pytest.mark.kcr_virtual
+async def test_draws(kcr_seed, kcr_cluster, kcr_faults):
+    kcr_faults.on("create", chance=0.5).fail(ConflictError)
+    client, failed = Client(kcr_faults), []
+    for number in range(10):
+        try:
+            created = await client.create(ConfigMap(metadata=ObjectMeta(name=f"a{number}", namespace="default")))
+        except ConflictError:
+            failed.append(number)
+    print("drawn", kcr_seed, created.metadata.uid, failed)
+
+@pytest.mark.kcr_cluster(kind=[])
+@pytest.mark.kcr_virtual
+async def test_wrong_mark(kcr_cluster): ...
+"""
+
+
+def test_seed_draws_names_and_faults(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makepyfile(test_own=SEEDED)
+
+    def drawn(*arguments: str) -> str:
+        result = pytester.runpytest_inprocess("-s", "-k", "draws", *arguments)
+        result.assert_outcomes(passed=1, deselected=1)
+        found: list[str] = re.findall(r"drawn .*\]", result.stdout.str())
+        (line,) = found
+        assert not arguments or f"kcr: --kcr-seed {line.split()[1]}" in result.outlines
+        return line
+
+    usual, seventh = drawn(), drawn("--kcr-seed", "7")
+    assert usual.startswith("drawn 0 ")
+    assert seventh.startswith("drawn 7 ")
+    assert usual.split()[2:] != seventh.split()[2:]
+    assert drawn("--kcr-seed", "7") == seventh
+    assert drawn("--kcr-seed", "random") != usual
+
+
+def test_wrong_seed_and_wrong_option_are_told_in_a_line(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makepyfile(test_own=SEEDED)
+    result = pytester.runpytest_inprocess("--kcr-seed", "seven")
+    assert result.errlines == ["ERROR: --kcr-seed seven: give it a whole number, or random", ""]
+    result = pytester.runpytest_inprocess("-k", "wrong")
+    result.assert_outcomes(errors=1, deselected=1)
+    result.stdout.fnmatch_lines(["*the mark kcr_cluster takes kinds=, controllers=, finish_pods= only, not 'kind'"])
+
+
+STORY = """
+import pytest
+import kcr
+from kcr.api.batch import Job
+from kcr.api.core import ConfigMap, Pod
+from kcr.testing import build, eventually
+from tests.kit.harness import manifest
+
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster(controllers=["job"])
+async def test_story(kcr_cluster, kcr_clock):
+    job = await kcr_cluster.client.create_manifest(Job, manifest("pi"), "default")
+    await kcr_clock.advance(5)
+    with pytest.raises(kcr.AlreadyExistsError):
+        await kcr_cluster.client.create_manifest(Job, manifest("pi"), "default")
+    assert (await kcr_cluster.client.get(Job, job.key)).status.succeeded == 2
+
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster(finish_pods=True)
+async def test_passes_where_pods_finish(kcr_cluster, kcr_clock):
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
+    for name, annotations in (("good", {}), ("bad", {"sim.kcr.dev/exit-code": "3"})):
+        metadata = {"name": name, "namespace": "default", "annotations": annotations}
+        await kcr_cluster.client.create_manifest(Pod, {"metadata": metadata, "spec": spec}, "default")
+    await kcr_clock.advance(10)
+    phases = {pod.metadata.name: pod.status.phase for pod in await kcr_cluster.client.list(Pod)}
+    assert phases == {"good": "Succeeded", "bad": "Failed"}
+"""
+
+
+STORY_LINES = [
+    "      0.0  test               create  jobs.batch default/pi",
+    "      0.0  job                create  pods default/POD",
+    "      0.0  scheduler          create  pods default/POD/binding",
+    "      0.0  job-controller     event   Normal SuccessfulCreate: Job default/pi: Created pod: POD",
+    "      0.0  kubelet            patch   pods default/POD/status  phase=Succeeded  …",
+    "      5.0  test               create  jobs.batch default/pi  409 AlreadyExists",
+]
+
+
+def test_failing_virtual_test_tells_its_story(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makepyfile(test_own=STORY)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    text = result.stdout.str()
+    _, _, story = text[: text.index("(--kcr-seed 0)")].partition("kcr timeline")
+    pod = re.search(r"pods default/(pi-\w+)$", story, re.MULTILINE)
+    assert pod is not None
+    lines = [re.sub("Succeeded  .*", "Succeeded  …", line.replace(pod[1], "POD")) for line in story.splitlines()]
+    assert [line for line in lines if line in STORY_LINES] == STORY_LINES

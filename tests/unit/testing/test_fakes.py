@@ -8,6 +8,7 @@ from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, ObjectMeta
 from kcr.informer import Handler
 from kcr.testing import FakeInformer, FakeManager, VirtualClock, build
+from tests.kit.owners import Website
 
 A, B = build.config_map("a", {"x": "1"}), build.config_map("b")
 
@@ -109,6 +110,58 @@ async def test_writes_of_a_fake_manager_reach_a_server() -> None:
     assert (await client.get(ConfigMap, Key("default", "a"))).data == {"x": "1"}
 
 
+def of(name: str, **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default"), data=data)
+
+
+@pytest.mark.kcr_virtual
+async def test_relist_shows_what_the_server_has_as_it_is() -> None:
+    manager, notes = FakeManager(), Notes()
+    informer = manager.informer(ConfigMap)
+    informer.add_handler(notes)
+    first, second = [await manager.client.create(of(name, x="1")) for name in ("first", "second")]
+    await manager.relist()
+    await manager.relist()
+    assert manager.store(ConfigMap).get(first.key) == first
+    changed = await manager.client.patch(first, replace(first, data={"x": "2"}))
+    await manager.client.delete(ConfigMap, second.key)
+    await manager.relist(ConfigMap)
+    assert manager.store(ConfigMap).list("default") == (changed,)
+    told = [line for line in notes.heard if "first" in line or "second" in line]
+    assert sorted(told) == ["add first", "add second", "delete second", "update first {'x': '1'} {'x': '2'}"]
+
+
+@pytest.mark.kcr_virtual
+async def test_relist_leaves_the_tests_own_objects_alone() -> None:
+    manager = FakeManager(namespace="default")
+    own = manager.informer(ConfigMap).add(A)
+    manager.informer(Website).add(Website(metadata=ObjectMeta(name="shop", namespace="default")))
+    await manager.client.create(of("first"))
+    await manager.relist(ConfigMap)
+    await manager.relist(ConfigMap)
+    assert own in manager.store(ConfigMap).list()
+    assert {obj.metadata.name for obj in manager.store(ConfigMap).list()} == {"a", "first"}
+
+
+@pytest.mark.kcr_virtual
+async def test_followed_write_is_in_the_stores_before_it_returns() -> None:
+    manager = FakeManager(follow_writes=True)
+    store = manager.store(ConfigMap)
+    manager.informer(Website).add(Website(metadata=ObjectMeta(name="shop", namespace="default")))
+    created = await manager.client.create(of("first"))
+    assert store.get(created.key) == created
+    with pytest.raises(kcr.AlreadyExistsError):
+        await manager.client.create(of("first"))
+    await manager.client.delete(ConfigMap, created.key)
+    assert store.get(created.key) is None
+    assert len(manager.store(Website)) == 1
+
+
+def test_writes_of_another_server_are_not_followed() -> None:
+    with pytest.raises(ValueError, match=r"call relist\(\) after the client's writes"):
+        FakeManager(client=FakeManager().client, follow_writes=True)
+
+
 class Noting:
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -123,13 +176,10 @@ async def test_controller_runs_on_fake_informers(kcr_clock: VirtualClock) -> Non
     manager, reconciler = FakeManager(clock=kcr_clock), Noting()
     manager.informer(ConfigMap).add(A)
     manager.add_controller("noting", reconciler, watches=[kcr.watch(ConfigMap)])
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(manager.run())
-        await manager.wait_ready()
+    async with manager.running():
         manager.informer(ConfigMap).add(B)
         await kcr_clock.settle()
         assert reconciler.keys == ["default/a", "default/b"]
-        running.cancel()
 
 
 @pytest.mark.kcr_virtual

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     # Not at run time: the pytest plugin imports this package in every project, and the client brings aiohttp.
     from kcr.client import Request, Response, Transport
-    from kcr.testing.answers import Loss
+    from kcr.testing.transports.answers import Loss
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -60,7 +60,7 @@ class CrashingTransport:
                 self._count()
                 if (loss := self._lost_replies.get(self.writes)) is not None:
                     # Not at the top: this module needs nothing at run time.
-                    from kcr.testing.answers import lost  # noqa: PLC0415  # see above
+                    from kcr.testing.transports.answers import lost  # noqa: PLC0415  # see above
 
                     response = await lost(request, reply, loss)
             await self._hang_if_crashed()

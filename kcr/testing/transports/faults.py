@@ -24,7 +24,7 @@ from urllib.parse import unquote
 from kcr.api.meta import Resource
 from kcr.client import Request, Response, Transport
 from kcr.errors import ApiError, TransportError
-from kcr.testing.answers import Loss, lost, made, page, refusal
+from kcr.testing.transports.answers import Loss, lost, made, page, refusal
 
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
 

@@ -8,7 +8,7 @@ from kcr.client import Client, Request
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing import FaultyTransport, VirtualClock, build
-from kcr.testing.faults import Call, call_of
+from kcr.testing.transports.faults import Call, call_of
 
 pytestmark = pytest.mark.kcr_virtual
 

@@ -1,0 +1,72 @@
+"""A cluster for tests of whole controllers: simulated pods, and the controllers that run beside the one under test.
+
+```python
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster(controllers=["job"])
+async def test_backup_makes_a_job_and_waits_for_it(kcr_cluster, kcr_clock):
+    async with backup_manager(kcr_cluster, kcr_clock).running():
+        await kcr_cluster.client.create(BACKUP)
+        await eventually(backup_is_complete)
+```
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+
+from kcr.api.kubelet import KubeletPod
+from kcr.app.plugins import Setup, attach, find_plugins
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import RunResult
+from kcr.cluster.node.simulated import annotated_outcome
+from kcr.manager import Manager
+
+# How long a container runs where every pod finishes.
+RUN_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def simulated_cluster(
+    *,
+    clock: Clock,
+    random: Random,
+    controllers: Sequence[str | Callable[..., object]] = (),
+    finish_pods: bool = False,
+) -> AsyncIterator[EmbeddedCluster]:
+    """Run an embedded cluster whose node simulates its pods; what the fixture `kcr_cluster` gives.
+
+    Pods of Jobs succeed at once, all others run until they are deleted. Annotations of a pod say how it shall end
+    (`sim.kcr.dev/exit-code: "1"`).
+
+    Args:
+        clock: What time it is.
+        random: Where names and uids come from.
+        controllers: The controllers that run in the cluster: names of plugins, such as `job`, `ttl` and `cronjob`, or
+            functions `setup(manager)`. They reconcile all objects of their kinds.
+        finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
+            annotations say otherwise.
+    """
+    on_run = _succeed if finish_pods else None
+    async with EmbeddedCluster(clock=clock, random=random, runtime="simulated", on_run=on_run) as cluster:
+        if not controllers:
+            yield cluster
+            return
+        client = Client(cluster.transport, field_manager="kcr-controllers")
+        manager = Manager(client, clock=clock, random=Random(random.getrandbits(64)))
+        attach(_setups(controllers), manager, {}, take_over=True)
+        async with manager.running():
+            yield cluster
+
+
+def _setups(controllers: Sequence[str | Callable[..., object]]) -> dict[str, Setup]:
+    setups = find_plugins(tuple(name for name in controllers if isinstance(name, str)))
+    return setups | {f"controller {setup!r}": setup for setup in controllers if not isinstance(setup, str)}
+
+
+def _succeed(pod: KubeletPod, container: str, attempt: int) -> RunResult | None:
+    if pod.spec.restart_policy == "Always":
+        # It would only be restarted, later each time.
+        return None
+    return annotated_outcome(pod, container, attempt, RunResult(run_for=RUN_SECONDS))
