@@ -58,7 +58,7 @@ while it waits are coalesced, and one that failed is requeued with exponential b
 - `Client` always talks to the server; cached reads are `Manager.store`, with indexes (`Store.add_index`). `Selection`
   says which objects of a kind are cached.
 - `watch(Kind, predicate=…)` filters changes: `generation_changed`, `labels_changed`, `annotations_changed`,
-  `resource_version_changed`, `labels_match`, and their combinations by `any_of`, `all_of` and `none_of`.
+  `finalizers_changed`, `resource_version_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
   `watch(Kind, map_to=keys_by_index(…))` enqueues the objects that refer to the changed one.
 - `Result(requeue_after=600, jitter=0.1)` looks again although nothing has changed: a resync.
 - `Manager` starts informers, then controllers, and stops them in the reverse order. Its `expose`
@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         annotations_changed,
         any_of,
         channel,
+        finalizers_changed,
         generation_changed,
         keys_by_index,
         labels_changed,
@@ -224,6 +225,7 @@ __all__ = [
     "crd_manifest",
     "create_or_patch",
     "finalized",
+    "finalizers_changed",
     "find_condition",
     "generation_changed",
     "has_finalizer",
@@ -266,7 +268,8 @@ _HOMES = {
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
         "Controller OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
-        "generation_changed keys_by_index labels_changed labels_match none_of owned resource_version_changed watch"
+        "finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
+        "owned resource_version_changed watch"
     ),
     "kcr.dependents": (
         "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "

@@ -46,6 +46,11 @@ def annotations_changed(old: Resource | None, new: Resource | None) -> bool:
     return _differs(old, new, lambda obj: obj.metadata.annotations)
 
 
+def finalizers_changed(old: Resource | None, new: Resource | None) -> bool:
+    """Leave out changes that touch no finalizer; beside `generation_changed` for reconcilers that call `finalized`."""
+    return _differs(old, new, lambda obj: obj.metadata.finalizers)
+
+
 def labels_match(selector: LabelSelector | Mapping[str, str]) -> Predicate:
     """Leave out objects whose labels do not match a selector, or lack one of some labels.
 

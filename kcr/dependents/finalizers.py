@@ -54,8 +54,8 @@ async def finalized(client: Client, obj: Resource, name: str, cleanup: Callable[
         cleanup: Undoes what was done for the object. It may be called again after a failure or a crash.
 
     Returns:
-        False when the finalizer was written only now (the change brings the key back), and whenever the
-        object is being deleted.
+        False when the finalizer was written only now (the change brings the key back; a predicate must let it
+        through, such as `finalizers_changed` beside `generation_changed`), and whenever the object is being deleted.
 
     Raises:
         InvalidError: The object has changed in between; the reconcile is to be tried again.

@@ -12,6 +12,7 @@ from kcr.controller import (
     all_of,
     annotations_changed,
     any_of,
+    finalizers_changed,
     generation_changed,
     labels_changed,
     labels_match,
@@ -36,7 +37,7 @@ def no(old: Pod | None, new: Pod | None) -> bool:
     return False
 
 
-CHANGES = [resource_version_changed, generation_changed, labels_changed, annotations_changed]
+CHANGES = [resource_version_changed, generation_changed, labels_changed, annotations_changed, finalizers_changed]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,7 @@ CHANGES = [resource_version_changed, generation_changed, labels_changed, annotat
         pytest.param(
             pod("2", annotations={"a": "b"}), [resource_version_changed, annotations_changed], id="annotations"
         ),
+        pytest.param(pod("2", finalizers=("a/b",)), [resource_version_changed, finalizers_changed], id="finalizers"),
     ],
 )
 def test_each_predicate_sees_its_own_part(changed: Pod, passing: list[Predicate]) -> None:  # CM-17
