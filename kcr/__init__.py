@@ -59,15 +59,12 @@ while it waits are coalesced, and one that failed is requeued with exponential b
   says which objects of a kind are cached.
 - `watch(Kind, predicate=…)` filters changes: `generation_changed`, `labels_changed`, `annotations_changed`,
   `finalizers_changed`, `resource_version_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
-  `watch(Kind, map_to=keys_by_index(…))` enqueues the objects that refer to the changed one.
-- `Result(requeue_after=600, jitter=0.1)` looks again although nothing has changed: a resync.
-- `Manager` starts informers, then controllers, and stops them in the reverse order. Its `expose`
-  serves metrics and probes; `metrics` and `health` take your own.
+  `map_to=keys_by_index(…)` enqueues those that refer to what changed; `Result(requeue_after=600, jitter=0.1)` resyncs.
+- `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics and probes.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
-- For controllers that own other objects there is `kcr.dependents`: creation and deletion with events
-  (`DependentControl`), adoption (`claim`), owner references (`set_controller`), finalizers (`finalized`), and
-  `create_or_patch`.
+- For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
+  owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
 - `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
 """
 
