@@ -26,12 +26,7 @@ class World:
     async def reconcile(self) -> kcr.Result:
         """Reconcile the source, and let the store see what came of it, as the watch would."""
         result = await self.copier.reconcile(SOURCE.key)
-        written = {obj.key: obj for obj in await self.manager.client.list(ConfigMap)}
-        for obj in self.store.store.list():
-            if obj.key not in written and obj.key != SOURCE.key:
-                self.store.delete(obj)
-        for obj in written.values():
-            self.store.add(obj)
+        await self.manager.relist()
         return result
 
     async def copies(self) -> dict[str, str]:
