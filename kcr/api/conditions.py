@@ -22,6 +22,10 @@ def find_condition(conditions: Iterable[C], kind: str) -> C | None:
 def is_condition_true(conditions: Iterable[PodCondition], kind: str) -> bool:
     """Return whether a condition of this type has the status `True`; an absent one has not.
 
+    ```python
+    if kcr.is_condition_true(website.status.conditions, "Ready"): ...
+    ```
+
     Source: apimachinery/pkg/api/meta/conditions.go, IsStatusConditionTrue.
     """
     return any(condition.type == kind and condition.status == "True" for condition in conditions)

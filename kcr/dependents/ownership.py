@@ -30,6 +30,14 @@ class AlreadyOwnedError(KcrError):
 def set_controller(obj: R, owner: Resource) -> R:
     """Return the object under the control of `owner`, which is deleted in the foreground only after it.
 
+    ```python
+    page = kcr.set_controller(ConfigMap(metadata=kcr.ObjectMeta(name="page", namespace="web")), website)
+    ```
+
+    Args:
+        obj: The object, in the owner's namespace or, under an owner without namespace, in any.
+        owner: The owner as it is stored: its uid goes into the reference.
+
     Raises:
         AlreadyOwnedError: Another controller has it.
         ValueError: The owner is not stored yet, or in another namespace: no reference leads from one to another.

@@ -16,6 +16,11 @@ class Selection(NamedTuple, Generic[R]):
 
     Predicates of a controller save no memory: what is not needed is best left out here.
 
+    ```python
+    manager.select(kcr.Selection(Pod, labels="app=web"))
+    manager.select(kcr.Selection(Secret, namespace="team"), kcr.Selection(Secret, namespace="shared"))
+    ```
+
     Attributes:
         kind: The kind.
         namespace: The one namespace; empty for all. Kinds without namespaces ignore it.

@@ -124,6 +124,11 @@ class Store(Generic[R]):
     def add_index(self, name: str, values: Callable[[R], Iterable[str]] | None = None) -> None:
         """Add an index, or replace it; at any time.
 
+        ```python
+        pods.add_index("claim", lambda pod: [volume.claim for volume in pod.spec.volumes])
+        pods.by_index("claim", "data-0")
+        ```
+
         Args:
             name: What `by_index` calls it.
             values: Under which values an object is found. It must depend on the object alone. None for a
