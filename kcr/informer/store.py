@@ -125,8 +125,8 @@ class Store(Generic[R]):
         """Add an index, or replace it; at any time.
 
         ```python
-        pods.add_index("claim", lambda pod: [volume.claim for volume in pod.spec.volumes])
-        pods.by_index("claim", "data-0")
+        pods.add_index("image", lambda pod: {container.image for container in pod.spec.containers})
+        pods.by_index("image", "busybox")
         ```
 
         Args:

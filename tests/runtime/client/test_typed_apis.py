@@ -154,6 +154,19 @@ async def test_client_creates_models_and_answers_with_models(client: Client) -> 
     assert (await client.get(Job, kcr.Key("default", "pi"))).spec.suspend
 
 
+async def test_client_applies_models_as_their_field_manager(client: Client) -> None:
+    first = await client.apply(PI, field_owner="me")
+    assert isinstance(first, V1Job)
+    changed = V1Job(
+        api_version="batch/v1", kind="Job", metadata=PI.metadata, spec=V1JobSpec(template=TEMPLATE, suspend=False)
+    )
+    with pytest.raises(kcr.ConflictError, match="me"):
+        await client.apply(changed, field_owner="another")
+    forced = await client.apply(changed, field_owner="another", force=True)
+    assert forced.spec.suspend is False
+    assert forced.metadata.uid == first.metadata.uid
+
+
 REFUSED: list[Any] = [
     pytest.param(V1Job(metadata=PI.metadata), ValueError, "this V1Job states no api_version and kind", id="no-kind"),
     pytest.param(V1Job(api_version="batch/v9", kind="Job"), ValueError, "serves no Job in batch/v9", id="unknown"),
