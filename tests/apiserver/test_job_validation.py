@@ -366,6 +366,14 @@ def test_negative_number_is_refused(member: str) -> None:
             ],
             id="51",
         ),
+        pytest.param(
+            job(selector={"matchExpressions": [{"key": "a", "operator": "Foo"}]}),
+            [
+                'spec.selector.matchExpressions[0].operator: Invalid value: "Foo": '
+                "not a valid selector operator"
+            ],
+            id="invalid-selector-without-manual-mode",
+        ),
     ],
 )  # fmt: skip
 def test_job_is_refused_in_upstreams_words(manifest: Manifest, faults: list[str]) -> None:

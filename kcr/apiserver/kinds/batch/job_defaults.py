@@ -8,7 +8,7 @@ pkg/apis/batch/validation/validation.go, validateGeneratedSelector.
 """
 
 from kcr.apiserver.kinds.field_errors import FieldError, invalid, required
-from kcr.apiserver.kinds.names import selects
+from kcr.apiserver.kinds.names import check_selector, selects
 from kcr.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr.apiserver.kinds.strategy import Manifest
 
@@ -91,7 +91,7 @@ def check_generated_selector(job: Manifest, *, prefixed: bool) -> list[FieldErro
             errors.append(required(field, words))
         elif labels[key] != value:
             errors.append(invalid(field, labels, words))
-    if not selects(selector, expected):
+    if not check_selector(selector, "spec.selector") and not selects(selector, expected):
         errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
     return errors
 
