@@ -9,6 +9,7 @@ stripmeta,managedfieldsupdater,skipnonapplied,lastappliedmanager,lastappliedupda
 sigs.k8s.io/structured-merge-diff, merge/{update,conflict}.go.
 """
 
+from copy import deepcopy
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -87,7 +88,7 @@ def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed)
     if last is not None:
         everyone = reduce(union, (entry.fields for entry in others.values()), owned)
         manifest = prune(field, manifest, last.fields, everyone)
-    change = compare(field, live, manifest)
+    change = compare(field, live, _canonical(shape, manifest))
     conflicts = {
         key: entry._replace(fields=shared)
         for key, entry in others.items()
@@ -163,6 +164,18 @@ def check(shape: Shape, config: Manifest) -> None:
     version, kind = config.get("apiVersion"), config.get("kind")
     words = found[0] if len(found) == 1 else "\n  ".join(("errors:", *found))
     raise StatusError(500, "", f"failed to create typed patch object ({named}; {version}, Kind={kind}): {words}")
+
+
+def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
+    """Return an object as it will be stored: unlike upstream, `1000m` is no change where `1` is stored.
+
+    What cannot be stored is refused later, after the conflicts.
+    """
+    try:
+        conformed: Manifest = shape.conform(deepcopy(manifest))
+    except ValueError:
+        return manifest
+    return conformed
 
 
 def _without(managed: Managed, fields: FieldSet) -> dict[Any, ManagerEntry]:

@@ -58,6 +58,10 @@ def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now
             return
         managed = field_manager.update(shape, before, new, by, managed)
     managed = field_manager.existing(shape, new, managed)
+    is_update = all(entry.operation == managed_fields.UPDATE for entry in managed.values())
+    if tracking.applied is not None and is_update and not had:
+        # Nobody owns anything by an apply so far.
+        return
     if had and _same(managed, _decode(had)) and new == _without_managed_fields(before):
         # Only times would differ: a write that changes nothing else changes nothing.
         new["metadata"][MANAGED_FIELDS] = had

@@ -55,25 +55,42 @@ class Part(NamedTuple):
 def parts(field: Field, value: Any) -> list[Part] | None:
     """Return the parts of a granular value in their order, None for one that is owned as a whole.
 
+    A list whose items cannot be identified is owned as a whole; `faults` refuses it in what is applied.
+    """
+    if _is_atomic(field, value):
+        return None
+    try:
+        return _members(field, value)
+    except ValueError:
+        return None
+
+
+def _is_atomic(field: Field, value: Any) -> bool:
+    if type(value) is dict:
+        return field.map_type == "atomic" or (field.type.shape is not None and field.type.shape.is_atomic)
+    return type(value) is not list or field.list_type == "atomic"
+
+
+def _members(field: Field, value: Any) -> list[Part]:
+    """Return what is in an object or a list, atomic or not.
+
     Raises:
         ValueError: The item of a list cannot be identified.
     """
-    if type(value) is dict:
-        shape = field.type.shape
-        if field.map_type == "atomic" or (shape is not None and shape.is_atomic):
-            return None
-        if shape is None:
-            inner = Field(field.type.items or ANY)
-            return [Part(field_element(name), inner, one) for name, one in value.items()]
-        known = shape.fields
-        return [Part(field_element(name), known.get(name, UNTYPED), one, name in known) for name, one in value.items()]
-    if type(value) is list and field.list_type != "atomic":
-        inner = Field(field.type.items or ANY)
+    shape, inner = field.type.shape, Field(field.type.items or ANY)
+    if type(value) is list:
         return [Part(_list_element(field, inner, position, one), inner, one) for position, one in enumerate(value)]
-    return None
+    if type(value) is not dict:
+        return []
+    if shape is None:
+        return [Part(field_element(name), inner, one) for name, one in value.items()]
+    known = shape.fields
+    return [Part(field_element(name), known.get(name, UNTYPED), one, name in known) for name, one in value.items()]
 
 
 def _list_element(field: Field, inner: Field, position: int, item: Any) -> str:
+    if field.list_type == "atomic":
+        return f"i:{position}"
     if field.list_type == "set":
         if isinstance(item, dict | list | None):
             raise ValueError(f"element {position}: associative list without keys has an element that is no scalar")
@@ -183,12 +200,12 @@ def faults(field: Field, value: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {why}" if path else why
         return
     try:
-        found = parts(field._replace(map_type="granular"), value) if type(value) is dict else parts(field, value)
+        found = _members(field, value)
     except ValueError as error:
         yield f"{path}: {error}"
         return
     seen: set[str] = set()
-    for part in found or ():
+    for part in found:
         here = path + shown(part.element)
         if not part.is_named and _is_unknown(field.type.shape, part):
             yield f"{here}: field not declared in schema"
