@@ -95,17 +95,28 @@ class Writes(Calls):
         """Server-side apply: set and own the fields of an object; create it if it does not exist.
 
         Fields that this owner applied before and that are absent now are removed, so always apply everything you
-        have an opinion on, and build it anew instead of changing what was read. A typed object says everything
-        but None and emptiness; to say less, use `apply_manifest`.
+        have an opinion on, and build it anew instead of changing what was read. Fields that the type does not model,
+        and those of other owners, stay as they are. A typed object says everything but None and emptiness, also a
+        value that equals its default; to say less, use `apply_manifest`.
+
+            site = ConfigMap(metadata=ObjectMeta(name="site", namespace="default"), data={"index.html": page})
+            site = await client.apply(site, field_owner="website", force=True)
+
+        A controller that is the only one to have an opinion on its fields forces; a person rather reads the conflict.
 
         Args:
-            obj: The fields to own; as with `create` it may be a model of kubernetes-asyncio.
+            obj: The fields to own; as with `create` it may be a model of kubernetes-asyncio. Where it has a uid or
+                resourceVersion, the object has to have it as well.
             field_owner: The field manager that owns them; empty for the client's.
             force: Whether to take over fields that others own.
-            subresource: For example `status`.
+            subresource: For example `status`, whose fields are owned apart from those of the object.
+
+        Returns:
+            The object as the server stored it, with the fields of all owners.
 
         Raises:
             ConflictError: Another owner has set a field to something else; `causes` name owners and fields.
+            InvalidError: The server refuses the object; `causes` name the fields.
             TypeError: The object is of a type that has some of the kind's fields only.
         """
         if not isinstance(obj, Resource):
@@ -118,12 +129,26 @@ class Writes(Calls):
         return await self._patch(type(obj), obj.key, codec.encode(obj), (subresource, APPLY_PATCH), query)
 
     async def apply_manifest(
-        self, kind: type[R], manifest: Mapping[str, object], *, field_owner: str = "", force: bool = False
+        self,
+        kind: type[R],
+        manifest: Mapping[str, object],
+        *,
+        field_owner: str = "",
+        force: bool = False,
+        subresource: str = "",
     ) -> R:
-        """Apply a plain mapping, which says no more than it holds; see `apply`."""
+        """Apply a plain mapping, which says no more than it holds; see `apply`.
+
+        Args:
+            kind: The type of what is returned.
+            manifest: The fields to own, with metadata.name; apiVersion and kind are added.
+            field_owner: The field manager that owns them; empty for the client's.
+            force: Whether to take over fields that others own.
+            subresource: For example `status`.
+        """
         query = self._options.query(field_manager=field_owner, force=force)
         body = _whole(kind, manifest)
-        return await self._patch(kind, _key_of(manifest), body, ("", APPLY_PATCH), query)
+        return await self._patch(kind, _key_of(manifest), body, (subresource, APPLY_PATCH), query)
 
     async def patch(self, old: R, new: R) -> R:
         """Write the difference between two versions as a merge patch; send nothing when they are equal.

@@ -38,7 +38,7 @@ SPECS: dict[str, dict[str, Any]] = {
     },
     "Job": {"template": {"spec": CONTAINERS}},
 }  # fmt: skip
-BROKEN = (None, "x", 7, True, [], {}, [None], [{"name": "a"}, {"name": "a"}])
+BROKEN: tuple[Any, ...] = (None, "x", 7, True, [], {}, [None], [{"name": "a"}, {"name": "a"}])
 MANAGERS = ("a", "b", "kubectl")
 TYPED = "failed to create typed patch object"
 
