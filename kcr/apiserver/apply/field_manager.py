@@ -9,7 +9,6 @@ stripmeta,managedfieldsupdater,skipnonapplied,lastappliedmanager,lastappliedupda
 sigs.k8s.io/structured-merge-diff, merge/{update,conflict}.go.
 """
 
-from copy import deepcopy
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -172,7 +171,8 @@ def _canonical(shape: Shape, manifest: Manifest) -> Manifest:
     What cannot be stored is refused later, after the conflicts.
     """
     try:
-        conformed: Manifest = shape.conform(deepcopy(manifest))
+        # Conforming changes what it is given.
+        conformed: Manifest = shape.conform(msgspec.json.decode(msgspec.json.encode(manifest)))
     except ValueError:
         return manifest
     return conformed

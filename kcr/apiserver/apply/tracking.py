@@ -28,9 +28,9 @@ class Tracking(NamedTuple):
     by: Callable[[str], ManagerEntry]
     applied: Managed | None = None
 
-    def is_needed(self, *versions: Manifest) -> bool:
-        """Return whether managedFields are kept, because of this write or because a version of the object has some."""
-        return self.applied is not None or any(MANAGED_FIELDS in version["metadata"] for version in versions)
+    def is_needed(self, before: Manifest, new: Manifest) -> bool:
+        """Return whether managedFields are kept: by an apply, and where a version of the object has some."""
+        return MANAGED_FIELDS in before["metadata"] or MANAGED_FIELDS in new["metadata"] or self.applied is not None
 
 
 def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now: str) -> None:

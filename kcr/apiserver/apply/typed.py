@@ -57,7 +57,7 @@ def parts(field: Field, value: Any) -> list[Part] | None:
 
     A list whose items cannot be identified is owned as a whole; `faults` refuses it in what is applied.
     """
-    if _is_atomic(field, value):
+    if type(value) not in (dict, list) or _is_atomic(field, value):
         return None
     try:
         return _members(field, value)
@@ -68,7 +68,7 @@ def parts(field: Field, value: Any) -> list[Part] | None:
 def _is_atomic(field: Field, value: Any) -> bool:
     if type(value) is dict:
         return field.map_type == "atomic" or (field.type.shape is not None and field.type.shape.is_atomic)
-    return type(value) is not list or field.list_type == "atomic"
+    return field.list_type == "atomic"
 
 
 def _members(field: Field, value: Any) -> list[Part]:
@@ -147,7 +147,11 @@ def field_set(field: Field, value: Any) -> FieldSet:
 def all_paths(field: Field, value: Any) -> FieldSet:
     """Return every path that there is in a value, those of objects and lists that have parts included."""
     found = unique_parts(field, value) or {}
-    return {part.element: {**LEAF, **all_paths(part.field, part.value)} for part in found.values()}
+    return {part.element: _with_all_paths(part) for part in found.values()}
+
+
+def _with_all_paths(part: Part) -> FieldSet:
+    return {**LEAF, **all_paths(part.field, part.value)} if isinstance(part.value, dict | list) else LEAF
 
 
 class Comparison(NamedTuple):
@@ -170,7 +174,7 @@ def compare(field: Field, old: Any, new: Any) -> Comparison:
     for element, part in now.items():
         before = was.get(element)
         if before is None:
-            touched[element] = {**LEAF, **all_paths(part.field, part.value)}
+            touched[element] = _with_all_paths(part)
         elif before.value != part.value:
             inner = _compare_parts(before, part)
             if inner.touched:
@@ -179,7 +183,7 @@ def compare(field: Field, old: Any, new: Any) -> Comparison:
                 removed[element] = inner.removed
     for element, part in was.items():
         if element not in now:
-            removed[element] = {**LEAF, **all_paths(part.field, part.value)}
+            removed[element] = _with_all_paths(part)
     return Comparison(touched, removed)
 
 
@@ -189,7 +193,7 @@ def _compare_parts(before: Part, part: Part) -> Comparison:
     granular = (was is not None or before.value is None) and (now is not None or part.value is None)
     if granular and (was or now):
         return compare(part.field, before.value, part.value)
-    return Comparison({**LEAF, **all_paths(part.field, part.value)}, all_paths(before.field, before.value))
+    return Comparison(_with_all_paths(part), all_paths(before.field, before.value))
 
 
 def faults(field: Field, value: Any, path: str = "") -> Iterator[str]:
