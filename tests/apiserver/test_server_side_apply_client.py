@@ -12,7 +12,7 @@ from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConflictError
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KEY = Key("default", "a")
 META = ObjectMeta(name="a", namespace="default")

@@ -16,7 +16,7 @@ from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.schema.shape import Field, Shape, Type
 from tests.kit.api import Api, Reply
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 
 KINDS_USED = ("ConfigMap", "Service", "Deployment", "Job", "ServiceAccount", "Ingress", "ControllerRevision", "Node")
 SCALARS: dict[str, tuple[Any, ...]] = {

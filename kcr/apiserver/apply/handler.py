@@ -22,6 +22,8 @@ from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded,
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.storage.storage import Record
 
+_WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
+_PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")
 _YAML_ERRORS = "error converting YAML to JSON: yaml: unmarshal errors:"
 
 
@@ -135,11 +137,15 @@ def _write(registry: Registry, write: Write, old: Record | None, config: Manifes
 
 def _settable(write: Write, config: Manifest) -> Manifest:
     """Return what of a configuration can be written here: the status through its subresource, all else not."""
-    if "status" not in write.route.kind.subresources:
-        return config
-    is_status = write.route.subresource == "status"
-    unwritten = ("spec",) if is_status else ("status",)
-    return {name: value for name, value in config.items() if name not in unwritten}
+    kind = write.route.kind
+    if write.route.subresource != "status":
+        unwritten = ("status",) if "status" in kind.subresources else ()
+        return {name: value for name, value in config.items() if name not in unwritten}
+    written = {name: value for name, value in config.items() if name in _WITH_STATUS}
+    if kind.strategy.status_keeps_metadata:
+        metadata = _metadata(config)
+        written["metadata"] = {name: metadata[name] for name in _PRECONDITIONS if name in metadata}
+    return written
 
 
 def _managed(write: Write, live: Manifest, by: managed_fields.ManagerEntry) -> Managed:

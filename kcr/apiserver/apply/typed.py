@@ -227,9 +227,9 @@ def _is_unknown(shape: Shape | None, part: Part) -> bool:
 
 def _type_fault(of: Type, value: Any) -> str:
     """Return why a value does not have its type; `""` when it has, or when its type is not one of those known here."""
-    if of.shape is not None or of.name.startswith("map["):
+    if of.shape is not None or of.name.startswith(("map[", "object")):
         return "" if type(value) is dict else f"expected map, got &{{{_go(value)}}}"
-    if of.name.startswith("[]"):
+    if of.name.startswith(("[]", "array")):
         return "" if type(value) is list else f"expected list, got &{{{_go(value)}}}"
     if of.name not in _SCALARS or type(value) in _SCALARS[of.name][0]:
         return ""

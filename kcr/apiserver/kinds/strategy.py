@@ -68,12 +68,15 @@ class Strategy:
         has_generation: Whether `metadata.generation` is kept: 1 on create, +1 when the spec changes.
         graceful_deletion: Whether a grace period applies on delete (pods).
         default_propagation: The policy when a DELETE names none: `Background`, or `Orphan` for Jobs.
+        status_keeps_metadata: Whether a write through `/status` leaves the metadata as they are: labels, finalizers and
+            the like are not applied there.
         stored_as: apiVersion and kind of the objects, where the strategy is for one kind only.
     """
 
     has_generation = False
     graceful_deletion = False
     default_propagation = "Background"
+    status_keeps_metadata = False
     stored_as: tuple[str, str] | None = None
 
     def default(self, obj: Manifest) -> None:

@@ -7,10 +7,23 @@ import pytest
 from kcr.apiserver.apply import fieldpath
 from kcr.apiserver.apply.typed import compare, faults, field_set
 from kcr.apiserver.schema.builtin import kind_shape
-from kcr.apiserver.schema.shape import Field
+from kcr.apiserver.schema.scalars import ANY
+from kcr.apiserver.schema.shape import Field, Shape, Type
 
 POD = Field(kind_shape("v1", "Pod").type)
 CONFIG_MAP = Field(kind_shape("v1", "ConfigMap").type)
+# As structural schemas name their types.
+CUSTOM = Field(
+    Shape(
+        "v1.Custom",
+        lambda: {
+            "size": Field(Type("integer", lambda value: value)),
+            "on": Field(Type("boolean", lambda value: value)),
+            "list": Field(Type("array", lambda value: value, list, items=ANY)),
+            "map": Field(Type("object", lambda value: value, dict, items=ANY)),
+        },
+    ).type
+)
 REVISION = Field(kind_shape("apps/v1", "ControllerRevision").type)
 
 
@@ -126,6 +139,15 @@ def test_differences_are_paths(field: Field, old: Any, new: Any, touched: list[s
             [".spec.nodeSelector.a: expected string, got &value.valueUnstructured{Value:1}"], id="in-an-atomic-map",
         ),
         pytest.param(REVISION, {"data": {"a": [1, {"b": None}]}, "revision": 1}, [], id="untyped"),
+        pytest.param(CUSTOM, {"size": 1, "on": True, "list": [1], "map": {"a": 1}}, [], id="custom"),
+        pytest.param(
+            CUSTOM, {"size": "x", "on": 1, "list": {}, "map": []},
+            [
+                ".size: expected numeric (int or float), got string", ".on: expected boolean, got &{1}",
+                ".list: expected list, got &{map[]}", ".map: expected map, got &{[]}",
+            ],
+            id="not-custom",
+        ),
     ],
 )  # fmt: skip
 def test_values_against_the_schema_are_named(field: Field, value: Any, words: list[str]) -> None:
