@@ -109,7 +109,8 @@ def _list_element(field: Field, inner: Field, position: int, item: Any) -> str:
 
 
 def _key(inner: Field, item: dict[str, Any], name: str) -> Any:
-    if name in item:
+    # Null does not outlive the storage, and identifies nothing.
+    if item.get(name) is not None:
         return item[name]
     known = inner.type.field(name)
     return ABSENT if known is None else known.default

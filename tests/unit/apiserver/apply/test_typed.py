@@ -11,6 +11,7 @@ from kcr.apiserver.schema.scalars import ANY
 from kcr.apiserver.schema.shape import Field, Shape, Type
 
 POD = Field(kind_shape("v1", "Pod").type)
+SERVICE_ACCOUNT = Field(kind_shape("v1", "ServiceAccount").type)
 CONFIG_MAP = Field(kind_shape("v1", "ConfigMap").type)
 # As structural schemas name their types.
 CUSTOM = Field(
@@ -125,6 +126,14 @@ def test_differences_are_paths(field: Field, old: Any, new: Any, touched: list[s
                 "[\"name\"] (and doesn't have default values for any key fields)"
             ],
             id="no-key",
+        ),
+        pytest.param(
+            SERVICE_ACCOUNT, {"secrets": [{"name": None}]},
+            [
+                '.secrets: element 0: associative list with keys has an element that omits all key fields ["name"] '
+                "(and doesn't have default values for any key fields)"
+            ],
+            id="null-key",
         ),
         pytest.param(
             POD, spec(containers=[None]),
