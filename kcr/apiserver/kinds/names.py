@@ -17,6 +17,7 @@ from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, req
 from kcr.apiserver.kinds.strategy import Manifest
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
@@ -26,6 +27,11 @@ _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 LABEL_MESSAGE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
     f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+LABEL_1035_MESSAGE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    f"'{_LABEL_1035}')"
 )
 SUBDOMAIN_MESSAGE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
@@ -42,7 +48,7 @@ VALUE_MESSAGE = (
     f"'{_VALUE}')"
 )
 
-_label, _subdomain = re.compile(_LABEL), re.compile(_SUBDOMAIN)
+_label, _label_1035, _subdomain = re.compile(_LABEL), re.compile(_LABEL_1035), re.compile(_SUBDOMAIN)
 _qualified, _value, _path = re.compile(_QUALIFIED), re.compile(_VALUE), re.compile(_PATH)
 
 _ANNOTATIONS_LIMIT = 256 * 1024
@@ -54,6 +60,15 @@ def dns_label(text: str) -> tuple[str, ...]:
     reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
     if not _label.fullmatch(text):
         reasons.append("must not contain dots" if _subdomain.fullmatch(text) else LABEL_MESSAGE)
+    return tuple(reasons)
+
+
+@lru_cache(1024)
+def dns_1035_label(text: str) -> tuple[str, ...]:
+    """Return what keeps a text from being a DNS label of RFC 1035, the form of the names of resources and versions."""
+    reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
+    if not _label_1035.fullmatch(text):
+        reasons.append(LABEL_1035_MESSAGE)
     return tuple(reasons)
 
 

@@ -1,0 +1,233 @@
+"""The Common Expression Language: expressions are compiled and evaluated by Google's library, loaded with the first.
+
+The library knows the types of scalars, lists and maps; objects with fields are maps of anything to it. Times and
+durations cannot lie inside of other values there: where an expression names such a field of `self`, it gets a variable.
+
+Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/{compilation,validation}.go.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from kcr.apiserver.structural.cel_values import escape, temporal, type_of
+from kcr.apiserver.structural.shapes import Schema
+
+LIBRARY = "cel-expr-python"
+_STRINGS = re.compile(
+    r"""[rR]?("""
+    + r'"""(?:\\.|[^\\])*?"""'
+    + r"|'''(?:\\.|[^\\])*?'''"
+    + r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+)
+_OLD = re.compile(r"\boldSelf\b")
+_LINE = re.compile(r"<input>:(\d+):")
+# What the library says of errors, and what cel-go says.
+_ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r'Key not found in map : "?(.*?)"?'), r"no such key: \1"),
+    (re.compile(r'No value with name "(?:.*\.)?(.*)" found in Activation'), r"no such key: \1"),
+    (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
+    (re.compile(r"No matching overloads found.*"), "no such overload"),
+    (re.compile(r"Applying SELECT to non-message type"), "no such overload"),
+    (re.compile(r"divide by zero"), "division by zero"),
+    (re.compile(r"(.*)"), r"\1"),
+)
+_WITH_OPTIONAL = "cel.bind(oldSelf, hasOldSelf__ ? optional.of(oldSelf__) : optional.none(),\n{}\n)"
+
+
+class CompilationError(Exception):
+    """An expression that does not compile; the message is cel-go's."""
+
+
+class EvaluationError(Exception):
+    """An expression that has no value for an object; the message is cel-go's."""
+
+
+class Scope(NamedTuple):
+    """What an expression may name.
+
+    Attributes:
+        schema: The schema of `self` and `oldSelf`.
+        optional_old: Whether `oldSelf` is an optional value.
+    """
+
+    schema: Schema
+    optional_old: bool = False
+
+
+class Program(NamedTuple):
+    """A compiled expression.
+
+    Attributes:
+        evaluate: Returns the value for `self` and, in a tuple of one, `oldSelf`; raises `EvaluationError`.
+        uses_old: Whether the expression names `oldSelf`.
+    """
+
+    evaluate: Callable[[Any, tuple[Any] | None], Any]
+    uses_old: bool
+
+
+@cache
+def is_available() -> bool:
+    """Return whether the library is installed."""
+    return find_spec("cel_expr_python") is not None
+
+
+def uses_old(expression: str) -> bool:
+    """Return whether an expression names `oldSelf`."""
+    return _OLD.search(_STRINGS.sub("''", expression)) is not None
+
+
+def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
+    """Compile an expression.
+
+    Args:
+        expression: The expression.
+        scope: What it may name.
+        wanted: `bool` or `string`, the type of its value.
+
+    Raises:
+        CompilationError: It is no expression, or has another type.
+    """
+    text, offset = expression, 0
+    if scope.optional_old and uses_old(expression):
+        text, offset = _WITH_OPTIONAL.format(expression), 1
+    moments = _moments(scope.schema)
+    text = _substituted(text, moments)
+    variables = tuple(sorted((variable, kind) for variable, kind in moments.values()))
+    program = _compile(_environment(type_of(scope.schema), variables), text, offset)
+    if program.return_type().name().lower() not in (wanted, "dyn"):
+        article = "a bool" if wanted == "bool" else "a string"
+        raise CompilationError(f"must evaluate to {article}")
+    names = tuple((name, variable) for name, (variable, _) in moments.items() if variable in text)
+    return Program(_evaluator(program, scope, names), uses_old(expression))
+
+
+def _compile(environment: Any, text: str, offset: int) -> Any:
+    try:
+        return environment.compile(text)
+    except RuntimeError as error:
+        said = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        said = _LINE.sub(lambda found: f"<input>:{int(found[1]) - offset}:", said)
+        raise CompilationError(f"compilation failed: {said}") from None
+
+
+def _evaluator(
+    program: Any, scope: Scope, moments: tuple[tuple[str, str], ...]
+) -> Callable[[Any, tuple[Any] | None], Any]:
+    def evaluate(value: Any, old: tuple[Any] | None) -> Any:
+        data = {"self": value}
+        if scope.optional_old:
+            data |= {"hasOldSelf__": old is not None, "oldSelf__": None if old is None else old[0]}
+        elif old is not None:
+            data["oldSelf"] = old[0]
+        for name, variable in moments:
+            root, *path = name.split(".")
+            if (found := temporal(_at(data.get(root), path))) is not None:
+                data[variable] = found
+        result = program.eval(data=data)
+        if result.type().name() == "ERROR":
+            raise EvaluationError(_in_words_of_cel_go(str(result.value())))
+        return result.value()
+
+    return evaluate
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _in_words_of_cel_go(said: str) -> str:
+    text = said.partition(": ")[2] if re.match(r"[A-Z_]+: ", said) else said
+    return next(pattern.sub(words, text) for pattern, words in _ERRORS if pattern.fullmatch(text))
+
+
+def _moments(schema: Schema) -> dict[str, tuple[str, str]]:
+    """Return the fields with times and durations, as expressions name them: the variable of each, and its type."""
+    return {
+        f"{root}.{path}": (f"{root}__{path.replace('.', '__')}", kind)
+        for root in ("self", "oldSelf")
+        for path, kind in _temporal_fields(schema)
+    }
+
+
+def _temporal_fields(schema: Schema) -> Iterator[tuple[str, str]]:
+    for name, inner in (schema.get("properties") or {}).items():
+        kind = type_of(inner)
+        if kind in ("timestamp", "duration"):
+            yield escape(name), kind
+        elif kind == "dyn":
+            yield from ((f"{escape(name)}.{path}", found) for path, found in _temporal_fields(inner))
+
+
+def _substituted(text: str, moments: Mapping[str, tuple[str, str]]) -> str:
+    """Return an expression with the variables of the fields that it reads; what `has` asks for stays a field."""
+    if not moments:
+        return text
+    names = "|".join(re.escape(name) for name in sorted(moments, key=len, reverse=True))
+    pattern = re.compile(rf"{_STRINGS.pattern}|(\bhas\(\s*)?(?<![\w.])({names})(?![\w(])")
+
+    def variable(found: re.Match[str]) -> str:
+        *_, has, name = found.groups()
+        return found[0] if has or name is None else moments[name][0]
+
+    return pattern.sub(variable, text)
+
+
+@lru_cache(256)
+def _environment(self_type: str, moments: tuple[tuple[str, str], ...]) -> Any:
+    from cel_expr_python import cel  # noqa: PLC0415  # loaded with the first expression
+    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings  # noqa: PLC0415
+
+    variables: Mapping[str, Any] = {
+        "self": _library_type(self_type), "oldSelf": _library_type(self_type), "oldSelf__": _library_type(self_type),
+        "hasOldSelf__": cel.Type.BOOL, **{name: _library_type(kind) for name, kind in moments},
+    }  # fmt: skip
+    return cel.NewEnv(
+        variables=variables,
+        extensions=[
+            ext_optional.ExtOptional(), ext_strings.ExtStrings(), ext_bindings.ExtBindings(), ext_math.ExtMath(),
+            _kubernetes(),
+        ],
+    )  # fmt: skip
+
+
+@cache
+def _library_type(name: str) -> Any:
+    """Return the library's type for one of ours: a scalar, `list(…)` or `map(string, …)`."""
+    from cel_expr_python import cel  # noqa: PLC0415
+
+    if name.startswith("list("):
+        return cel.Type.List(_library_type(name[5:-1]))
+    if name.startswith("map(string, "):
+        return cel.Type.Map(cel.Type.STRING, _library_type(name[12:-1]))
+    return getattr(cel.Type, name.upper())
+
+
+@cache
+def _kubernetes() -> Any:
+    from cel_expr_python import cel  # noqa: PLC0415
+
+    from kcr.apiserver.structural.cel_functions import FUNCTIONS  # noqa: PLC0415  # not needed without expressions
+
+    declared = [
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(
+                    f"kubernetes_{name.replace('.', '_')}_{position}",
+                    _library_type(one.returns),
+                    [_library_type(parameter) for parameter in one.parameters],
+                    one.is_member,
+                    one.call,
+                )
+                for position, one in enumerate(overloads)
+            ],
+        )
+        for name, overloads in FUNCTIONS.items()
+    ]
+    return cel.CelExtension("kubernetes", declared)

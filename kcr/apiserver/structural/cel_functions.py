@@ -1,0 +1,257 @@
+"""The functions that Kubernetes adds to CEL: lists, regular expressions, URLs, addresses, quantities, sets.
+
+Values of their own types are maps with one member that names the type, for the library has no types of ours.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex,urls,ip,cidr,quantity}.go;
+github.com/google/cel-go/ext/sets.go.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, parse_qs, quote, urlsplit
+
+from kcr.apiserver.schema.quantities import amount
+from kcr.apiserver.structural.patterns import compile_pattern
+
+_NANO = 10**9
+_LARGEST = (1 << 63) - 1
+
+
+class Overload(NamedTuple):
+    """One way to call a function: types as the library writes them, and whether the first argument is the receiver."""
+
+    returns: str
+    parameters: tuple[str, ...]
+    call: Callable[..., Any]
+    is_member: bool = True
+
+
+def _typed(name: str, value: str) -> dict[str, str]:
+    return {f"@{name}": value}
+
+
+def _value(name: str, given: Any) -> str:
+    if isinstance(given, dict) and f"@{name}" in given:
+        return str(given[f"@{name}"])
+    raise ValueError("no such overload")
+
+
+def _is(parse: Callable[[str], Any]) -> Callable[[str], bool]:
+    def holds(text: str) -> bool:
+        with suppress(ValueError):
+            parse(text)
+            return True
+        return False
+
+    return holds
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return sum(values[1:], values[0]) if values else 0
+
+
+def _extreme(pick: Callable[[Sequence[Any]], Any], name: str) -> Callable[[Sequence[Any]], Any]:
+    def call(values: Sequence[Any]) -> Any:
+        if not values:
+            raise ValueError(f"{name} called on empty list")
+        return pick(values)
+
+    return call
+
+
+def _is_sorted(values: Sequence[Any]) -> bool:
+    return all(one <= other for one, other in pairwise(values))
+
+
+def _index(values: Sequence[Any], wanted: Any) -> int:
+    return next((position for position, one in enumerate(values) if one == wanted), -1)
+
+
+def _last_index(values: Sequence[Any], wanted: Any) -> int:
+    return next((position for position in range(len(values) - 1, -1, -1) if values[position] == wanted), -1)
+
+
+def _find(text: str, pattern: str) -> str:
+    found = compile_pattern(pattern)(text)
+    return found[0] if isinstance(found, re.Match) else ""
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    compile_pattern(pattern)
+    found: list[str] = []
+    search, start = compile_pattern(pattern), 0
+    while start <= len(text) and (limit < 0 or len(found) < limit):
+        match = search(text[start:])
+        if not isinstance(match, re.Match):
+            break
+        found.append(match[0])
+        start += match.end() if match.end() > match.start() else match.end() + 1
+    return found
+
+
+def _parse_url(text: str) -> SplitResult:
+    parts = urlsplit(text)
+    _ = parts.port  # raises for one that is no number
+    if not (parts.scheme and (parts.netloc or parts.path)) and not text.startswith("/"):
+        raise ValueError(f"URL parse error during conversion from string: parse {text!r}: invalid URI for request")
+    return parts
+
+
+def _url(text: str) -> dict[str, str]:
+    _parse_url(text)
+    return _typed("url", text)
+
+
+def _of_url(part: Callable[[SplitResult], Any]) -> Callable[[Any], Any]:
+    return lambda given: part(urlsplit(_value("url", given)))
+
+
+def _query(parts: SplitResult) -> dict[str, list[str]]:
+    return parse_qs(parts.query, keep_blank_values=True)
+
+
+def _hostname(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2].rpartition(":")[0] if parts.port is not None else _host(parts)
+
+
+def _host(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[2]
+
+
+def _parse_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    address = ipaddress.ip_address(text)
+    if "%" in text:
+        raise ValueError(f'IP Address "{text}" with zone value is not allowed')
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        raise ValueError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+    return address
+
+
+def _ip(text: str) -> dict[str, str]:
+    return _typed("ip", str(_parse_ip(text)))
+
+
+def _of_ip(part: Callable[[ipaddress.IPv4Address | ipaddress.IPv6Address], Any]) -> Callable[[Any], Any]:
+    return lambda given: part(ipaddress.ip_address(_value("ip", given)))
+
+
+def _is_global_unicast(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return not (address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local)
+
+
+def _parse_cidr(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    if "/" not in text:
+        raise ValueError(f'network address parse error during conversion from string: no "/" in {text}')
+    return ipaddress.ip_interface(text)
+
+
+def _cidr(text: str) -> dict[str, str]:
+    return _typed("cidr", str(_parse_cidr(text)))
+
+
+def _of_cidr(given: Any) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    return _parse_cidr(_value("cidr", given))
+
+
+def _contains_ip(given: Any, other: Any) -> bool:
+    address = _parse_ip(other if isinstance(other, str) else _value("ip", other))
+    return address in _of_cidr(given).network
+
+
+def _contains_cidr(given: Any, other: Any) -> bool:
+    inner = _parse_cidr(other) if isinstance(other, str) else _of_cidr(other)
+    outer = _of_cidr(given).network
+    return inner.version == outer.version and inner.ip in outer and inner.network.prefixlen >= outer.prefixlen
+
+
+def _quantity(text: str) -> dict[str, str]:
+    return _typed("quantity", str(amount(text)))
+
+
+def _nanos(given: Any) -> int:
+    return int(_value("quantity", given))
+
+
+def _as_integer(given: Any) -> int:
+    if not _is_integer(given):
+        raise ValueError("cannot convert value to integer")
+    return _nanos(given) // _NANO
+
+
+def _is_integer(given: Any) -> bool:
+    return _nanos(given) % _NANO == 0 and abs(_nanos(given) // _NANO) <= _LARGEST
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _changed(given: Any, other: Any, factor: int) -> dict[str, str]:
+    more = other * _NANO if isinstance(other, int) else _nanos(other)
+    return _typed("quantity", str(_nanos(given) + factor * more))
+
+
+_LIST, _TEXT = "list(dyn)", "string"
+_ONE_LIST, _ONE = (_LIST,), ("dyn",)
+
+FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
+    "isSorted": (Overload("bool", _ONE_LIST, _is_sorted),),
+    "sum": (Overload("dyn", _ONE_LIST, _sum),),
+    "min": (Overload("dyn", _ONE_LIST, _extreme(min, "min")),),
+    "max": (Overload("dyn", _ONE_LIST, _extreme(max, "max")),),
+    "indexOf": (Overload("int", (_LIST, "dyn"), _index),),
+    "lastIndexOf": (Overload("int", (_LIST, "dyn"), _last_index),),
+    "find": (Overload(_TEXT, (_TEXT, _TEXT), _find),),
+    "findAll": (
+        Overload("list(string)", (_TEXT, _TEXT), _find_all), Overload("list(string)", (_TEXT, _TEXT, "int"), _find_all),
+    ),
+    "sets.contains": (Overload("bool", (_LIST, _LIST), lambda a, b: all(one in a for one in b), False),),
+    "sets.equivalent": (
+        Overload("bool", (_LIST, _LIST), lambda a, b: all(x in a for x in b) and all(x in b for x in a), False),
+    ),
+    "sets.intersects": (Overload("bool", (_LIST, _LIST), lambda a, b: any(one in a for one in b), False),),
+    "url": (Overload("dyn", (_TEXT,), _url, False),),
+    "isURL": (Overload("bool", (_TEXT,), _is(_parse_url), False),),
+    "getScheme": (Overload(_TEXT, _ONE, _of_url(lambda parts: parts.scheme)),),
+    "getHost": (Overload(_TEXT, _ONE, _of_url(_host)),),
+    "getHostname": (Overload(_TEXT, _ONE, _of_url(lambda parts: _hostname(parts).strip("[]"))),),
+    "getPort": (Overload(_TEXT, _ONE, _of_url(lambda parts: "" if parts.port is None else str(parts.port))),),
+    "getEscapedPath": (Overload(_TEXT, _ONE, _of_url(lambda parts: quote(parts.path, safe="/%~!$&'()*+,;=:@"))),),
+    "getQuery": (
+        Overload("map(string, list(string))", _ONE, _of_url(_query)),
+    ),
+    "ip": (
+        Overload("dyn", (_TEXT,), _ip, False), Overload("dyn", _ONE, lambda given: _ip(str(_of_cidr(given).ip))),
+    ),
+    "isIP": (Overload("bool", (_TEXT,), _is(_parse_ip), False),),
+    "ip.isCanonical": (Overload("bool", (_TEXT,), lambda text: str(_parse_ip(text)) == text, False),),
+    "family": (Overload("int", _ONE, _of_ip(lambda address: address.version)),),
+    "isUnspecified": (Overload("bool", _ONE, _of_ip(lambda address: address.is_unspecified)),),
+    "isLoopback": (Overload("bool", _ONE, _of_ip(lambda address: address.is_loopback)),),
+    "isLinkLocalMulticast": (
+        Overload("bool", _ONE, _of_ip(lambda one: one.is_multicast and str(one).startswith(("224.0.0.", "ff02:")))),
+    ),
+    "isLinkLocalUnicast": (Overload("bool", _ONE, _of_ip(lambda address: address.is_link_local)),),
+    "isGlobalUnicast": (Overload("bool", _ONE, _of_ip(_is_global_unicast)),),
+    "cidr": (Overload("dyn", (_TEXT,), _cidr, False),),
+    "isCIDR": (Overload("bool", (_TEXT,), _is(_parse_cidr), False),),
+    "containsIP": (Overload("bool", ("dyn", "dyn"), _contains_ip),),
+    "containsCIDR": (Overload("bool", ("dyn", "dyn"), _contains_cidr),),
+    "masked": (Overload("dyn", _ONE, lambda given: _cidr(str(_of_cidr(given).network))),),
+    "prefixLength": (Overload("int", _ONE, lambda given: _of_cidr(given).network.prefixlen),),
+    "quantity": (Overload("dyn", (_TEXT,), _quantity, False),),
+    "isQuantity": (Overload("bool", (_TEXT,), _is(amount), False),),
+    "sign": (Overload("int", _ONE, lambda given: _sign(_nanos(given))),),
+    "isInteger": (Overload("bool", _ONE, _is_integer),),
+    "asInteger": (Overload("int", _ONE, _as_integer),),
+    "asApproximateFloat": (Overload("double", _ONE, lambda given: _nanos(given) / _NANO),),
+    "add": (Overload("dyn", ("dyn", "dyn"), lambda given, other: _changed(given, other, 1)),),
+    "sub": (Overload("dyn", ("dyn", "dyn"), lambda given, other: _changed(given, other, -1)),),
+    "isLessThan": (Overload("bool", ("dyn", "dyn"), lambda given, other: _nanos(given) < _nanos(other)),),
+    "isGreaterThan": (Overload("bool", ("dyn", "dyn"), lambda given, other: _nanos(given) > _nanos(other)),),
+    "compareTo": (Overload("int", ("dyn", "dyn"), lambda given, other: _sign(_nanos(given) - _nanos(other))),),
+}  # fmt: skip
