@@ -72,9 +72,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from kcr.api.conditions import find_condition, is_condition_true, remove_condition, set_condition
     from kcr.api.crd.manifest import crd_manifest
     from kcr.api.crd.markers import IntOrString, ListType, PrinterColumn, Quantity, ScaleSubresource, Validation
@@ -93,6 +90,7 @@ if TYPE_CHECKING:
         metadata_only,
     )
     from kcr.api.unstructured import Unstructured, unstructured
+    from kcr.cli.program import run
     from kcr.client import Client, HttpTransport, load_config, retry_on_conflict
     from kcr.clock import Clock, SystemClock
     from kcr.controller import (
@@ -262,6 +260,7 @@ _HOMES = {
     ),
     "kcr.api.unstructured": "Unstructured unstructured",
     "kcr.client": "Client HttpTransport load_config retry_on_conflict",
+    "kcr.cli.program": "run",
     "kcr.clock": "Clock SystemClock",
     "kcr.controller": (
         "Controller OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
@@ -293,62 +292,3 @@ if not TYPE_CHECKING:  # type checkers have the imports above, and shall refuse 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def run(  # noqa: PLR0913  # the options of a program, all by name
-    setup: "Callable[..., object]",
-    *,
-    args: "Sequence[str] | None" = None,
-    kubeconfig: str | None = None,
-    context: str | None = None,
-    namespace: str = "",
-    kube_api_qps: float = 0.0,
-    kube_api_burst: int = 100,
-    metrics_bind_address: str = "0",
-    health_probe_bind_address: str = "0",
-    ready_file: "str | Path | None" = None,
-    log_format: str | None = None,
-    log_level: str = "info",
-) -> None:
-    """Run controllers as a program, until SIGTERM or SIGINT; what cannot be used is one line and exit code 1 or 2.
-
-    Before the controllers run, the program checks that the server answers, serves every kind that they watch, and
-    allows to list and watch it.
-
-    The program has the options of `kcr run` that are named here (`--kube-api-qps`, …, and `--help`, which shows the
-    docstring of `setup`), and reads the same variables (`KCR_KUBE_API_QPS`, …). An option goes before a variable, and a
-    variable before the argument given here.
-
-    A program with options of its own parses them first, and passes the arguments that are left, or none:
-    `kcr.run(setup, args=[])`. The variables are read all the same.
-
-    Args:
-        setup: Adds the controllers to a manager: `setup(manager)`, or `setup(manager, options)`, where the annotation
-            of `options` is a struct whose fields are read from `KCR_` and their names.
-        args: The arguments to read options from; None for those of the command line.
-        kubeconfig: The file to use; None for `KUBECONFIG`, the pod's own account, or `~/.kube/config`.
-        context: The context to use; None for the file's current one.
-        namespace: The one namespace to watch; empty for all.
-        kube_api_qps: Requests per second in the long run; 0 for no limit.
-        kube_api_burst: Requests at once, under a limit.
-        metrics_bind_address: Where to serve `/metrics`, such as `:8080`; `0` for nowhere.
-        health_probe_bind_address: Where to serve `/healthz`, `/livez` and `/readyz`; `0` for nowhere.
-        ready_file: A file that exists while the caches are synced and the workers run; None for none.
-        log_format: `json` or `console`; None for `console` on a terminal, else `json`.
-        log_level: `debug`, `info`, `warning` or `error`.
-    """
-    from kcr.cli.run import run_program  # noqa: PLC0415  # see _HOMES
-
-    defaults = {
-        "kubeconfig": kubeconfig,
-        "context": context,
-        "namespace": namespace,
-        "kube_api_qps": kube_api_qps,
-        "kube_api_burst": kube_api_burst,
-        "metrics_bind_address": metrics_bind_address,
-        "health_probe_bind_address": health_probe_bind_address,
-        "ready_file": ready_file,
-        "log_format": log_format,
-        "log_level": log_level,
-    }
-    run_program(setup, args, defaults)
