@@ -4,11 +4,16 @@ Source: kubernetes/test/integration/apiserver/apply/{apply,reset_fields,scale,st
 structured-merge-diff/merge/*_test.go.
 """
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kcr.apiserver import APIServer, Storage
 from kcr.apiserver.apply import fieldpath
+from kcr.apiserver.kinds.catalogue import KINDS
+from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api
 
@@ -297,3 +302,29 @@ async def test_system_fields_are_nobodys(api: Api) -> None:
     metadata = {name: value for name, value in before["metadata"].items() if name != "managedFields"}
     after = await applied(api, {**echoed, "metadata": metadata}, "m2")
     assert owners(after)["m2"] == [".data.a"]
+
+
+class StatusAlone(GenericStrategy):
+    """Nothing but the status is written through `/status`, as of custom resources."""
+
+    status_keeps_metadata = True
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        super().prepare_status(new, old)
+        new["metadata"] = {**old["metadata"], "managedFields": new["metadata"].get("managedFields", [])}
+
+
+async def test_metadata_are_nobodys_where_the_status_is_written_alone(kcr_clock: VirtualClock) -> None:
+    # AS 9.4
+    kinds = [
+        replace(kind, strategy=StatusAlone("deployments.apps", has_generation=True))
+        if kind.type.kind == "Deployment"
+        else kind
+        for kind in KINDS
+    ]
+    api = Api(APIServer(Storage(), clock=kcr_clock, random=random.Random(0), kinds=kinds))
+    labelled = {**deployment(), "metadata": {"name": "a", "labels": {"x": "1"}}}
+    await applied(api, labelled, target=DEPLOYMENT)
+    relabelled = {**labelled, "metadata": {"name": "a", "labels": {"x": "2"}}, "status": {"replicas": 1}}
+    after = await applied(api, relabelled, "s", target=f"{DEPLOYMENT}/status")
+    assert (after["metadata"]["labels"], owners(after)["sstatus"]) == ({"x": "1"}, [".status.replicas"])
