@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from kcr.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr.apiserver.apply import handler as apply_handler
 from kcr.apiserver.endpoints import container_logs, discovery, listing, self_subject_review, subresources, writing
 from kcr.apiserver.endpoints.discovery import Discovery
@@ -16,7 +17,7 @@ from kcr.apiserver.endpoints.serialization import (
     MetadataEncoder,
     ObjectEncoder,
     as_yaml,
-    in_version,
+    encoder_of,
     negotiate,
     not_acceptable,
 )
@@ -40,7 +41,7 @@ from kcr.apiserver.responses import (
     text_response,
 )
 from kcr.apiserver.storage.selection import selection_predicate
-from kcr.apiserver.storage.storage import Storage
+from kcr.apiserver.storage.storage import Storage, in_version
 from kcr.clock import Clock
 
 _HEALTH_PATHS = ("healthz", "livez", "readyz")
@@ -72,6 +73,7 @@ class APIServer:
     Attributes:
         registry: Creates, updates and deletes objects, for code in the same process.
         logs: Where the logs of pods come from; the node replaces it.
+        definitions: The custom resources that are served.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class APIServer:
         }  # fmt: skip
         for name in _FIRST_NAMESPACES:
             self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
+        self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)
 
     async def handle(self, request: HTTPRequest) -> APIResponse:
         """Handle one request. Errors are responses as well, never exceptions."""
@@ -129,10 +132,10 @@ class APIServer:
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
         served = self._serve(request, route, query, headers, timeout_seconds)
-        if route.kind.conversion is None:
+        if not route.kind.warning:
             return await served
         # Errors carry the warning as well.
-        return add_warning(await _respond(request, served), route.kind.conversion.warning)
+        return add_warning(await _respond(request, served), route.kind.warning)
 
     async def _serve(
         self,
@@ -146,7 +149,7 @@ class APIServer:
         accepted = negotiate(headers.get("accept", ""))
         if accepted.yaml and _is_watch(route, query):
             raise not_acceptable("application/json;stream=watch")
-        encoder = in_version(route.kind, self._encoder(accepted, query))
+        encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
             async with asyncio.timeout(timeout_seconds):
                 return await self._read(route, query, encoder)
@@ -192,7 +195,7 @@ class APIServer:
         if route.subresource == "log":
             return container_logs.respond(self.logs, record, query, self._clock.now())
         if route.subresource == "scale":
-            return json_response(encoded(subresources.scale_of(record)))
+            return json_response(encoded(subresources.scale_of(in_version(record, route.kind))))
         return json_response(encoder.encode_object(record))
 
     async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder) -> APIResponse:
@@ -223,6 +226,11 @@ class APIServer:
     def open_watches(self) -> int:
         """How many watches are open."""
         return len(self._watches)
+
+    def _end_watches(self, kind: Kind) -> None:
+        for watch in tuple(self._watches):
+            if watch.kind.type.display == kind.type.display:
+                watch.stop()
 
     def close(self) -> None:
         """End all watches at once."""

@@ -128,11 +128,11 @@ def _write(registry: Registry, write: Write, old: Record | None, config: Manifes
         # As for a PUT that creates: the version of an object that is gone is no obstacle.
         manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
         new = write.to_storage(manifest)
-        return registry.create(route.kind.stored, route.namespace, new, tracking=tracking, dry_run=dry_run)
+        return registry.create(write.kind, route.namespace, new, tracking=tracking, dry_run=dry_run)
     check_name(route, _metadata(config))
     check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
     is_status = route.subresource == "status"
-    return registry.update(old, write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run)
+    return registry.update(write.stored(old), write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run)
 
 
 def _settable(write: Write, config: Manifest) -> Manifest:

@@ -57,9 +57,14 @@ class Discovery:
                 return json_response(encoded({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}))
             case ["api", version]:
                 return self._resource_list("", version)
-            case ["apis", group, version] if group and group in self._routes.groups:
+            case ["apis", group, version] if group and self._has_version(group, version):
                 return self._resource_list(group, version)
         return text_response(404, "404 page not found\n")
+
+    def _has_version(self, group: str, version: str) -> bool:
+        """Return whether a version of a group is answered for: of built-in ones, an unknown version with a Status."""
+        versions = self._routes.groups.get(group, ())
+        return version in versions or (bool(versions) and not self._routes.is_custom_group(group))
 
     def _root(self, groups: list[str], headers: Mapping[str, str], legacy: dict[str, Any]) -> APIResponse:
         if "as=APIGroupDiscoveryList" not in headers.get("accept", "") or "v=v2" not in headers["accept"]:

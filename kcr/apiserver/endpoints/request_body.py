@@ -10,10 +10,11 @@ from kcr.api.yaml_json import load_yaml
 from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.gojson import decode_json, kind_of
 from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.kinds.field_errors import forbidden, not_supported
+from kcr.apiserver.kinds.field_errors import forbidden, invalid, not_supported
 from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
-from kcr.apiserver.responses import StatusError, bad_request, invalid_option
+from kcr.apiserver.responses import StatusError, bad_request, encoded, invalid_option
+from kcr.apiserver.responses import invalid as invalid_object
 from kcr.apiserver.schema import protobuf
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Shape
@@ -118,6 +119,8 @@ def _check_type(kind: Kind, value: Manifest) -> None:
         if not isinstance(value.get(member), str | None):
             words = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
             raise bad_request(f"{_unrecognized(kind.type.kind)}: {words}")
+    if kind.custom is not None:
+        _check_custom_type(kind, value)
     version, name = value.get("apiVersion") or kind.type.api_version, value.get("kind") or kind.type.kind
     if version != kind.type.api_version:
         raise bad_request(
@@ -127,6 +130,19 @@ def _check_type(kind: Kind, value: Manifest) -> None:
         wanted = kind.type.kind
         why = f"converting ({name}) to ({wanted}): unknown conversion"
         raise bad_request(f'{name} in version "{kind.type.version}" cannot be handled as a {wanted}: {why}')
+
+
+def _check_custom_type(kind: Kind, value: Manifest) -> None:
+    """Refuse a custom resource that does not say what it is, or says another kind."""
+    for member in ("kind", "apiVersion"):
+        if not value.get(member):
+            shown, named = encoded(value).decode().strip(), "Kind" if member == "kind" else member
+            words = f"Object '{named}' is missing in '{shown}'"
+            raise bad_request(f"the object provided is unrecognized (must be of type {kind.type.kind}): {words}")
+    if value["kind"] != kind.type.kind and value["apiVersion"] == kind.type.api_version:
+        name = (value.get("metadata") or {}).get("name", "")
+        error = invalid("kind", value["kind"], f"must be {kind.type.kind}")
+        raise invalid_object(kind.type.kind, kind.type.group, name, [error])
 
 
 def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:

@@ -9,7 +9,14 @@ from kcr.api.durations import parse_duration
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, not_supported, required, too_long
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
-from kcr.apiserver.responses import bad_request, invalid, invalid_option, method_not_allowed, no_such_resource
+from kcr.apiserver.responses import (
+    bad_request,
+    invalid,
+    invalid_option,
+    method_not_allowed,
+    no_such_resource,
+    not_found,
+)
 
 _UNSIGNED, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
 _LONGEST_INTEGER = 1_000
@@ -132,21 +139,75 @@ class Route(NamedTuple):
         return not self.name and (bool(self.namespace) or not self.kind.type.namespaced)
 
 
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+
+
+def version_priority(version: str) -> tuple[int, int, int, str]:
+    """Return what orders the versions of a group: released before beta before alpha, the highest first.
+
+    Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings.
+    """
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return 3, 0, 0, version
+    return {None: 0, "beta": 1, "alpha": 2}[found[2]], -int(found[1]), -int(found[3] or 0), ""
+
+
 class Routes:
-    """Finds the kinds by their paths."""
+    """Finds the kinds by their paths.
+
+    Attributes:
+        builtin: The kinds that are always served.
+        kinds: All kinds that are served now.
+        groups: Their groups, each with its versions.
+        generation: Grows with each change of what is served.
+    """
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        self.kinds = tuple(kinds)
+        self.builtin = tuple(kinds)
+        self.generation = 0
+        # By the name of their definition.
+        self._custom: dict[str, tuple[Kind, ...]] = {}
+        self._builtin_groups = {kind.type.group for kind in self.builtin}
+        self._index()
+
+    def set_custom(self, name: str, kinds: tuple[Kind, ...]) -> None:
+        """Serve the kinds of a definition, those and no others.
+
+        Args:
+            name: The name of the definition.
+            kinds: Its kinds; empty for none.
+        """
+        if kinds:
+            self._custom[name] = kinds
+        else:
+            self._custom.pop(name, None)
+        self.generation += 1
+        self._index()
+
+    def is_custom_group(self, group: str) -> bool:
+        """Return whether a group has custom resources only."""
+        return group not in self._builtin_groups
+
+    def _index(self) -> None:
+        self.kinds = (*self.builtin, *(kind for name in sorted(self._custom) for kind in self._custom[name]))
         self._by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
         current = {k.type.group for k in self.kinds if k.conversion is None}
         # Groups that hold nothing but views come last.
         self.groups: Mapping[str, tuple[str, ...]] = {
-            group: tuple(dict.fromkeys(k.type.version for k in self.kinds if k.type.group == group))
+            group: self._versions(group)
             for group in sorted({k.type.group for k in self.kinds}, key=lambda name: (name not in current, name))
         }
 
-    def find(self, group: str, version: str, steps: list[str]) -> Route:
+    def _versions(self, group: str) -> tuple[str, ...]:
+        found = dict.fromkeys(kind.type.version for kind in self.kinds if kind.type.group == group)
+        return tuple(sorted(found, key=version_priority)) if self.is_custom_group(group) else tuple(found)
+
+    def find(self, group: str, version: str, steps: list[str]) -> Route | None:
         """Return what the rest of a path names, behind `/api/v1` or `/apis/G/V`.
+
+        Returns:
+            None in a group of custom resources, where upstream's handler knows no such path.
 
         Raises:
             StatusError: 404, there is no such resource.
@@ -157,11 +218,15 @@ class Routes:
             namespace, steps = steps[1], steps[2:]
         plural, name, subresource, *more = [*steps, "", "", ""][: max(3, len(steps))]
         kind = self._by_place.get((group, version, plural))
+        if kind is None and self.is_custom_group(group):
+            return None
         if kind is None or more or "" in steps:
             raise no_such_resource()
         if kind.type.namespaced != bool(namespace) and (namespace or name):
             raise no_such_resource()
         if subresource and subresource not in kind.subresources:
+            if kind.custom is not None:
+                raise not_found(kind.type, name)
             raise no_such_resource()
         return Route(kind, namespace, name, subresource)
 

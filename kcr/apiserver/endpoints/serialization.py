@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
-from kcr.apiserver.kinds.catalogue import Conversion, Kind
+from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.responses import JSON, APIResponse, StatusError
-from kcr.apiserver.storage.storage import Change, Record
+from kcr.apiserver.storage.storage import Change, Record, in_version
 
 _YAML = "application/yaml"
 _ANY = ("*/*", "application/*", "application/json", _YAML)
@@ -105,8 +105,12 @@ class ObjectEncoder:
 
     def encode_list(self, kind: Kind, metadata: Mapping[str, Any], records: Sequence[Record]) -> bytes:
         """Return the body with a list; items of built-in kinds have neither kind nor apiVersion."""
-        head = f'{{"kind":"{kind.type.kind}List","apiVersion":"{kind.type.api_version}","metadata":'.encode()
-        items = b",".join(record.body for record in records)
+        head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.type.api_version}","metadata":'.encode()
+        if kind.custom is None:
+            items = b",".join(record.body for record in records)
+        else:
+            items = b",".join(record.data for record in records)
+            metadata = {"continue": "", **metadata}
         return b"".join((head, msgspec.json.encode(metadata), b',"items":[', items, b"]}\n"))
 
     def encode_event(self, event: str, record: Record, change: Change | None) -> bytes:
@@ -171,9 +175,8 @@ def event_line(event: str, shown: object) -> bytes:
 class ConvertingEncoder(ObjectEncoder):
     """Objects converted to another version, in one of the other encodings."""
 
-    def __init__(self, kind: Kind, conversion: Conversion, encoder: ObjectEncoder) -> None:
+    def __init__(self, kind: Kind, encoder: ObjectEncoder) -> None:
         self._kind = kind
-        self._conversion = conversion
         self._encoder = encoder
 
     def encode_object(self, record: Record) -> bytes:
@@ -193,12 +196,9 @@ class ConvertingEncoder(ObjectEncoder):
         return self._encoder.encode_bookmark(self._kind, revision, initial_end=initial_end)
 
     def _shown(self, record: Record) -> Record:
-        manifest = record.manifest()
-        self._conversion.from_hub(manifest)
-        body = {name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")}
-        return Record(self._kind, msgspec.json.encode(body), record.metadata, record.revision)
+        return in_version(record, self._kind)
 
 
-def in_version(kind: Kind, encoder: ObjectEncoder) -> ObjectEncoder:
+def encoder_of(kind: Kind, encoder: ObjectEncoder) -> ObjectEncoder:
     """Return an encoder that shows objects in the version of a kind."""
-    return encoder if kind.conversion is None else ConvertingEncoder(kind, kind.conversion, encoder)
+    return encoder if kind.conversion is None else ConvertingEncoder(kind, encoder)

@@ -18,9 +18,9 @@ from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
-from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, invalid, json_response
+from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, internal, invalid, json_response
 from kcr.apiserver.schema.builtin import type_shape
-from kcr.apiserver.storage.storage import Record
+from kcr.apiserver.storage.storage import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -123,11 +123,14 @@ def finalize(registry: Registry, write: Write) -> APIResponse:
 
 
 def scale_of(record: Record) -> Manifest:
-    """Return the Scale of an object: how many pods it is to have, how many it has, and which they are."""
+    """Return the Scale of an object: how many pods it is to have, how many it has, and which they are.
+
+    Raises:
+        StatusError: 500, a custom resource does not say how many it is to have.
+    """
     obj, paths, shape = record.manifest(), record.kind.scale or ScalePaths(), type_shape(SCALE)
-    selector = _at(obj, paths.selector) or {}
-    # Replication controllers have labels where the others have a selector.
-    labels_alone = selector.keys().isdisjoint(type_shape("meta.v1.LabelSelector").fields)
+    if record.kind.custom is not None and type(_at(obj, paths.replicas)) is not int:
+        raise internal(f'the spec replicas field ".{".".join(paths.replicas)}" does not exist')
     scale: Manifest = shape.conform({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -135,15 +138,23 @@ def scale_of(record: Record) -> Manifest:
         "spec": {"replicas": _at(obj, paths.replicas) or 0},
         "status": {
             "replicas": _at(obj, paths.status_replicas) or 0,
-            "selector": selector_text({"matchLabels": selector} if labels_alone else selector) or "",
+            "selector": _selector(_at(obj, paths.selector) if paths.selector else ""),
         },
     })  # fmt: skip
     return scale
 
 
+def _selector(found: Any) -> str:
+    # Custom resources have the text itself, replication controllers labels where the others have a selector.
+    if not isinstance(found, dict):
+        return found if isinstance(found, str) else ""
+    labels_alone = found.keys().isdisjoint(type_shape("meta.v1.LabelSelector").fields)
+    return selector_text({"matchLabels": found} if labels_alone else found) or ""
+
+
 def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
     for name in path:
-        obj = obj.get(name) or {}
+        obj = (obj.get(name) or {}) if isinstance(obj, dict) else {}
     return obj
 
 
@@ -167,7 +178,7 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     """
     route, shape = write.route, type_shape(SCALE)
     dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
-    old = registry.find(route.kind, route.namespace, route.name)
+    old = write.stored(registry.find(route.kind, route.namespace, route.name))
     if is_patch:
         scale = patched(write, shape, scale_of(old))
         conform(shape, scale)
@@ -181,5 +192,9 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     new = old.manifest()
     new["metadata"]["resourceVersion"] = metadata.get("resourceVersion", "")
     *path, last = (route.kind.scale or ScalePaths()).replicas
-    _at(new, tuple(path))[last] = replicas
-    return json_response(encoded(scale_of(registry.update(old, new, Tracking(write.manager), dry_run=dry_run).record)))
+    parent = new
+    for step in path:
+        parent = parent.setdefault(step, {})
+    parent[last] = replicas
+    written = registry.update(old, new, Tracking(write.manager), dry_run=dry_run).record
+    return json_response(encoded(scale_of(in_version(written, route.kind))))

@@ -66,11 +66,16 @@ def watch_options(query: Query) -> WatchOptions:
 
 
 class Watch:
-    """One watch: an iterator over chunks of whole lines. Close it when it is no longer read."""
+    """One watch: an iterator over chunks of whole lines. Close it when it is no longer read.
+
+    Attributes:
+        kind: The kind of the objects, as the request names it.
+    """
 
     def __init__(
         self, storage: Storage, kind: Kind, selection: SelectionPredicate, encoder: ObjectEncoder, max_backlog: int
     ) -> None:
+        self.kind = kind
         self._storage = storage
         self._cache = storage.cache(kind)
         self._selection = selection

@@ -12,7 +12,7 @@ from kcr.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_nam
 from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
-from kcr.apiserver.endpoints.serialization import ObjectEncoder, in_version
+from kcr.apiserver.endpoints.serialization import ObjectEncoder, encoder_of
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, required
@@ -34,13 +34,15 @@ from kcr.apiserver.responses import (
     warning_headers,
 )
 from kcr.apiserver.schema.shape import Shape
-from kcr.apiserver.storage.storage import Record
+from kcr.apiserver.storage.storage import Record, in_version
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 _PATCHES = (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC_PATCH)
+# Of custom resources, the server has no Go types to merge by.
+_CUSTOM_PATCHES = (_JSON_PATCH, _MERGE_PATCH)
 _OTHER_UID = "Precondition failed: UID in precondition: {}, UID in object meta: {}"
 _ORPHANS = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
@@ -79,13 +81,22 @@ class Write(NamedTuple):
         """
         return field_validation.check(self.route.kind, obj, self.body, self.content_type, self.query)
 
+    @property
+    def kind(self) -> Kind:
+        """The kind by whose rules the object is written: custom resources have their own in each version."""
+        return self.route.kind.stored if self.route.kind.custom is None else self.route.kind
+
+    def stored(self, old: Record) -> Record:
+        """Return a stored object as one of that kind."""
+        return old if self.route.kind.custom is None else in_version(old, self.route.kind)
+
     def to_storage(self, obj: Manifest) -> Manifest:
-        """Return an object of the request's version in the storage version, conformed.
+        """Return an object of the request's version in the version of its rules, conformed.
 
         Raises:
             UndecodableError: It is no object of its kind.
         """
-        if self.route.kind.conversion is not None:
+        if self.route.kind.conversion is not None and self.route.kind.custom is None:
             self.route.kind.conversion.to_hub(obj)
         return obj
 
@@ -103,7 +114,7 @@ def create(registry: Registry, write: Write) -> APIResponse:
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
     warnings = write.check(manifest)
-    written = registry.create(route.kind.stored, route.namespace, write.to_storage(manifest), dry_run=dry_run)
+    written = registry.create(write.kind, route.namespace, write.to_storage(manifest), dry_run=dry_run)
     return write_response(write, written, warnings, 201)
 
 
@@ -126,7 +137,9 @@ def update(registry: Registry, write: Write) -> APIResponse:
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
     is_status, tracking = route.subresource == "status", Tracking(write.manager)
-    written = registry.update(old, write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run)
+    written = registry.update(
+        write.stored(old), write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run
+    )
     return write_response(write, written, warnings)
 
 
@@ -170,7 +183,9 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         warnings = write.check(new)
         check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
         is_status, tracking = route.subresource == "status", Tracking(write.manager)
-        written = registry.update(old, write.to_storage(new), tracking, status=is_status, dry_run=dry_run)
+        written = registry.update(
+            write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run
+        )
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None
@@ -184,8 +199,9 @@ def patched(write: Write, shape: Shape, target: Manifest) -> Manifest:
         StatusError: 400, 415 or 422, it is no patch, or does not apply.
     """
     media = request_body.media_type(write.content_type)
-    if media not in _PATCHES:
-        raise request_body.unsupported_media_type(", ".join((*_PATCHES, APPLY_PATCH)))
+    accepted = _PATCHES if write.route.kind.custom is None else _CUSTOM_PATCHES
+    if media not in accepted:
+        raise request_body.unsupported_media_type(", ".join((*accepted, APPLY_PATCH)))
     try:
         change = decode_json(write.body)
     except ValueError as error:
@@ -252,7 +268,7 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
             delete(registry, newest, options)
     headers = warning_headers(_warnings(route, options))
     return json_response(
-        in_version(route.kind, ObjectEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
+        encoder_of(route.kind, ObjectEncoder()).encode_list(route.kind, page.metadata, page.records), headers=headers
     )
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from kcr.api.resources import ResourceType
+from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.core import (
@@ -27,6 +28,7 @@ from kcr.apiserver.schema.shape import Shape
 # Fields that Go's types hold by value: absent, they compare as their zero.
 ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
 _EVERY_KIND = ("metadata.name", "metadata.namespace")
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # The verbs of each subresource.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +55,7 @@ class ScalePaths(NamedTuple):
     Attributes:
         replicas: The number that is wanted.
         status_replicas: The number that there is.
-        selector: The label selector of the pods, or their labels.
+        selector: The label selector of the pods, its text, or their labels; `()` where there is none.
     """
 
     replicas: tuple[str, ...] = ("spec", "replicas")
@@ -70,13 +72,48 @@ class Conversion(NamedTuple):
         to_hub: Converts a manifest of the version to one of `hub`, in place.
         from_hub: Converts a manifest of `hub` to one of the version, in place.
         warning: The warning in every response.
+        same_fields: Whether nothing but the apiVersion differs.
     """
 
     hub: "Kind"
     shape: Shape
     to_hub: Callable[[Manifest], None]
     from_hub: Callable[[Manifest], None]
-    warning: str
+    warning: str = ""
+    same_fields: bool = False
+
+
+class PrinterColumn(NamedTuple):
+    """A column that a CustomResourceDefinition declares; one with a priority above 0 is shown with `-o wide` only."""
+
+    name: str
+    type: str
+    json_path: str
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class CustomVersion(NamedTuple):
+    """What a CustomResourceDefinition says of one version of its kind.
+
+    Attributes:
+        shape: The fields of its objects.
+        openapi_schema: The schema as the definition has it.
+        schema_hash: Changes when what the version serves changes.
+        singular: The name of one.
+        list_kind: The kind of lists.
+        columns: The columns of tables; None where none are declared.
+        warning: The warning in every response, of a deprecated version.
+    """
+
+    shape: Shape
+    openapi_schema: Mapping[str, Any]
+    schema_hash: str
+    singular: str
+    list_kind: str
+    columns: tuple[PrinterColumn, ...] | None = None
+    warning: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +135,7 @@ class Kind:
         garbage_collected: Whether the garbage collector's finalizers apply.
         scale: What `/scale` reads and writes; None where there is no such subresource.
         conversion: Set where the objects are those of another kind.
-        openapi_schema: The schema of a custom kind as its CustomResourceDefinition has it; None for built-in kinds.
+        custom: Set for custom resources.
     """
 
     type: ResourceType
@@ -115,7 +152,7 @@ class Kind:
     garbage_collected: bool = True
     scale: ScalePaths | None = None
     conversion: Conversion | None = None
-    openapi_schema: Mapping[str, Any] | None = None
+    custom: CustomVersion | None = None
 
     @property
     def stored(self) -> "Kind":
@@ -125,11 +162,15 @@ class Kind:
     @cached_property
     def shape(self) -> Shape:
         """The fields of its objects."""
+        if self.custom is not None:
+            return self.custom.shape
         return kind_shape(self.type.api_version, self.type.kind) if self.conversion is None else self.conversion.shape
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """The verbs of the kind."""
+        """The verbs of the kind, in the order of discovery."""
+        if self.custom is not None:
+            return _CUSTOM_VERBS
         return tuple(verb for verb in MAIN_VERBS if verb != "deletecollection" or self.type.plural != "namespaces")
 
     @cached_property
@@ -140,7 +181,29 @@ class Kind:
     @property
     def singular(self) -> str:
         """The name of one."""
-        return self.type.kind.lower()
+        return self.type.kind.lower() if self.custom is None else self.custom.singular
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of lists of its objects."""
+        return f"{self.type.kind}List" if self.custom is None else self.custom.list_kind
+
+    @property
+    def openapi_schema(self) -> Mapping[str, Any] | None:
+        """The `openAPIV3Schema` of a custom resource; None for built-in kinds."""
+        return None if self.custom is None else self.custom.openapi_schema
+
+    @property
+    def schema_hash(self) -> str:
+        """Changes when what is served of a custom resource changes; `""` for built-in kinds."""
+        return "" if self.custom is None else self.custom.schema_hash
+
+    @property
+    def warning(self) -> str:
+        """The warning in every response, `""` for none."""
+        if self.custom is not None:
+            return self.custom.warning
+        return "" if self.conversion is None else self.conversion.warning
 
     def has_field(self, path: str) -> bool:
         """Return whether field selectors may name this path."""
@@ -235,9 +298,18 @@ LEASES = _kind(
     "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
 )
 
+CUSTOM_RESOURCE_DEFINITIONS = Kind(
+    ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
+    CustomResourceDefinitionStrategy(),
+    short_names=("crd", "crds"),
+    categories=("api-extensions",),
+    subresources=("status",),
+    requires_resource_version=True,
+)
+
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
-    JOBS, CRON_JOBS, LEASES,
+    JOBS, CRON_JOBS, LEASES, CUSTOM_RESOURCE_DEFINITIONS,
 )  # fmt: skip
 
 

@@ -71,6 +71,7 @@ class Strategy:
         status_keeps_metadata: Whether a write through `/status` leaves the metadata as they are: labels, finalizers and
             the like are not applied there.
         stored_as: apiVersion and kind of the objects, where the strategy is for one kind only.
+        create_refusal: Why no objects can be created now, `""` for nothing.
     """
 
     has_generation = False
@@ -78,6 +79,7 @@ class Strategy:
     default_propagation = "Background"
     status_keeps_metadata = False
     stored_as: tuple[str, str] | None = None
+    create_refusal = ""
 
     def default(self, obj: Manifest) -> None:
         """Conform an object to the schema of its kind, and fill in the defaults; applied on every decode.
@@ -106,6 +108,14 @@ class Strategy:
             new["spec"] = old["spec"]
         else:
             new.pop("spec", None)
+
+    def prepare_delete(self, obj: Manifest) -> None:
+        """Set what the server sets when an object is to be deleted, above all finalizers."""
+
+    def is_new_generation(self, new: Manifest, old: Manifest) -> bool:
+        """Return whether an update of the main resource changes what the generation counts: the spec."""
+        changed: bool = new.get("spec") != old.get("spec")
+        return changed
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new object."""

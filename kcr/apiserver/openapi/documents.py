@@ -74,7 +74,7 @@ class OpenAPI:
 
 def _hash(kinds: list[Kind]) -> str:
     """Return what changes with a document: of built-in kinds the version alone says what is in it."""
-    content = encoded([VERSION, *([kind.type.plural, kind.openapi_schema] for kind in kinds)])
+    content = encoded([VERSION, *([kind.type.plural, kind.schema_hash] for kind in kinds)])
     return hashlib.sha256(content).hexdigest()[:32].upper()
 
 

@@ -3,38 +3,24 @@
 Source: kubernetes/pkg/printers/internalversion/printers.go.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
 
 from kcr.api.durations import age, human_duration
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.printers.columns import Cells, Column, Printer, custom_printer
 from kcr.apiserver.printers.pods import pod_cells
 from kcr.apiserver.printers.resources import RESOURCES, cells_of, condition_of, selector_text, templated
 
-Cells = list[Any]
 _NONE = "<none>"
-
-
-class Column(NamedTuple):
-    """One column; a wide one is shown with `-o wide` only."""
-
-    name: str
-    type: str = "string"
-    wide: bool = False
-
-
-class Printer(NamedTuple):
-    """The columns of a kind, and how the cells of an object are made at a given time."""
-
-    columns: tuple[Column, ...]
-    cells: Callable[[Manifest, datetime], Cells]
 
 
 def printer_of(kind: Kind) -> Printer:
     """Return the printer of a kind; kinds without one show their name and when they were made."""
+    if kind.custom is not None:
+        return custom_printer(kind.custom.columns)
     return _PRINTERS.get(kind.stored.type.display, _OTHERS)
 
 

@@ -12,7 +12,8 @@ import msgspec
 from kcr.apiserver.endpoints.serialization import ObjectEncoder, bookmark_metadata, event_line
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import invalid
-from kcr.apiserver.printers.printers import Column, printer_of
+from kcr.apiserver.printers.columns import Column
+from kcr.apiserver.printers.printers import printer_of
 from kcr.apiserver.responses import bad_request
 from kcr.apiserver.storage.storage import Change, Record
 from kcr.clock import Clock
@@ -94,6 +95,7 @@ class TableEncoder(ObjectEncoder):
 
 def _definition(column: Column) -> dict[str, Any]:
     return {
-        "name": column.name, "type": column.type, "format": "name" if column.name == "Name" else "",
-        "description": "", "priority": 1 if column.wide else 0,
+        "name": column.name, "type": column.type, "format": "name" if column.name == "Name" else column.format,
+        "description": column.description,
+        "priority": (1 if column.wide else 0) if column.priority is None else column.priority,
     }  # fmt: skip

@@ -28,10 +28,25 @@ class QuotaAdmission:
     def __init__(self, storage: Storage, clock: Clock, kinds: tuple[Kind, ...]) -> None:
         self.on_change: Callable[[Key], object] = lambda key: None
         self._clock = clock
+        self._storage = storage
         self._caches = [storage.cache(kind) for kind in kinds if kind.type.namespaced and kind.conversion is None]
         # By namespace, then by name; a namespace without quotas has no entry.
         self._quotas: dict[str, dict[str, TrackedQuota]] = {}
         storage.cache(RESOURCE_QUOTAS).subscribers[self._on_quota] = None
+
+    def follow(self, kind: Kind) -> None:
+        """Count the objects of a kind that is served from now on."""
+        if not kind.type.namespaced:
+            return
+        cache = self._storage.cache(kind)
+        self._caches.append(cache)
+        if self._quotas:
+            cache.subscribers[self._on_change] = None
+
+    def unfollow(self, kind: Kind) -> None:
+        """Count the objects of a kind no longer: it is not served, and there are none."""
+        if kind.type.namespaced:
+            self._caches.remove(self._storage.cache(kind))
 
     def check(self, kind: Kind, obj: Manifest) -> None:
         """Admit a new object that exceeds no quota of its namespace.

@@ -52,6 +52,8 @@ def delete(registry: Registry, record: Record, options: DeleteOptions) -> Delete
     before = record.manifest()
     new: Manifest = {**before, "metadata": dict(before["metadata"])}
     _set_propagation_finalizers(kind, new["metadata"], options.policy)
+    if "deletionTimestamp" not in new["metadata"]:
+        kind.strategy.prepare_delete(new)
     now = registry.clock.now()
     if kind.strategy.graceful_deletion:
         held = _begin_grace_period(new, options.grace_seconds, now)

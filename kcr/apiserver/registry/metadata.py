@@ -24,7 +24,7 @@ _ORDER = (
 _SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def timestamp(now: datetime) -> str:
@@ -111,10 +111,10 @@ def keep_server_fields(metadata: Manifest, old: Manifest) -> None:
 
 def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
     """Return the field errors of the metadata of a new object."""
-    return [*_name_faults(kind, metadata), *validate_mutable(metadata)]
+    return [*_name_faults(kind, metadata), *_validate_mutable(kind, metadata)]
 
 
-def validate_mutable(metadata: Manifest) -> list[FieldError]:
+def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
     """Return the field errors of what clients may write on create and update."""
     errors: list[FieldError] = []
     if labels := metadata.get("labels"):
@@ -124,13 +124,13 @@ def validate_mutable(metadata: Manifest) -> list[FieldError]:
     if references := metadata.get("ownerReferences"):
         errors += _owner_faults(references)
     if finalizers := metadata.get("finalizers"):
-        errors += _finalizer_faults(finalizers)
+        errors += _finalizer_faults(finalizers, any_name=kind.custom is not None)
     return errors
 
 
-def validate_update(metadata: Manifest, old: Manifest) -> list[FieldError]:
+def validate_update(kind: Kind, metadata: Manifest, old: Manifest) -> list[FieldError]:
     """Return the field errors of changed metadata; a terminating object takes no new finalizers."""
-    errors = validate_mutable(metadata)
+    errors = _validate_mutable(kind, metadata)
     if "deletionTimestamp" in old:
         added = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))
         if added:
@@ -182,12 +182,12 @@ def _owner_faults(references: list[Manifest]) -> list[FieldError]:
     return errors
 
 
-def _finalizer_faults(finalizers: list[str]) -> list[FieldError]:
+def _finalizer_faults(finalizers: list[str], *, any_name: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, name in enumerate(finalizers):
         field = f"metadata.finalizers[{position}]"
         errors += [invalid(field, name, reason) for reason in qualified_name(name)]
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
+        if "/" not in name and name not in STANDARD_FINALIZERS and not any_name:
             words = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(field, name, words))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:

@@ -79,6 +79,8 @@ class Registry:
         obj = _with_server_metadata(kind, given, namespace)
         metadata = obj["metadata"]
         self._check_namespace(kind, namespace, metadata.get("name", ""))
+        if refusal := kind.strategy.create_refusal:
+            raise forbidden(kind.type, metadata.get("name", ""), refusal)
         warnings = meta.remove_duplicate_owners(metadata)
         if metadata["resourceVersion"]:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
@@ -138,8 +140,8 @@ class Registry:
         else:
             kind.strategy.prepare_update(new, before)
             errors = kind.strategy.validate_update(new, before)
-        self._raise_if_invalid(kind, new, [*meta.validate_update(metadata, before["metadata"]), *errors])
-        if not status and kind.strategy.has_generation and new.get("spec") != before.get("spec"):
+        self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
+        if not status and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if status else kind.strategy.warnings(new, before)
         if tracking.is_needed(before, new):

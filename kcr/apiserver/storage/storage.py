@@ -75,6 +75,19 @@ class Record:
         return Record(self.kind, body, metadata, revision)
 
 
+def in_version(record: Record, kind: Kind) -> Record:
+    """Return an object as one of a kind that is a view of its kind, or as it is."""
+    conversion = kind.conversion
+    if conversion is None or record.kind is kind:
+        return record
+    if conversion.same_fields:
+        return Record(kind, record.body, record.metadata, record.revision)
+    manifest = record.manifest()
+    conversion.from_hub(manifest)
+    body = {name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")}
+    return Record(kind, _encode(body), record.metadata, record.revision)
+
+
 class Change:
     """One transition: `old` is None on create, `new` is None on delete.
 
@@ -122,6 +135,8 @@ class WatchCache:
         self.compacted_revision = 0
         # A dict for its order: subscribers are called in the order in which they subscribed.
         self.subscribers: dict[Subscriber, None] = {}
+        # Called after a change when all subscribers have been, and may write: they see the changes in their order.
+        self.after_commit: Subscriber | None = None
 
     def select(self, namespace: str = "", after: str = "") -> Iterable[Record]:
         """Yield the records of a namespace (empty: of all) in order, those behind the key `after` only."""
@@ -166,6 +181,27 @@ class WatchCache:
             self.history.popleft()
         self.compacted_revision = max(self.compacted_revision, revision)
 
+    def install(self, kind: Kind, revision: int) -> None:
+        """Keep the objects as those of another kind of the same name: a definition changed.
+
+        Its pruning and its defaults apply to what was stored before. Older watches and lists get 410 where the history
+        cannot be shown so.
+
+        Args:
+            kind: The kind from now on.
+            revision: The newest of the storage.
+        """
+        before, self.kind = self.kind, kind
+        if before.type.version != kind.type.version or before.fields != kind.fields:
+            self.compact(revision)
+        for key, record in self.records.items():
+            body = record.body
+            if before.openapi_schema != kind.openapi_schema:
+                manifest = record.manifest()
+                kind.shape.conform(manifest)
+                body = _encode({name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")})
+            self.records[key] = Record(kind, body, record.metadata, record.revision)
+
     def apply(self, change: Change) -> None:
         """Apply one change, and call the subscribers."""
         key = change.record.key
@@ -203,6 +239,19 @@ class Storage:
             cache = self._caches[name] = WatchCache(kind)
         return cache
 
+    def install(self, kind: Kind) -> None:
+        """Store the objects of a kind that a definition makes, as the definition has it now."""
+        cache = self._caches.get(kind.type.display)
+        if cache is None:
+            # There may have been objects of such a kind before, and they are not these.
+            self.cache(kind).compact(self.revision)
+        else:
+            cache.install(kind, self.revision)
+
+    def drop(self, kind: Kind) -> None:
+        """Forget a kind that has no objects any more."""
+        del self._caches[kind.type.display]
+
     def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
         """Return the newest version of an object, or None."""
         return self.cache(kind).records.get(key_of(namespace, name))
@@ -217,22 +266,32 @@ class Storage:
         return Record(kind, body, msgspec.convert(metadata, ObjectMeta), revision)
 
     def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:
-        """Store a new object, or a new version of `old`."""
+        """Store a new object, or a new version of `old`; those of a view are converted."""
+        if kind.conversion is not None:
+            kind.conversion.to_hub(manifest)
+            kind, old = kind.stored, old and self._stored(old)
         record = self.build_record(kind, manifest, self.revision + 1)
         self._commit(Change(record.revision, old, record))
         return record
 
     def remove(self, old: Record) -> Record:
         """Remove an object, and return its last content under the revision of its removal."""
-        change = Change(self.revision + 1, old, None)
+        change = Change(self.revision + 1, self._stored(old), None)
         self._commit(change)
         return change.deleted_record()
 
+    def _stored(self, record: Record) -> Record:
+        """Return the version of an object that a record of a view shows."""
+        return record if record.kind.conversion is None else self.cache(record.kind).records[record.key]
+
     def _commit(self, change: Change) -> None:
         self.revision = change.revision
-        self.cache(change.record.kind).apply(change)
+        cache = self.cache(change.record.kind)
+        cache.apply(change)
         if self._waiting:
             self._wake()
+        if cache.after_commit is not None:
+            cache.after_commit(change)
 
     def _wake(self) -> None:
         for revision, future in self._waiting:
