@@ -65,6 +65,11 @@ class Health:
         self._checks["readyz"][name] = check
         self._remarks[name] = remark or str
 
+    def remove_ready(self, name: str) -> None:
+        """Remove a readiness check."""
+        self._checks["readyz"].pop(name, None)
+        self._remarks.pop(name, None)
+
     def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> ProbeResult | None:
         """Answer a probe, or None when there is nothing at this path.
 

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, cast
 
 import structlog
 
-from kcr.api.meta import Key, PartialObjectMetadata, Resource
+from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Source
@@ -107,6 +107,16 @@ class Manager:
             self._watching.add(informer.run, kind.resource.display)
             self._measure(kind, informer)
         return cast("Informer[R]", informer)
+
+    def remove_informer(self, kind: type[Resource]) -> None:
+        """Stop watching a kind that the server serves no longer; its objects stay in the store as they were last seen.
+
+        Source: controller-runtime/pkg/cache/cache.go, RemoveInformer.
+        """
+        informer = self._informers.pop(kind, None)
+        if informer is not None:
+            self._watching.remove(informer.run)
+            self.health.remove_ready(_check_name(kind))
 
     @property
     def selections(self) -> tuple[Selection[Any], ...]:
@@ -330,10 +340,9 @@ class Manager:
         return [informer for informer in self._informers.values() if not informer.store.synced]
 
     def _measure(self, kind: type[Resource], informer: Informer[Any]) -> None:
-        # A kind may have two informers, one of them of the metadata only.
-        name = kind.resource.display + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")
+        name = _check_name(kind).removeprefix("informer-")
         reason, remark = lambda: informer.not_synced_reason, lambda: informer.last_error
-        self.health.add_ready(f"informer-{name}", reason, remark=remark)
+        self.health.add_ready(_check_name(kind), reason, remark=remark)
         group, version, _, plural, _ = kind.resource
         self.metrics.informer((name, group, version, plural), informer)
 
@@ -342,3 +351,8 @@ class Manager:
         if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
             gc.collect()
             gc.freeze()
+
+
+def _check_name(kind: type[Resource]) -> str:
+    # A kind may have two informers, one of them of the metadata only.
+    return f"informer-{kind.resource.display}" + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")

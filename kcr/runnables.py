@@ -27,6 +27,7 @@ class RunnableGroup:
         # What waits for the context to begin.
         self._waiting: list[tuple[Callable[[], Awaitable[None]], str]] = []
         self._group: asyncio.TaskGroup | None = None
+        self._tasks: dict[Callable[[], Awaitable[None]], asyncio.Task[None]] = {}
         self._over = False
 
     def add(self, run: Callable[[], Awaitable[None]], name: str) -> None:
@@ -44,7 +45,16 @@ class RunnableGroup:
         if self._group is None:
             self._waiting.append((run, name))
         else:
-            self._group.create_task(_named(run, name), name=f"{self._name} {name}")
+            task = self._group.create_task(_named(run, name), name=f"{self._name} {name}")
+            self._tasks[run] = task
+            task.add_done_callback(lambda _: self._tasks.pop(run, None))
+
+    def remove(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Stop a component, or do not start it; nothing happens when it has ended."""
+        self._waiting = [one for one in self._waiting if one[0] != run]
+        task = self._tasks.pop(run, None)
+        if task is not None:
+            task.cancel()
 
     async def __aenter__(self) -> None:
         """Start what was added."""

@@ -110,6 +110,7 @@ class EmbeddedCluster:
                 # Source: kubernetes/pkg/controller/garbagecollector/config/v1alpha1, DefaultIgnoredResources: events.
                 if kind.garbage_collected:
                     self._on_first_object(kind, collector.watch, namespaces.watch)
+            self._follow_definitions(collector, namespaces)
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))
         return self
@@ -146,6 +147,27 @@ class EmbeddedCluster:
             cache.subscribers[watch] = None
             # The manager takes nothing new once it stops.
             self._stack.callback(cache.subscribers.pop, watch, None)
+
+    def _follow_definitions(self, collector: GarbageCollector, namespaces: NamespaceController) -> None:
+        """Have custom resources collected and deleted with their namespaces, for as long as they are served."""
+        followed: dict[ResourceType, Kind] = {}
+
+        def follow() -> None:
+            served = self.server.definitions.served
+            collector.add_owner_kinds(kind.type for kinds in served for kind in kinds)
+            namespaces.set_custom_kinds(kinds[0].type for kinds in served)
+            current = {kinds[0].type: kinds[0] for kinds in served}
+            for gone in [kind for kind in followed if kind not in current]:
+                del followed[gone]
+                namespaces.unwatch(gone)
+                collector.unwatch(gone)
+            for kind in current.values():
+                if kind.type not in followed:
+                    self._on_first_object(kind, collector.watch, namespaces.watch)
+            followed.update(current)
+
+        follow()
+        self.server.definitions.on_change.append(follow)
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.

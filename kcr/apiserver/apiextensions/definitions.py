@@ -39,8 +39,7 @@ class CustomResourceDefinitions:
     """Keeps what is served as the stored definitions say.
 
     Attributes:
-        on_added: Each is called with a kind, of the storage version, whose objects can exist from now on.
-        on_removed: Each is called with a kind whose objects cannot exist any more.
+        on_change: Each is called when other kinds are served than before.
     """
 
     def __init__(self, registry: Registry, routes: Routes, end_watches: Callable[[Kind], None]) -> None:
@@ -51,8 +50,7 @@ class CustomResourceDefinitions:
             routes: Where kinds are found.
             end_watches: Ends the watches on the objects of a kind.
         """
-        self.on_added: list[Callable[[Kind], object]] = []
-        self.on_removed: list[Callable[[Kind], object]] = []
+        self.on_change: list[Callable[[], object]] = []
         self._registry = registry
         self._storage = registry.storage
         self._routes = routes
@@ -61,11 +59,17 @@ class CustomResourceDefinitions:
         self._kinds: dict[str, ServedKinds] = {}
         self._made_of: dict[str, tuple[Any, Any]] = {}
         cache = self._storage.cache(CUSTOM_RESOURCE_DEFINITIONS)
-        cache.after_commit = self._on_change
+        cache.after_commit = self._on_commit
         for record in tuple(cache.select()):
             self._reconcile(record)
 
-    def _on_change(self, change: Change) -> None:
+    @property
+    def served(self) -> tuple[tuple[Kind, ...], ...]:
+        """The kinds that are served, for each definition those of all its versions, the storage version first."""
+        found = (sorted(kinds.served, key=lambda kind: kind is not kinds.hub) for kinds in self._kinds.values())
+        return tuple(tuple(kinds) for kinds in found if kinds)
+
+    def _on_commit(self, change: Change) -> None:
         if change.new is not None:
             self._reconcile(change.new)
         else:
@@ -121,10 +125,13 @@ class CustomResourceDefinitions:
         self._routes.set_custom(name, kinds.served)
         if before is None:
             self._registry.quotas.follow(kinds.hub)
-            for added in self.on_added:
-                added(kinds.hub)
         else:
             self._end_watches(before.hub)
+        self._notify()
+
+    def _notify(self) -> None:
+        for call in self.on_change:
+            call()
 
     def _terminate(self, record: Record, crd: Manifest) -> None:
         """Delete the objects of a definition, then let it go."""
@@ -184,5 +191,4 @@ class CustomResourceDefinitions:
         self._end_watches(kinds.hub)
         self._registry.quotas.unfollow(kinds.hub)
         self._storage.drop(kinds.hub)
-        for removed in self.on_removed:
-            removed(kinds.hub)
+        self._notify()

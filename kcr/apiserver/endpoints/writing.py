@@ -183,9 +183,7 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         warnings = write.check(new)
         check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
         is_status, tracking = route.subresource == "status", Tracking(write.manager)
-        written = registry.update(
-            write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run
-        )
+        written = registry.update(write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None

@@ -7,6 +7,7 @@ Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go, attemptT
 processDeletingDependentsItem, attemptToOrphanWorker.
 """
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
@@ -16,9 +17,12 @@ from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.cluster.controllers.graph import FOREGROUND, ORPHAN, Graph, is_named, waits_for_dependents
 from kcr.controller import Result
-from kcr.errors import NotFoundError
+from kcr.errors import ApiError, NotFoundError
 from kcr.informer import Informer
 from kcr.manager import Manager
+
+# How often a kind that is not listed yet is looked for: it may be served no longer.
+_SYNC_SECONDS = 5.0
 
 OwnerState = Literal["solid", "waiting", "dangling"]
 
@@ -36,25 +40,40 @@ class GarbageCollector:
         self._manager = manager
         self._client: Client = manager.client
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
-        self._informers: list[Informer[Any]] = []
+        self._informers: dict[ResourceType, Informer[Any]] = {}
         self._graph = Graph()
         self._graph.on_change = self._enqueue
         self._queue = manager.add_controller("garbage-collector", self).queue
 
     def watch(self, kind: ResourceType) -> None:
         """Add the objects of a kind to the graph, from now on."""
-        informer = self._manager.informer(metadata_only(kind))
-        self._informers.append(informer)
-        informer.add_handler(self._graph)
+        if kind not in self._informers:
+            self._informers[kind] = self._manager.informer(metadata_only(kind))
+            self._informers[kind].add_handler(self._graph)
+
+    def add_owner_kinds(self, kinds: Iterable[ResourceType]) -> None:
+        """Owners may be of these kinds as well.
+
+        They stay known when they are served no longer: the dependents of their last objects have lost their owners.
+        """
+        self._kinds |= {(kind.api_version, kind.kind): kind for kind in kinds}
+
+    def unwatch(self, kind: ResourceType) -> None:
+        """Take the objects of a kind from the graph: it is served no longer, and they are gone."""
+        informer = self._informers.pop(kind, None)
+        if informer is not None:
+            self._manager.remove_informer(metadata_only(kind))
+            for obj in informer.store.snapshot():
+                self._graph.on_delete(obj, final_state_unknown=True)
 
     def _enqueue(self, uid: str) -> None:
         self._queue.add(Key("", uid))
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the object, or let its deletion go on, if that is what its owners and dependents call for."""
-        for informer in self._informers:
+        for kind in tuple(self._informers):
             # A dependent of a kind that is not listed yet would be missed.
-            await informer.wait_synced()
+            await self._wait_synced(kind)
         seen = self._graph.get(key.name)
         if seen is None or self._graph.is_settled(seen):
             return Result()
@@ -63,6 +82,13 @@ class GarbageCollector:
             if obj.metadata.uid == seen.metadata.uid:
                 await self._process(obj)
         return Result()
+
+    async def _wait_synced(self, kind: ResourceType) -> None:
+        """Wait until the objects of a kind are listed, or the kind is served no longer."""
+        while (informer := self._informers.get(kind)) is not None and not informer.store.synced:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SYNC_SECONDS):
+                    await informer.wait_synced()
 
     async def _process(self, obj: PartialObjectMetadata) -> None:
         metadata = obj.metadata
@@ -108,13 +134,22 @@ class GarbageCollector:
             return "solid"  # a reference that makes no sense is left alone
         owner = self._graph.get(reference.uid)
         if owner is None or not is_named(owner, reference, dependent):
-            owner = None
-            with suppress(NotFoundError):  # only the server knows that an object does not exist
-                key = Key(dependent.metadata.namespace if kind.namespaced else "", reference.name)
-                owner = await self._client.get(metadata_only(kind), key)
+            # Only the server knows that an object does not exist.
+            owner = await self._read_owner(kind, dependent, reference)
         if owner is None or owner.metadata.uid != reference.uid:
             return "dangling"
         return "waiting" if waits_for_dependents(owner) else "solid"
+
+    async def _read_owner(
+        self, kind: ResourceType, dependent: PartialObjectMetadata, reference: OwnerReference
+    ) -> PartialObjectMetadata | None:
+        key = Key(dependent.metadata.namespace if kind.namespaced else "", reference.name)
+        try:
+            return await self._client.get(metadata_only(kind), key)
+        except ApiError as error:
+            if error.code == 404:  # there is no such object, or no such kind any more
+                return None
+            raise
 
     def _blocks(self, dependent: PartialObjectMetadata, owner: PartialObjectMetadata) -> bool:
         """Return whether an owner has to wait for this dependent; two that own each other do not wait."""

@@ -15,7 +15,7 @@ from kcr.api.core import Namespace
 from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only
 from kcr.api.resources import ResourceType
 from kcr.controller import Result, watch
-from kcr.errors import ConflictError, NotFoundError
+from kcr.errors import ApiError, ConflictError, NotFoundError
 from kcr.manager import Manager
 
 # How soon a namespace is looked at again when something of its content remains and no watch event tells of it.
@@ -48,15 +48,26 @@ class NamespaceController:
         self._manager = manager
         self._client = manager.client
         self._clock = manager.clock
-        self._kinds = [metadata_only(kind) for kind in kinds if kind.namespaced]
+        self._builtin = [metadata_only(kind) for kind in kinds if kind.namespaced]
+        self._kinds = self._builtin
+        self._watched: set[ResourceType] = set()
         self._namespaces = manager.store(Namespace)
         self._controller = manager.add_controller("namespace", self, watches=[watch(Namespace)])
 
     def watch(self, kind: ResourceType) -> None:
         """Reconcile a terminating namespace, from now on, when an object of this kind is created or deleted in it."""
-        if kind.namespaced:
+        if kind.namespaced and kind not in self._watched:
+            self._watched.add(kind)
             source = watch(metadata_only(kind), map_to=_namespace_of, predicate=self._is_content_of_terminating)
             self._manager.add_watch(self._controller, source)
+
+    def set_custom_kinds(self, kinds: Iterable[ResourceType]) -> None:
+        """Objects of these kinds are content as well, and no longer those of kinds that were set before."""
+        self._kinds = [*self._builtin, *(metadata_only(kind) for kind in kinds if kind.namespaced)]
+
+    def unwatch(self, kind: ResourceType) -> None:
+        """Let a kind be watched again should it come back: the manager watches it no longer."""
+        self._watched.discard(kind)
 
     def _is_content_of_terminating(self, old: PartialObjectMetadata | None, new: PartialObjectMetadata | None) -> bool:
         obj = old or new
@@ -84,7 +95,14 @@ class NamespaceController:
         return Result(requeue_after=REQUEUE_SECONDS if remaining else None)
 
     async def _content(self, name: str) -> list[PartialObjectMetadata]:
-        return [obj for kind in self._kinds for obj in await self._client.list(kind, name)]
+        found: list[PartialObjectMetadata] = []
+        for kind in self._kinds:
+            try:
+                found += await self._client.list(kind, name)
+            except ApiError as error:
+                if error.code != 404:  # of a custom resource, the definition may be gone meanwhile
+                    raise
+        return found
 
     async def _report(self, namespace: Namespace, remaining: Sequence[PartialObjectMetadata]) -> None:
         now, old = self._clock.now(), namespace.status.conditions
