@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, cast
 
 import structlog
 
-from kcr.api.meta import Key, Resource
+from kcr.api.meta import Key, PartialObjectMetadata, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Source
@@ -102,10 +102,12 @@ class Manager:
         """Return the informer of a kind; it is made on first use."""
         informer = self._informers.get(kind)
         if informer is None:
-            informer = Informer(self.client, self._selections_of(kind), random=self.random)
-            self._informers[kind] = informer
-            self._watching.add(informer.run, kind.resource.display)
-            self._measure(kind, informer)
+            made = informer = Informer(self.client, self._selections_of(kind), random=self.random)
+            self._informers[kind] = made
+            self._watching.add(made.run, kind.resource.display)
+            name, (group, version, _, plural, _) = _check_name(kind), kind.resource
+            self.health.add_ready(name, lambda: made.not_synced_reason, remark=lambda: made.last_error)
+            self.metrics.informer((name.removeprefix("informer-"), group, version, plural), made)
         return cast("Informer[R]", informer)
 
     def remove_informer(self, kind: type[Resource]) -> None:
@@ -273,7 +275,10 @@ class Manager:
         try:
             async with self._writing, self._listening(), self._monitoring, self._watching:
                 await self._wait_synced(self._log_unsynced)
-                self._freeze_caches()
+                if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
+                    # Full collections that walk the cached objects would block the event loop.
+                    gc.collect()
+                    gc.freeze()
                 async with self._working:
                     await self._work()
         except BaseExceptionGroup as group:
@@ -338,19 +343,6 @@ class Manager:
 
     def _late(self) -> list[Informer[Any]]:
         return [informer for informer in self._informers.values() if not informer.store.synced]
-
-    def _measure(self, kind: type[Resource], informer: Informer[Any]) -> None:
-        name = _check_name(kind).removeprefix("informer-")
-        reason, remark = lambda: informer.not_synced_reason, lambda: informer.last_error
-        self.health.add_ready(_check_name(kind), reason, remark=remark)
-        group, version, _, plural, _ = kind.resource
-        self.metrics.informer((name, group, version, plural), informer)
-
-    def _freeze_caches(self) -> None:
-        """Freeze the cached objects (`gc.freeze`): full collections that walk them would block the event loop."""
-        if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
-            gc.collect()
-            gc.freeze()
 
 
 def _check_name(kind: type[Resource]) -> str:

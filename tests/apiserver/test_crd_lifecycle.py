@@ -18,7 +18,7 @@ from tests.kit.custom_resources import (
     widget,
 )
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SIZED = spec_schema({"size": {"type": "integer"}})
 

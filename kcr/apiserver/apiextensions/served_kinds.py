@@ -14,7 +14,7 @@ import msgspec
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.custom_resources import CustomResourceStrategy
 from kcr.apiserver.apiextensions.validation import schema_of
-from kcr.apiserver.kinds.catalogue import Conversion, CustomVersion, Kind, PrinterColumn, ScalePaths
+from kcr.apiserver.kinds.catalogue import ColumnDefinition, Conversion, CustomVersion, Kind, ScalePaths
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.structural.shapes import shape_of
 
@@ -88,12 +88,12 @@ def _scale_paths(scale: Manifest) -> ScalePaths:
     )
 
 
-def _columns(version: Manifest) -> tuple[PrinterColumn, ...] | None:
+def _columns(version: Manifest) -> tuple[ColumnDefinition, ...] | None:
     declared = version.get("additionalPrinterColumns")
     if not declared:
         return None
     return tuple(
-        PrinterColumn(
+        ColumnDefinition(
             one["name"],
             one["type"],
             one["jsonPath"],

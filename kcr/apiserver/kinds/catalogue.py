@@ -83,7 +83,7 @@ class Conversion(NamedTuple):
     same_fields: bool = False
 
 
-class PrinterColumn(NamedTuple):
+class ColumnDefinition(NamedTuple):
     """A column that a CustomResourceDefinition declares; one with a priority above 0 is shown with `-o wide` only."""
 
     name: str
@@ -112,7 +112,7 @@ class CustomVersion(NamedTuple):
     schema_hash: str
     singular: str
     list_kind: str
-    columns: tuple[PrinterColumn, ...] | None = None
+    columns: tuple[ColumnDefinition, ...] | None = None
     warning: str = ""
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kcr.api.durations import age
-from kcr.apiserver.kinds.catalogue import PrinterColumn
+from kcr.apiserver.kinds.catalogue import ColumnDefinition
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.printers.jsonpath import Finder, compile_path, printed
 
@@ -36,11 +36,11 @@ class Printer(NamedTuple):
 
 
 _NAME = Column("Name", format="name")
-_AGE = PrinterColumn("Age", "date", ".metadata.creationTimestamp")
+_AGE = ColumnDefinition("Age", "date", ".metadata.creationTimestamp")
 
 
 @lru_cache(512)
-def custom_printer(declared: tuple[PrinterColumn, ...] | None) -> Printer:
+def custom_printer(declared: tuple[ColumnDefinition, ...] | None) -> Printer:
     """Return the printer of a custom resource; without declared columns it shows the age."""
     columns = (_AGE,) if declared is None else declared
     finders = [(column.type, compile_path(column.json_path)) for column in columns]
@@ -51,7 +51,7 @@ def custom_printer(declared: tuple[PrinterColumn, ...] | None) -> Printer:
     return Printer((_NAME, *(_column(column, declared=declared is not None) for column in columns)), cells)
 
 
-def _column(column: PrinterColumn, *, declared: bool) -> Column:
+def _column(column: ColumnDefinition, *, declared: bool) -> Column:
     described = f"Custom resource definition column (in JSONPath format): {column.json_path}"
     return Column(
         column.name,
