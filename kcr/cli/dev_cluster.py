@@ -18,7 +18,7 @@ from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
-from kcr.cli.display.display import Display, PlainDisplay
+from kcr.cli.display.display import Display
 from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
@@ -88,7 +88,7 @@ async def _dev(
 
 def _display(stack: AsyncExitStack, manager: Manager, hint: str) -> Display:
     if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
-        return PlainDisplay(manager.clock)
+        return Display(manager.clock)
     from kcr.cli.display.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none of it
 
     live = stack.enter_context(LiveDisplay(manager.clock, hint))

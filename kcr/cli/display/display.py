@@ -2,7 +2,6 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import Protocol
 
 from kcr.api.meta import Key
 from kcr.app.logs import discard_stderr
@@ -15,36 +14,11 @@ View = JobView | CronJobView | PodView
 WARNING = "Warning: "
 
 
-class Display(Protocol):
-    """Shows progress: logs of pods on stdout, everything else on stderr."""
+class Display:
+    """Shows progress, a line for each change: logs of pods on stdout, everything else on stderr.
 
-    def show(self, view: View) -> None:
-        """Show a Job, CronJob or pod as it is now."""
-        ...
-
-    def gone(self, kind: str, key: Key) -> None:
-        """Remove a deleted object; one that was never shown is ignored."""
-        ...
-
-    def event(self, event: EventView) -> None:
-        """Show an event."""
-        ...
-
-    def log(self, line: str) -> None:
-        """Show a line that a pod printed."""
-        ...
-
-    def say(self, line: str) -> None:
-        """Show a line."""
-        ...
-
-    def warn(self, line: str) -> None:
-        """Show a warning."""
-        ...
-
-
-class PlainDisplay:
-    """A line for each change: for files, pipes and continuous integration."""
+    For files, pipes and continuous integration; what draws on a terminal overrides what it draws.
+    """
 
     def __init__(self, clock: Clock) -> None:
         """Show nothing yet; the clock is for the next runs of CronJobs."""
@@ -52,7 +26,7 @@ class PlainDisplay:
         self._told: dict[tuple[str, Key], tuple[object, ...]] = {}
 
     def show(self, view: View) -> None:
-        """Print a Job, CronJob or pod whose state has changed."""
+        """Show a Job, CronJob or pod as it is now, if its state has changed."""
         identity = view.kind, view.key
         if view.news and view.news != self._told.get(identity):
             self._told[identity] = view.news

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from kcr.api.durations import human_duration
 from kcr.api.meta import Key
-from kcr.cli.display.display import WARNING, View
+from kcr.cli.display.display import WARNING, Display, View
 from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shares, shown_name
 from kcr.clock import Clock
 
@@ -46,7 +46,7 @@ _STYLES = {
 }  # fmt: skip
 
 
-class LiveDisplay:
+class LiveDisplay(Display):
     """Draws on the terminal of stderr while its context lives; `run` redraws it."""
 
     def __init__(self, clock: Clock, hint: str, console: Console | None = None) -> None:
@@ -57,7 +57,7 @@ class LiveDisplay:
             hint: A line that is shown below the picture once logs have scrolled the first lines away.
             console: Where to draw; None for stderr.
         """
-        self._clock = clock
+        super().__init__(clock)
         self._hint = hint
         self._has_scrolled = False
         self._console = console or Console(stderr=True)
@@ -117,15 +117,11 @@ class LiveDisplay:
             self._has_scrolled = True
             self.say(line)
         else:
-            print(line, flush=True)
+            super().log(line)
 
     def say(self, line: str) -> None:
         """Print a line above the picture."""
         self._console.print(Text(line), soft_wrap=True, highlight=False)
-
-    def warn(self, line: str) -> None:
-        """Print a warning above the picture."""
-        self.say(f"{WARNING}{line}")
 
     def _picture(self) -> RenderableType:
         told = min(sum(bool(view.why) for view in self._views.values()), _REASONS) + len(self._events)

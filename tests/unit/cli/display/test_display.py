@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.display.display import PlainDisplay
+from kcr.cli.display.display import Display
 from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
 from tests.kit.clocks import FixedClock
 
@@ -19,7 +19,7 @@ VIEW = JobView(Key("default", "pi"), 1, 1, 0, 0, 0, "Running", "", None, None)
 
 
 def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay(FixedClock(NOON))
+    display = Display(FixedClock(NOON))
     display.log("3.14")
     display.show(VIEW)
     display.event(EventView("job/pi", "FailedCreate", "no", warning=True))
@@ -34,7 +34,7 @@ def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay(FixedClock(NOON))
+    display = Display(FixedClock(NOON))
     display.show(replace(VIEW, active=0))
     display.show(VIEW)
     display.show(replace(VIEW, ready=1))
@@ -42,7 +42,7 @@ def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_cronjobs_and_pods_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    display = PlainDisplay(FixedClock(NOON))
+    display = Display(FixedClock(NOON))
     metadata = ObjectMeta(name="hello", namespace="default", creation_timestamp=NOON)
     display.show(cronjob_view(CronJob(metadata=metadata, spec=CronJobSpec(schedule="*/5 * * * *")), UTC))
     waiting = ContainerStatus(state=ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")))
