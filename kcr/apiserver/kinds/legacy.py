@@ -18,15 +18,6 @@ from kcr.apiserver.schema.shape import Field, Shape
 _GROUP, _VERSION = "extensions", "v1beta1"
 
 
-def opposite(flag: bool | None) -> bool | None:
-    """Return `autoSelector` for a `manualSelector`, and the other way round; a flag that is missing is false.
-
-    Returns:
-        True, or None: the flag is to be left out.
-    """
-    return None if flag else True
-
-
 def job_to_hub(job: Manifest) -> None:
     """Turn a Job of extensions/v1beta1 into one of batch/v1.
 
@@ -38,7 +29,7 @@ def job_to_hub(job: Manifest) -> None:
     conform(_OLD_JOB, job)
     job["apiVersion"] = JOBS.type.api_version
     spec: Manifest = job.setdefault("spec", {})
-    if opposite(spec.pop("autoSelector", None)) is None:
+    if spec.pop("autoSelector", None):
         return
     spec["manualSelector"] = True
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
@@ -50,7 +41,7 @@ def job_from_hub(job: Manifest) -> None:
     """Turn a Job of batch/v1 into one of extensions/v1beta1."""
     job["apiVersion"] = f"{_GROUP}/{_VERSION}"
     spec: Manifest = job["spec"]
-    if opposite(spec.pop("manualSelector", None)):
+    if not spec.pop("manualSelector", None):
         spec["autoSelector"] = True
 
 

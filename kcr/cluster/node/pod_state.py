@@ -177,15 +177,11 @@ def _next_signal(state: PodState, kill_at: float, now: float) -> Action | None:
 
 def _next_start(state: PodState, now: float) -> Action | None:
     for record in _startable(state):
-        match record.state:
-            case Waiting(retry_at=at) if now >= at:
-                return StartContainer(record.name)
-            case Terminated(restart_at=at) | BackingOff(restart_at=at) if at is not None and now >= at:
-                return StartContainer(record.name)
-            case Terminated(restart_at=at) if at is not None:
-                return BackOff(record.name)
-            case _:
-                pass
+        moment = _start_time(record)
+        if moment is not None and now >= moment:
+            return StartContainer(record.name)
+        if moment is not None and isinstance(record.state, Terminated):
+            return BackOff(record.name)
     return None
 
 

@@ -12,15 +12,7 @@ from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.durations import go_duration
 from kcr.api.kubelet import Address, KubeletContainerState, KubeletContainerStatus, KubeletPodStatus, KubeletTerminated
 from kcr.api.meta import PodCondition, whole_seconds
-from kcr.cluster.node.containers import (
-    LOST,
-    BackingOff,
-    ContainerRecord,
-    Running,
-    Terminated,
-    Waiting,
-    is_init_done,
-)
+from kcr.cluster.node.containers import LOST, BackingOff, ContainerRecord, Running, Terminated, Waiting, is_init_done
 from kcr.cluster.node.pod_state import PodState, is_stopped, pod_phase
 
 _LOST = KubeletTerminated(exit_code=LOST.code, reason=LOST.reason, message=LOST.message)
