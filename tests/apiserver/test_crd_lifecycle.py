@@ -192,7 +192,7 @@ async def test_storage_version_changes_without_a_new_object(api: Api) -> None:
     )
 
 
-async def test_dependents_of_custom_resources_are_collected(clock: VirtualClock, api: Api) -> None:
+async def test_dependents_of_custom_resources_are_collected(kcr_clock: VirtualClock, api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", SIZED)))
     parent = await api.post(WIDGETS, widget("parent"))
     child = widget("child")
@@ -200,28 +200,28 @@ async def test_dependents_of_custom_resources_are_collected(clock: VirtualClock,
     await api.post(WIDGETS, child)
     data = {"metadata": {"name": "data", "ownerReferences": [owner(parent)]}}
     await api.post(CONFIG_MAPS, data)
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     await api.delete(f"{WIDGETS}/parent")
-    await clock.advance(1)
+    await kcr_clock.advance(1)
     assert not await exists(api, f"{WIDGETS}/child")
     assert not await exists(api, f"{CONFIG_MAPS}/data")
 
 
-async def test_dependents_outlive_neither_definition_nor_owner(clock: VirtualClock, api: Api) -> None:
+async def test_dependents_outlive_neither_definition_nor_owner(kcr_clock: VirtualClock, api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", SIZED)))
     parent = await api.post(WIDGETS, widget("parent"))
     await api.post(CONFIG_MAPS, {"metadata": {"name": "data", "ownerReferences": [owner(parent)]}})
     await api.delete(f"{DEFINITIONS}/widgets.ex.io")
-    await clock.advance(30)
+    await kcr_clock.advance(30)
     assert not await exists(api, f"{CONFIG_MAPS}/data")
 
 
-async def test_namespace_takes_its_custom_resources_along(clock: VirtualClock, api: Api) -> None:
+async def test_namespace_takes_its_custom_resources_along(kcr_clock: VirtualClock, api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", SIZED)))
     await api.post("/api/v1/namespaces", {"metadata": {"name": "n"}})
     await api.post("/apis/ex.io/v1/namespaces/n/widgets", widget("a", {}))
     await api.delete("/api/v1/namespaces/n")
-    await clock.advance(10)
+    await kcr_clock.advance(10)
     assert not await exists(api, "/api/v1/namespaces/n")
     assert (await api.get("/apis/ex.io/v1/widgets"))["items"] == []
 
