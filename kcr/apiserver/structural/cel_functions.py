@@ -14,7 +14,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
+from kcr.apiserver.kinds.names import dns_1035_label, dns_label, dns_subdomain, label_value, qualified_name
 from kcr.apiserver.schema.quantities import amount
+from kcr.apiserver.structural.formats import FORMATS
 from kcr.apiserver.structural.patterns import compile_pattern
 
 _NANO = 10**9
@@ -195,6 +197,36 @@ def _changed(given: Any, other: Any, factor: int) -> dict[str, str]:
     return _typed("quantity", str(_nanos(given) + factor * more))
 
 
+def _mismatches(holds: Callable[[str], bool]) -> Callable[[str], Sequence[str]]:
+    return lambda text: [] if holds(text) else ["does not match format"]
+
+
+_FORMATS: Mapping[str, Callable[[str], Sequence[str]]] = {
+    "dns1035Label": dns_1035_label,
+    "dns1035LabelPrefix": lambda text: dns_1035_label(_without_dash(text)),
+    "dns1123Label": dns_label,
+    "dns1123LabelPrefix": lambda text: dns_label(_without_dash(text)),
+    "dns1123Subdomain": dns_subdomain,
+    "dns1123SubdomainPrefix": lambda text: dns_subdomain(_without_dash(text)),
+    "labelValue": label_value,
+    "qualifiedName": qualified_name,
+    **{name: _mismatches(FORMATS[name]) for name in ("byte", "date", "datetime", "uri", "uuid")},
+}
+
+
+def _without_dash(text: str) -> str:
+    return f"{text[:-1]}a" if text.endswith("-") else text
+
+
+def _format(name: str) -> Callable[[], dict[str, str]]:
+    return lambda: _typed("format", name)
+
+
+def _validate(given: Any, text: str) -> list[str]:
+    # Upstream returns an optional value, which no function here can: an empty list is one without value.
+    return list(_FORMATS[_value("format", given)](text))
+
+
 _LIST, _TEXT = "list(dyn)", "string"
 _ONE_LIST, _ONE = (_LIST,), ("dyn",)
 
@@ -209,6 +241,10 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
     "findAll": (
         Overload("list(string)", (_TEXT, _TEXT), _find_all), Overload("list(string)", (_TEXT, _TEXT, "int"), _find_all),
     ),
+    **{f"format.{name}": (Overload("dyn", (), _format(name), False),) for name in _FORMATS},
+    "validate": (Overload("dyn", ("dyn", _TEXT), _validate),),
+    "hasValue": (Overload("bool", _ONE_LIST, bool),),
+    "value": (Overload("dyn", _ONE_LIST, lambda values: values),),
     "sets.contains": (Overload("bool", (_LIST, _LIST), lambda a, b: all(one in a for one in b), False),),
     "sets.equivalent": (
         Overload("bool", (_LIST, _LIST), lambda a, b: all(x in a for x in b) and all(x in b for x in a), False),
