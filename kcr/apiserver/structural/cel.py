@@ -29,10 +29,10 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'Key not found in map : "?(.*?)"?'), r"no such key: \1"),
     (re.compile(r'No value with name "(?:.*\.)?(.*)" found in Activation'), r"no such key: \1"),
     (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
-    (re.compile(r"No matching overloads found.*"), "no such overload"),
+    (re.compile(r"No matching overloads found.*", re.DOTALL), "no such overload"),
     (re.compile(r"Applying SELECT to non-message type"), "no such overload"),
     (re.compile(r"divide by zero"), "division by zero"),
-    (re.compile(r"(.*)"), r"\1"),
+    (re.compile(r"(.*)", re.DOTALL), r"\1"),
 )
 _WITH_OPTIONAL = "cel.bind(oldSelf, hasOldSelf__ ? optional.of(oldSelf__) : optional.none(),\n{}\n)"
 
@@ -143,7 +143,7 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 def _in_words_of_cel_go(said: str) -> str:
     text = said.partition(": ")[2] if re.match(r"[A-Z_]+: ", said) else said
-    return next(pattern.sub(words, text) for pattern, words in _ERRORS if pattern.fullmatch(text))
+    return next(found.expand(words) for pattern, words in _ERRORS if (found := pattern.fullmatch(text)))
 
 
 def _moments(schema: Schema) -> dict[str, tuple[str, str]]:
