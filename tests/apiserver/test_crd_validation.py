@@ -14,7 +14,7 @@ from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrateg
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, Json, definition, spec_schema, version
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 TEXT: Json = {"type": "string"}
 LIST_MAP: Json = {"type": "array", "x-kubernetes-list-type": "map"}
 SCHEMA = "spec.validation.openAPIV3Schema"
@@ -26,7 +26,7 @@ def changed(path: str, value: Any) -> Json:
     """Return a definition with a member set, or removed; steps that are numbers are positions."""
     crd = definition(version("v1", spec_schema({"x": TEXT})))
     *steps, last = [int(step) if step.isdecimal() else step for step in path.split(".")]
-    parent = reduce(lambda obj, step: obj[step], steps, crd)
+    parent: Any = reduce(lambda obj, step: obj[step], steps, crd)
     if value is GONE:
         del parent[last]
     else:

@@ -9,7 +9,7 @@ from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, Json, definition, spec_schema, version, widget
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 TEXT: Json = {"type": "string"}
 NUMBER: Json = {"type": "integer"}
 OPEN: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -201,14 +201,14 @@ COLUMNS: list[tuple[Json, object]] = [
 ]
 
 
-async def test_columns_show_what_their_paths_find(api: Api, clock: VirtualClock) -> None:
+async def test_columns_show_what_their_paths_find(api: Api, kcr_clock: VirtualClock) -> None:
     columns = [column for column, _ in COLUMNS]
     made = version("v1", {"type": "object", "properties": {"spec": OPEN}}, additionalPrinterColumns=columns)
     await api.post(DEFINITIONS, definition(made))
     items = [{"name": "a", "value": 1}, {"name": "b", "value": 2}]
     spec = {"text": "a", "list": [1, 2], "flag": True, "items": items, "since": "2026-01-01T00:00:00Z"}
     await api.post(WIDGETS, widget("w", spec))
-    await clock.advance(120)
+    await kcr_clock.advance(120)
     table = await api.get(WIDGETS, accept=TABLE)
     assert table["rows"][0]["cells"] == ["w", *(cell for _, cell in COLUMNS)]
     assert [one["priority"] for one in table["columnDefinitions"]] == [0, 0, 0, 1, *[0] * 8]

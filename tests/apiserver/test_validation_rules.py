@@ -11,7 +11,7 @@ import pytest
 from tests.kit.api import Api
 from tests.kit.custom_resources import DEFINITIONS, WIDGETS, Json, definition, spec_schema, version, widget
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 TEXT: Json = {"type": "string"}
 NUMBER: Json = {"type": "integer"}
 ITEM: Json = {"type": "object", "required": ["k"], "properties": {"k": TEXT, "v": NUMBER}}
