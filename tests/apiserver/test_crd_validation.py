@@ -24,9 +24,9 @@ GONE: Any = object()
 
 def changed(path: str, value: Any) -> Json:
     """Return a definition with a member set, or removed; steps that are numbers are positions."""
-    crd = definition(version("v1", spec_schema({"x": TEXT})))
+    crd: Any = definition(version("v1", spec_schema({"x": TEXT})))
     *steps, last = [int(step) if step.isdecimal() else step for step in path.split(".")]
-    parent: Any = reduce(lambda obj, step: obj[step], steps, crd)
+    parent = reduce(lambda obj, step: obj[step], steps, crd)
     if value is GONE:
         del parent[last]
     else:
@@ -180,7 +180,7 @@ async def test_names_of_an_established_definition_stay(api: Api, path: str, valu
 
 
 async def test_protected_group_needs_an_approval(api: Api) -> None:
-    crd = definition(version("v1", spec_schema({"x": TEXT})))
+    crd: Any = definition(version("v1", spec_schema({"x": TEXT})))
     crd["spec"]["group"], crd["metadata"]["name"] = "ex.k8s.io", "widgets.ex.k8s.io"
     assert await causes(api, crd) == [(
         "metadata.annotations[api-approved.kubernetes.io]",
