@@ -22,7 +22,7 @@ X = f"{SCHEMA}.properties[spec].properties[x]"
 GONE: Any = object()
 
 
-def changed(path: str, value: Any) -> Json:
+def changed(path: str, value: Any) -> Any:
     """Return a definition with a member set, or removed; steps that are numbers are positions."""
     crd: Any = definition(version("v1", spec_schema({"x": TEXT})))
     *steps, last = [int(step) if step.isdecimal() else step for step in path.split(".")]
