@@ -5,8 +5,10 @@ A controller moves the actual state towards the desired state of an object. Its 
 (level-triggered, idempotent). Everything else is here:
 
 ```python
+from msgspec.structs import replace
+
 import kcr
-from kcr.api.core import Pod
+from kcr.api.core import ConfigMap
 
 
 class WebsiteSpec(kcr.Object):
@@ -22,14 +24,17 @@ class WebsiteReconciler:
     def __init__(self, manager: kcr.Manager) -> None:
         self._client = manager.client  # talks to the API server
         self._websites = manager.store(Website)  # the informer's cache
-        self._pods = manager.store(Pod)
 
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
         website = self._websites.get(key)
         if website is None:
             return kcr.Result()
-        pods = self._pods.by_index("owner", website.metadata.uid)
-        ...
+        config = ConfigMap(metadata=kcr.ObjectMeta(name=key.name, namespace=key.namespace))
+        await kcr.create_or_patch(
+            self._client,
+            kcr.set_controller(config, website),  # deleted with its website
+            lambda found: replace(found, data={"image": website.spec.image}),
+        )
         return kcr.Result()
 
 
@@ -37,12 +42,13 @@ def setup(manager: kcr.Manager) -> None:
     manager.add_controller(
         "website",
         WebsiteReconciler(manager),
-        watches=[kcr.watch(Website), kcr.owned(Pod, by=Website)],
+        watches=[kcr.watch(Website), kcr.owned(ConfigMap, by=Website)],
         workers=10,
     )
 
 
-kcr.run(setup)
+if __name__ == "__main__":
+    kcr.run(setup)
 ```
 
 The path of a change: a watch updates a *store*, handlers enqueue a *key* in a *work queue*, a *worker* takes it and
@@ -52,6 +58,8 @@ while it waits are coalesced, and one that failed is requeued with exponential b
 - Objects are frozen values: subclass `Object` and `Resource`, change with `msgspec.structs.replace`. The conditions of
   a status are set with `set_condition` and read with `find_condition` and `is_condition_true`; the status is written
   with `client.patch_status(old, new)`.
+- `kcr crd generate` writes the CustomResourceDefinition of such a class (`crd_manifest`), `kcr types generate` classes
+  for the kinds of others. Built-in kinds have views to be cached (`kcr.api.core`) and complete types (`kcr.api.full`).
 - A kind without a class is `unstructured("example.dev/v1", "Widget", plural="widgets")`: typed metadata, and all
   other fields as bytes, decoded when read. `metadata_only(Pod)` is a kind of which only the metadata are requested and
   cached.

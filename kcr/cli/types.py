@@ -1,6 +1,6 @@
 """`kcr types generate`: typed classes of CustomResourceDefinitions and of built-in kinds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import click
 from kcr.api.yaml_json import YamlError, load_yaml_documents
 from kcr.codegen import builtin
 from kcr.codegen.crds import crd_classes
-from kcr.codegen.model import Class
+from kcr.codegen.model import Class, flat
 from kcr.codegen.render import module_text
 from kcr.errors import ConfigError
 
@@ -38,7 +38,7 @@ def generate(sources: tuple[str, ...], version: str, output: str) -> None:
     found = {one.name: one for one in _builtin_classes([one for one in sources if one not in files])}
     for path in files:
         _add_definitions(path, version, found)
-    text = module_text(f"Types of {', '.join(_kinds(found.values()))}.", found.values(), "kcr types generate")
+    text = module_text(_title(found.values()), found.values(), "kcr types generate")
     if output == "-":
         click.echo(text, nl=False)
     else:
@@ -86,8 +86,12 @@ def _definitions(path: str) -> Iterator[dict[str, Any]]:
             yield one
 
 
-def _kinds(classes: Any) -> Iterator[str]:
-    for one in classes:
-        if one.base == "FullResource":
-            said = {pair.name: pair.value for pair in one.keywords}
-            yield f"{said['api_version'].value} {one.name}"
+def _title(classes: Iterable[Class]) -> str:
+    """Return the first line of the module's docstring: the kinds in it, or how many there are."""
+    kinds = [one for one in classes if one.base == "FullResource"]
+    title = f"Types of {', '.join(f'{_api_version(one)} {one.name}' for one in kinds)}."
+    return title if len(title) < 100 else f"Types of {len(kinds)} kinds."
+
+
+def _api_version(kind: Class) -> str:
+    return next(flat(pair.value) for pair in kind.keywords if pair.name == "api_version").strip('"')

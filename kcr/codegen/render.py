@@ -63,12 +63,16 @@ def module_text(title: str, classes: Iterable[Class], command: str, elsewhere: M
         title: The first line of its docstring.
         classes: In any order.
         command: What makes the module, for its header.
-        elsewhere: The modules of classes that stand in others, by name.
+        elsewhere: For a module of kcr itself, the modules of classes that stand in others, by name.
     """
     ordered = _ordered({one.name: one for one in classes})
     used = {name for one in ordered for name in _names_used(one)} - {one.name for one in ordered}
     head = f'# Made by `{command}`: do not edit.\n# ruff: noqa: {_PROSE}\n"""{title}"""\n\n'
-    return head + _imports(used, {**HOMES, **(elsewhere or {})}) + "".join(f"\n\n{_class(one)}" for one in ordered)
+    return (
+        head
+        + _imports(used, {**HOMES, **(elsewhere or {})}, is_own=elsewhere is not None)
+        + "".join(f"\n\n{_class(one)}" for one in ordered)
+    )
 
 
 def _ordered(classes: Mapping[str, Class]) -> list[Class]:
@@ -107,14 +111,16 @@ def _names_used(one: Class) -> Iterator[str]:
         yield "Any"
 
 
-def _imports(used: set[str], homes: Mapping[str, str]) -> str:
+def _imports(used: set[str], homes: Mapping[str, str], *, is_own: bool) -> str:
     found: dict[str, list[str]] = {}
     for name in sorted(used & homes.keys(), key=str):
         found.setdefault(homes[name], []).append(name)
     standard = [home for home in found if home in _STANDARD]
     third = ["import msgspec"] if "" in found else []
     own = sorted(home for home in found if home and home not in _STANDARD)
-    groups = ([_import(home, found[home]) for home in sorted(standard)], third, [_import(h, found[h]) for h in own])
+    kcr = [_import(home, found[home]) for home in own]
+    # To everybody else, kcr is a library like msgspec.
+    groups = [[_import(home, found[home]) for home in sorted(standard)], *([third, kcr] if is_own else [third + kcr])]
     return "\n".join("".join(f"{line}\n" for line in group) for group in groups if group)
 
 

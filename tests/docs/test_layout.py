@@ -37,7 +37,6 @@ SMALL: Mapping[str, str] = {
 
 CROWDED: Mapping[str, str] = {
     "kcr/api": "API groups and values that users import: a folder more would lengthen each import",
-    "kcr/cli": "a command is found in the module of its name",
 }
 
 # Names of two or more classes.

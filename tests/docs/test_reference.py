@@ -7,7 +7,7 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli import dev, run
+from kcr.cli import crd, dev, run, types
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from tests.kit.documents import ROOT
@@ -24,11 +24,19 @@ def options(command: click.Command) -> Sequence[click.Option]:
     return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
 
 
-@pytest.mark.parametrize("command", [dev.command, run.command], ids=["dev", "run"])
-def test_every_option_is_explained(command: click.Command) -> None:
-    told = section(f"kcr {command.name}")
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        pytest.param("dev", dev.command, id="dev"),
+        pytest.param("run", run.command, id="run"),
+        pytest.param("crd generate", crd.generate, id="crd"),
+        pytest.param("types generate", types.generate, id="types"),
+    ],
+)
+def test_every_option_is_explained(name: str, command: click.Command) -> None:
+    told = section(f"kcr {name}")
     for option in options(command):
-        assert any(re.search(rf"`{name}[ `|]", told) for name in option.opts), option.opts
+        assert any(re.search(rf"`{one}[ `|]", told) for one in option.opts), option.opts
 
 
 def test_every_variable_of_run_is_named() -> None:
