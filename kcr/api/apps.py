@@ -1,6 +1,6 @@
-"""Deployments, as far as controllers read them. The pod template is carried as bytes, whole.
+"""Deployments as views, with what controllers read. The pod template is carried as bytes, whole.
 
-Complete types are in `kcr.api.full`.
+The complete type is in `kcr.api.full`.
 """
 
 from typing import Self

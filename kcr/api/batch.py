@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api.core import ObjectReference
-from kcr.api.meta import Condition, Object, Resource
+from kcr.api.meta import Condition, FullResource, Object
 from kcr.api.selectors import LabelSelector
 
 # The conditions with which a Job is finished.
@@ -106,7 +106,7 @@ class JobStatus(Object):
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
 
 
-class Job(Resource, api_version="batch/v1", plural="jobs"):
+class Job(FullResource, api_version="batch/v1", plural="jobs"):
     """Runs pods until enough of them have succeeded."""
 
     spec: JobSpec = JobSpec()
@@ -157,7 +157,7 @@ class CronJobStatus(Object):
     last_successful_time: datetime | None = None
 
 
-class CronJob(Resource, api_version="batch/v1", plural="cronjobs"):
+class CronJob(FullResource, api_version="batch/v1", plural="cronjobs"):
     """Starts Jobs at times that a schedule names."""
 
     spec: CronJobSpec = CronJobSpec()

@@ -69,11 +69,10 @@ def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
         try:
             return read(*args, **kwargs)
         except msgspec.ValidationError as error:
-            if not _may_have_nulls(*args):
+            if not _is_complete(*args):
                 raise
-            kind, data = args
             again: Callable[..., T] = guarded
-            return again(kind, _without_null(cast("bytes", data), error))
+            return again(args[0], _without_null(cast("bytes", args[1]), error))
         except msgspec.DecodeError:
             raise
         except RecursionError:
@@ -84,32 +83,40 @@ def _raises_decode_error_only(read: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
-def _may_have_nulls(*arguments: object) -> bool:
+def _is_complete(*arguments: object) -> bool:
     """Return whether a function decodes a complete type. Servers write null for some lists and maps that are empty."""
-    return len(arguments) == 2 and isinstance(arguments[0], type) and issubclass(arguments[0], FullResource)
+    kind = arguments[0]
+    return isinstance(kind, type) and issubclass(kind, FullResource) and not issubclass(kind, Unstructured)
 
 
 def _without_null(data: bytes, error: msgspec.ValidationError) -> bytes:
-    """Return the bytes without the null that was refused, which is what Go's decoder makes of it.
+    """Return the bytes without the nulls in a field that refused one, which is what Go's decoder makes of them.
 
     Raises:
-        msgspec.ValidationError: It was refused for something else.
+        msgspec.ValidationError: It refused something else.
 
     Source: Go's encoding/json, Unmarshal.
     """
     refused = _NULL.search(str(error))
     if refused is None:
         raise error
-    value = msgspec.json.decode(data)
-    found = [value]
-    *path, last = _STEP.findall(refused[1])
-    for step in path:
-        # The same field of all items, for they are of one kind.
-        found = [inner for one in found for inner in _members(one, step) if inner is not None]
-    for one in found:
-        if one.get(last, "") is None:
+    try:
+        value = msgspec.json.decode(data)
+        *path, last = _STEP.findall(refused[1])
+        found = [value]
+        for step in path:
+            # The same field of all items, for they are of one kind.
+            found = [inner for one in found for inner in _members(one, step) if inner is not None]
+        nulls = [one for one in found if one.get(last, "") is None]
+        for one in nulls:
             del one[last]
-    return msgspec.json.encode(value)
+        kept = msgspec.json.encode(value)
+    except Exception:
+        # What follows the null is no JSON, or is nested deeper than the values of Python.
+        raise error from None
+    if not nulls:
+        raise error
+    return kept
 
 
 def _members(value: Any, step: str) -> Iterable[Any]:

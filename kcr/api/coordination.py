@@ -1,6 +1,6 @@
 """Leases: who does a thing that only one may do, and who is alive."""
 
-from kcr.api.meta import MicroTime, Object, Resource
+from kcr.api.meta import FullResource, MicroTime, Object
 
 
 class LeaseSpec(Object):
@@ -11,9 +11,11 @@ class LeaseSpec(Object):
     acquire_time: MicroTime | None = None
     renew_time: MicroTime | None = None
     lease_transitions: int | None = None
+    strategy: str | None = None
+    preferred_holder: str | None = None
 
 
-class Lease(Resource, api_version="coordination.k8s.io/v1", plural="leases"):
+class Lease(FullResource, api_version="coordination.k8s.io/v1", plural="leases"):
     """A claim that has to be renewed."""
 
     spec: LeaseSpec = LeaseSpec()

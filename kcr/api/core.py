@@ -1,6 +1,6 @@
-"""Pods, nodes, namespaces, events, services and configuration, as far as controllers read them.
+"""Namespaces, events and configuration; pods, nodes and services as views, with what controllers read.
 
-Complete types are in `kcr.api.full`.
+Complete types of the latter are in `kcr.api.full`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.meta import Condition, Key, MicroTime, Object, PodCondition, Resource, ResourceView
+from kcr.api.meta import Condition, FullResource, Key, MicroTime, Object, PodCondition, Resource, ResourceView
 
 
 class Container(Object):
@@ -88,6 +88,12 @@ class Pod(ResourceView, api_version="v1", plural="pods"):
     status: PodStatus = PodStatus()
 
 
+class NamespaceSpec(Object):
+    """What has to be done before the namespace is deleted."""
+
+    finalizers: tuple[str, ...] = ()
+
+
 class NamespaceStatus(Object):
     """`phase` is Active or Terminating; the conditions say what holds up a termination."""
 
@@ -95,9 +101,10 @@ class NamespaceStatus(Object):
     conditions: tuple[Condition, ...] = ()
 
 
-class Namespace(Resource, api_version="v1", plural="namespaces", namespaced=False):
+class Namespace(FullResource, api_version="v1", plural="namespaces", namespaced=False):
     """A scope for names."""
 
+    spec: NamespaceSpec | None = None
     status: NamespaceStatus = NamespaceStatus()
 
 
@@ -120,7 +127,7 @@ class Node(ResourceView, api_version="v1", plural="nodes", namespaced=False):
     status: NodeStatus = NodeStatus()
 
 
-class ConfigMap(Resource, api_version="v1", plural="configmaps"):
+class ConfigMap(FullResource, api_version="v1", plural="configmaps"):
     """Configuration as text; `binary_data` is base64."""
 
     data: Mapping[str, str] = {}
@@ -128,10 +135,14 @@ class ConfigMap(Resource, api_version="v1", plural="configmaps"):
     immutable: bool | None = None
 
 
-class Secret(Resource, api_version="v1", plural="secrets"):
-    """Configuration that not everybody may see. `data` holds the bytes themselves; on the wire they are base64."""
+class Secret(FullResource, api_version="v1", plural="secrets"):
+    """Configuration that not everybody may see. `data` holds the bytes themselves; on the wire they are base64.
+
+    `string_data` is for writing: the server puts it into `data`.
+    """
 
     data: Mapping[str, bytes] = {}
+    string_data: Mapping[str, str] = {}
     type: str = ""
     immutable: bool | None = None
 
@@ -194,7 +205,14 @@ class EventSource(Object):
     host: str = ""
 
 
-class Event(Resource, api_version="v1", plural="events"):
+class EventSeries(Object):
+    """How often an event happened again, and when last."""
+
+    count: int = 0
+    last_observed_time: MicroTime | None = None
+
+
+class Event(FullResource, api_version="v1", plural="events"):
     """Something that happened to an object, for people to read. `type` is Normal or Warning."""
 
     involved_object: ObjectReference = msgspec.field(default_factory=ObjectReference)
@@ -209,6 +227,8 @@ class Event(Resource, api_version="v1", plural="events"):
     action: str = ""
     reporting_component: str = ""
     reporting_instance: str = ""
+    related: ObjectReference | None = None
+    series: EventSeries | None = None
 
 
 def reference_to(obj: Resource, field_path: str = "") -> ObjectReference:

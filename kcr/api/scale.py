@@ -1,6 +1,6 @@
 """How many replicas: the part that Deployments, StatefulSets and custom kinds have in common."""
 
-from kcr.api.meta import Object, Resource
+from kcr.api.meta import FullResource, Object
 
 
 class ScaleSpec(Object):
@@ -16,7 +16,7 @@ class ScaleStatus(Object):
     selector: str = ""
 
 
-class Scale(Resource, api_version="autoscaling/v1", plural="scales"):
+class Scale(FullResource, api_version="autoscaling/v1", plural="scales"):
     """The scale of an object, under that object's name; the server has no list of them."""
 
     spec: ScaleSpec = ScaleSpec()

@@ -19,6 +19,12 @@ _FORMATS: Mapping[str, str] = {"date-time": "2026-01-01T00:00:00Z", "byte": "YWJ
 _DEEPEST = 12
 
 
+def fields_of(type_name: str) -> dict[str, str]:
+    """Return the types in the fields of a built-in type, without the lists and maps around them; empty for scalars."""
+    found = _TABLE["types"].get(type_name, {})
+    return {name: (one if isinstance(one, str) else one["type"]).rpartition("]")[2] for name, one in found.items()}
+
+
 def builtin_object(type_name: str, random: Random, *, depth: int = 0) -> dict[str, Any]:
     """Return an object of a built-in type, all of whose fields the type has; lists and maps in it are not empty."""
     if type_name == "meta.v1.ObjectMeta":

@@ -1,9 +1,12 @@
 """Complete types of built-in kinds: every field, to be created, applied and replaced.
 
-`kcr.api.core`, `kcr.api.apps` and `kcr.api.batch` have what controllers cache: the fields that they read, in few
-bytes. A type there that has only some fields of its kind is a `kcr.ResourceView`, and the client refuses to create or
-apply it: what it has no field for would be missing. The types here have all fields, but managed fields; they are
-`kcr.FullResource`, which `client.update` takes as well:
+A type of a built-in kind is one of two things:
+
+- A `kcr.ResourceView` (Pod, Node and Service of `kcr.api.core`, Deployment of `kcr.api.apps`) has the fields that
+  controllers read, in few bytes. It is cached and patched; the client refuses to create or apply it, for what it has no
+  field for would be missing.
+- A `kcr.FullResource` has all fields but managed fields; `client.update` takes it as well. Those of `kcr.api.core` and
+  `kcr.api.batch` are small and carry templates as bytes; the types here are typed to the last field:
 
 ```python
 from kcr.api.full.apps_v1 import Deployment, DeploymentSpec

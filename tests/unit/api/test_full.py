@@ -3,24 +3,31 @@
 import gc
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from random import Random
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 import kcr
 import kcr.api.full
-from kcr.api import apps, batch, codec, core
+from kcr.api import apps, batch, codec, coordination, core, scale, scheduling
 from kcr.api.full.autoscaling_v2 import HorizontalPodAutoscaler
 from kcr.api.full.core_v1 import Secret
 from kcr.api.full.rbac_v1 import Role
 from kcr.codegen.builtin import builtin_kind
-from tests.kit.drawn_objects import builtin_object
+from tests.kit.drawn_objects import builtin_object, fields_of
 
 MODULES = [importlib.import_module(f"kcr.api.full.{one.name}") for one in pkgutil.iter_modules(kcr.api.full.__path__)]
 KINDS = [
     one for module in MODULES for one in vars(module).values()
     if isinstance(one, type) and issubclass(one, kcr.FullResource) and one.__module__ == module.__name__
+]  # fmt: skip
+
+SMALL = [
+    one for module in (apps, batch, coordination, core, scale, scheduling) for one in vars(module).values()
+    if isinstance(one, type) and issubclass(one, kcr.Resource) and one.__module__ == module.__name__
 ]  # fmt: skip
 
 
@@ -34,12 +41,40 @@ def test_complete_type_keeps_everything(kind: type[kcr.FullResource]) -> None:
 
 
 def test_views_have_complete_types_where_errors_say() -> None:
-    for module in (core, apps, batch):
-        for view in vars(module).values():
-            if isinstance(view, type) and issubclass(view, kcr.ResourceView) and view is not kcr.ResourceView:
-                group, version = view.resource.group.partition(".")[0] or "core", view.resource.version
-                home = importlib.import_module(f"kcr.api.full.{group}_{version}")
-                assert getattr(home, view.__name__).resource == view.resource
+    for view in [kind for kind in SMALL if issubclass(kind, kcr.ResourceView)]:
+        group, version = view.resource.group.partition(".")[0] or "core", view.resource.version
+        home = importlib.import_module(f"kcr.api.full.{group}_{version}")
+        assert getattr(home, view.__name__).resource == view.resource
+
+
+# Types in which kcr writes what it makes by itself.
+ALPHA = (scheduling.Workload, scheduling.PodGroup)
+
+
+@pytest.mark.parametrize("kind", SMALL, ids=lambda kind: kind.__name__)
+def test_type_that_is_no_view_has_all_fields(kind: type[kcr.Resource]) -> None:
+    name = builtin_kind(kind.resource.api_version, kind.resource.kind).type
+    is_complete = not list(missing_fields(kind, name))
+    assert is_complete == issubclass(kind, kcr.FullResource)
+    assert is_complete != issubclass(kind, kcr.ResourceView) or kind in ALPHA
+
+
+def missing_fields(kind: type[msgspec.Struct], type_name: str) -> Iterator[str]:
+    """Yield the fields of a built-in type that a class does not have, but those of its metadata."""
+    known = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    for name, inner in fields_of(type_name).items():
+        if name not in known and name not in ("apiVersion", "kind"):
+            yield f"{type_name}.{name}"
+        for struct in structs_in(known.get(name)):
+            if name != "metadata":
+                yield from missing_fields(struct, inner)
+
+
+def structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        yield annotation
+    for one in get_args(annotation):
+        yield from structs_in(one)
 
 
 def test_null_is_an_empty_list_as_in_go() -> None:
