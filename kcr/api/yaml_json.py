@@ -20,6 +20,8 @@ _MAX_REPEATED_CHARACTERS = 3 * 1024 * 1024
 # PyYAML needs quadratic time for nested flow collections, and several frames of the stack for each level.
 _MAX_DEPTH = 200
 _MAX_NUMBER = 400
+# Values that are text here: times, and a lone `=`.
+_TEXTS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
@@ -78,7 +80,7 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _TEXTS]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 

@@ -89,6 +89,8 @@ class _Version:
         self._found = found
         # The classes of equal schemas under equal fields are one.
         self._shared: dict[tuple[str, bytes], str] = {}
+        # Whether the status is written apart, so that objects are created without one.
+        self._has_status = False
 
     def add_kind(self, spec: Mapping[str, Any], version: Mapping[str, Any], *, several: bool) -> None:
         """Add the class of the kind, and those that it is made of."""
@@ -97,6 +99,7 @@ class _Version:
         if not schema or is_opaque(schema):
             remedy = f"kcr.unstructured({spec['group']}/{version['name']}, {spec['names']['kind']}, …) has all of them"
             raise ConfigError(f"{where}: its schema does not say which fields there are: {remedy}")
+        self._has_status = "status" in (version.get("subresources") or {})
         others = set(self._found)
         self._found[self._prefix] = Class(self._prefix, "FullResource", "", ())
         fields = self._fields({**schema, "properties": _without_type_meta(schema)}, (), of_kind=True)
@@ -132,7 +135,7 @@ class _Version:
             return ClassField(name, wire, _with(of, model.NONE) if nullable else of, default, text)
         if required:
             return ClassField(name, wire, _with(of, model.NONE) if nullable else of, None, text)
-        if path == ("status",) and _is_class(schema) and not schema.get("required"):
+        if path == ("status",) and self._has_status and _is_class(schema) and not schema.get("required"):
             return ClassField(name, wire, of, model.flat(CallExpr(_bare(of), ())), text)
         if _bare(of) == model.OPAQUE:
             return ClassField(name, wire, _with(of, "msgspec.UnsetType"), model.UNSET, text)

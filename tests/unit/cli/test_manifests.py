@@ -78,8 +78,8 @@ def test_items_of_a_list_are_documents(tmp_path: Path) -> None:
 
 
 def test_time_stays_text(tmp_path: Path) -> None:
-    text = JOB + "spec: {at: 2026-01-01T00:00:00Z}\n"
-    assert read_documents(written(tmp_path, text))[0].manifest["spec"] == {"at": "2026-01-01T00:00:00Z"}
+    text = JOB + "spec: {at: 2026-01-01T00:00:00Z, sign: =}\n"
+    assert read_documents(written(tmp_path, text))[0].manifest["spec"] == {"at": "2026-01-01T00:00:00Z", "sign": "="}
 
 
 @pytest.mark.parametrize(

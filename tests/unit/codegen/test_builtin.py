@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from kcr.codegen.builtin import builtin_kind, class_names, classes, no_prose, published_prose, types_of
@@ -66,4 +68,9 @@ def test_prose_is_that_of_the_published_schema() -> None:
     prose = published_prose()
     assert prose("core.v1.Pod", "").startswith("Pod is a collection of containers")
     assert "node" in prose("core.v1.PodSpec", "nodeName")
-    assert no_prose("core.v1.Pod", "") == "Pod of core/v1."
+
+
+def test_without_the_extra_docstrings_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes_validate", None)
+    prose = published_prose()
+    assert (prose("core.v1.Pod", ""), prose("core.v1.Pod", "spec")) == ("Pod of core/v1.", "")

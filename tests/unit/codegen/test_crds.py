@@ -187,6 +187,16 @@ def test_equal_schemas_of_equal_fields_are_one_class() -> None:
     assert names == {"Thing", "ThingLeft", "ThingRight", "ThingSelector", "ThingOther", "ThingOtherSelector"}
 
 
+@pytest.mark.parametrize(
+    ("subresources", "default"), [({"status": {}}, "ThingStatus()"), ({}, "None")], ids=["apart", "plain"]
+)
+def test_status_is_always_there_where_it_is_written_apart(subresources: dict[str, Any], default: str) -> None:
+    manifest = definition({"type": "object", "properties": {"status": {"type": "object"}}})
+    manifest["spec"]["versions"][0]["subresources"] = subresources
+    (field,) = next(one for one in crd_classes(manifest) if one.name == "Thing").fields
+    assert field.default == default
+
+
 def test_versions_are_taken_by_name() -> None:
     manifest = definition({"type": "object", "properties": {}}, "v1", "v1beta1")
     assert [one.name for one in crd_classes(manifest)] == ["Thing"]
