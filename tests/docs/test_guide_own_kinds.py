@@ -7,15 +7,18 @@ from types import ModuleType
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 import kcr
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.full.apps_v1 import Deployment
+from kcr.apiserver.apiextensions.schema_rules import schema_errors
 from kcr.cli.main import exit_code_of
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 from tests.kit.documents import ROOT, blocks, files
-from tests.kit.structural_rules import faults
 
+READY = kcr.Condition(type="Ready", status="True", reason="AllPodsReady")
 GUIDE = ROOT / "docs" / "guide" / "own-kinds.md"
 FILES = files(GUIDE)
 COMMANDS = [line for block in blocks(GUIDE) if block.language == "console" for line in block.text.splitlines()]
@@ -51,7 +54,7 @@ def test_commands_do_what_the_guide_says(folder: Path) -> None:
             assert exit_code_of(arguments) == 0, line
     written = yaml.safe_load((folder / "crd" / "example.dev_websites.yaml").read_text())
     assert written == kcr.crd_manifest(module("website").Website)
-    assert list(faults(written["spec"]["versions"][0]["schema"]["openAPIV3Schema"])) == []
+    assert schema_errors(written["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", has_status=True) == []
     assert kcr.crd_manifest(module("websites").Website)["spec"] == written["spec"]
     assert module("endpoint_slices").EndpointSlice.resource.plural == "endpointslices"
 
@@ -61,6 +64,26 @@ def test_second_version_is_in_the_same_definition() -> None:
     versions = kcr.crd_manifest(beta.StoredWebsite, beta.WebsiteV1Beta1)["spec"]["versions"]
     assert [(one["name"], one["storage"]) for one in versions] == [("v1", True), ("v1beta1", False)]
     assert exit_code_of(["crd", "generate", "website_beta", "-o", "crd"]) == 0
+
+
+@pytest.mark.kcr_virtual
+async def test_server_takes_the_definition_and_keeps_to_it(kcr_clock: VirtualClock) -> None:
+    website = module("website")
+    site = website.Website(
+        metadata=kcr.ObjectMeta(name="site", namespace="default"), spec=website.WebsiteSpec(image="a")
+    )
+    async with EmbeddedCluster(clock=kcr_clock) as cluster:
+        client = cluster.client
+        await client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(website.Website))
+        made = await client.create(site)
+        assert (made.spec, made.metadata.generation) == (site.spec, 1)
+        named = await client.patch(made, replace(made, spec=replace(made.spec, domain="a.example")))
+        with pytest.raises(kcr.InvalidError, match="domain is immutable"):
+            await client.patch(named, replace(named, spec=replace(named.spec, domain="b.example")))
+        with pytest.raises(kcr.InvalidError, match=r"spec\.replicas: Invalid value: 101"):
+            await client.patch(named, replace(named, spec=replace(named.spec, replicas=101)))
+        status = website.WebsiteStatus(ready=1, conditions=kcr.set_condition((), READY, kcr_clock.now()))
+        assert (await client.patch_status(named, replace(named, status=status))).status == status
 
 
 @pytest.mark.kcr_virtual

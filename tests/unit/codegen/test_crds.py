@@ -18,6 +18,7 @@ from kcr.errors import ConfigError
 from tests.kit.drawn_objects import structural_value
 from tests.kit.generated import imported, kinds_of
 
+ONCE = "!oldSelf.hasValue() || self == oldSelf.value()"
 LONG = (
     "A sentence that is so long that it has to be written in several lines of a docstring, each of them indented. " * 2
 )
@@ -60,7 +61,7 @@ class WebsiteSpec(kcr.Object):
     since: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     key: Annotated[bytes, Meta(max_length=6)] | None = None
     nullable: int | None
-    fixed: Annotated[str, kcr.Validation("self == oldSelf", optional_old_self=True)] = "x"
+    fixed: Annotated[str, kcr.Validation(ONCE, optional_old_self=True)] = "x"
     odd: Annotated[str, Meta(extra_json_schema={"format": "hostname", "example": {"a": ["b"]}})] | None = None
     pod_ip: str = msgspec.field(default="None", name="podIP")
     from_: bool = False

@@ -6,7 +6,7 @@ from msgspec import Meta
 import kcr
 from kcr.api.apps import Deployment
 from kcr.api.meta import ObjectType
-from tests.kit.structural_rules import faults
+from kcr.apiserver.apiextensions.schema_rules import schema_errors
 
 AGE = kcr.PrinterColumn("Age", ".metadata.creationTimestamp")
 
@@ -96,7 +96,7 @@ def test_manifest_of_a_class() -> None:
 
 def test_schema_keeps_the_structural_rules() -> None:
     schema = version(Website)["schema"]["openAPIV3Schema"]
-    assert list(faults(schema)) == []
+    assert schema_errors(schema, "", has_status=True) == []
     assert (schema["description"], schema["required"]) == ("A website.", ["spec"])
     assert list(schema["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
     assert schema["properties"]["spec"]["properties"]["image"]["description"] == "The image to run."
