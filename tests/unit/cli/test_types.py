@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mypy import api
 
 import kcr
 from kcr.cli.main import exit_code_of
@@ -69,6 +70,15 @@ def test_module_is_clean_and_formatted(folder: Path) -> None:
         ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "--config", str(ROOT / "pyproject.toml")]
         done = subprocess.run([*ruff, "gadget_types.py"], cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(120)
+def test_module_passes_the_strict_type_checker(folder: Path) -> None:
+    names = ["crds.yaml", "v1/Pod", "apiextensions.k8s.io/v1/CustomResourceDefinition"]
+    assert exit_code_of(["types", "generate", *names, "-o", "gadget_types.py"]) == 0
+    out, err, code = api.run(["--strict", "--config-file", "", "--cache-dir", str(folder), "gadget_types.py"])
+    assert (code, err) == (0, ""), out
 
 
 @pytest.mark.parametrize(

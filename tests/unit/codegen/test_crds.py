@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 import kcr
 from kcr.api import codec
+from kcr.apiserver.apiextensions.schema_rules import schema_errors
 from kcr.codegen.crds import crd_classes
 from kcr.codegen.model import flat
 from kcr.codegen.render import module_text
@@ -100,6 +101,11 @@ def test_class_definition_class_is_a_fixpoint() -> None:
         again = kcr.crd_manifest(*kinds_of(module))
     assert again == CRD
     assert module_text("Types.", crd_classes(again, "all"), "this test") == TEXT
+
+
+def test_definition_keeps_to_the_rules_of_the_server() -> None:
+    for version in CRD["spec"]["versions"]:
+        assert schema_errors(version["schema"]["openAPIV3Schema"], version["name"], has_status=True) == []
 
 
 def test_generated_class_keeps_what_the_schema_has_a_place_for() -> None:
