@@ -1,7 +1,7 @@
 """The embedded cluster in one context: API server, the cluster's own controllers, node."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from random import Random
 from types import TracebackType
@@ -20,6 +20,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.cluster.controllers import pod_gc, quota_status, scheduler
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
+from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.transport import InProcessTransport
 from kcr.manager import Manager
@@ -53,6 +54,7 @@ class EmbeddedCluster:
         gc: bool = True,
         legacy_apis: bool = False,
         gangs: bool = False,
+        kinds: Sequence[KindSource] = (),
         on_run: OnRun | None = None,
         terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
     ) -> None:
@@ -68,6 +70,8 @@ class EmbeddedCluster:
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
                 here treats each pod for itself all the same.
+            kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and
+                folders of such files.
             on_run: What the simulated runtime asks for the outcome of a container.
             terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
         """
@@ -77,6 +81,7 @@ class EmbeddedCluster:
         self._kinds = with_gangs(KINDS) if gangs else KINDS
         served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
         self.server = APIServer(self.storage, clock=self._clock, random=self._random, kinds=served)
+        define(self.server, definitions_of(kinds))
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)
         # Its own randomness, so that what the controllers do changes no name or uid that the server draws.

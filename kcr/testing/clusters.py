@@ -19,6 +19,7 @@ from kcr.app.plugins import Setup, attach, find_plugins
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.kinds import KindSource
 from kcr.cluster.node import RunResult
 from kcr.cluster.node.simulated import annotated_outcome
 from kcr.manager import Manager
@@ -32,6 +33,7 @@ async def simulated_cluster(
     *,
     clock: Clock,
     random: Random,
+    kinds: Sequence[KindSource] = (),
     controllers: Sequence[str | Callable[..., object]] = (),
     finish_pods: bool = False,
 ) -> AsyncIterator[EmbeddedCluster]:
@@ -43,13 +45,15 @@ async def simulated_cluster(
     Args:
         clock: What time it is.
         random: Where names and uids come from.
+        kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and folders
+            of such files.
         controllers: The controllers that run in the cluster: names of plugins, such as `job`, `ttl` and `cronjob`, or
             functions `setup(manager)`. They reconcile all objects of their kinds.
         finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
             annotations say otherwise.
     """
     on_run = _succeed if finish_pods else None
-    async with EmbeddedCluster(clock=clock, random=random, runtime="simulated", on_run=on_run) as cluster:
+    async with EmbeddedCluster(clock=clock, random=random, kinds=kinds, on_run=on_run) as cluster:
         if not controllers:
             yield cluster
             return

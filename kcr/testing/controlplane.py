@@ -31,6 +31,7 @@ from kcr.client.auth.credentials import Credential, FixedCredentials
 from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.certificates import make_certificates
+from kcr.cluster.kinds import KindSource, definitions_of, install
 
 VARIABLE = "KUBEBUILDER_ASSETS"
 # How long each may take to start, and to stop after SIGTERM.
@@ -282,13 +283,19 @@ def real_server() -> Iterator[ClusterConfig | None]:
 
 
 @asynccontextmanager
-async def api_server(real: ClusterConfig | None) -> AsyncIterator[ApiServer]:
-    """Give a test a namespace on the real server, or an embedded server of its own."""
+async def api_server(real: ClusterConfig | None, *, kinds: Sequence[KindSource] = ()) -> AsyncIterator[ApiServer]:
+    """Give a test a namespace on the real server, or an embedded server of its own.
+
+    Args:
+        real: The real server, if there is one.
+        kinds: Kinds that it serves beside the built-in ones; a real server keeps them.
+    """
     if real is not None:
         async with _connected(real, is_real=True) as server:
+            await install(server.client, definitions_of(kinds))
             yield server
         return
-    async with EmbeddedCluster(runtime=None) as cluster:
+    async with EmbeddedCluster(runtime=None, kinds=kinds) as cluster:
         address = await cluster.serve()
         credentials = FixedCredentials(Credential.bearer(address.token))
         config = ClusterConfig(

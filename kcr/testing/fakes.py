@@ -29,6 +29,7 @@ from kcr.api.meta import Key, Resource
 from kcr.client import Client, Request, Response, Transport
 from kcr.clock import Clock, SystemClock
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.kinds import KindSource
 from kcr.errors import NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Informer, Selection
@@ -198,6 +199,7 @@ class FakeManager(Manager):
         client: Client | None = None,
         clock: Clock | None = None,
         namespace: str = "",
+        kinds: Sequence[KindSource] = (),
         follow_writes: bool = False,
     ) -> None:
         """Make a manager.
@@ -206,19 +208,23 @@ class FakeManager(Manager):
             client: Where writes go; by default an embedded server.
             clock: What time it is.
             namespace: As the manager's.
+            kinds: Kinds that its own server has beside the built-in ones: classes, files of CustomResourceDefinitions,
+                and folders of such files.
             follow_writes: Whether every write through `client` calls `relist`, so that it is in the stores before it
                 returns; for the manager's own server only.
 
         Raises:
-            ValueError: `follow_writes` with another client.
+            ValueError: `kinds` or `follow_writes` with another client.
         """
         if client is not None and follow_writes:
             raise ValueError(
                 "FakeManager: follow_writes is for its own server; call relist() after the client's writes"
             )
+        if client is not None and kinds:
+            raise ValueError("FakeManager: kinds is for its own server; declare them where that of the client is made")
         clock = clock or SystemClock()
         if client is None:
-            cluster = EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False)
+            cluster = EmbeddedCluster(clock=clock, random=random.Random(0), runtime=None, gc=False, kinds=kinds)
             client = Client(_Followed(cluster.transport, self._follow)) if follow_writes else cluster.client
         super().__init__(client, clock=clock, random=random.Random(0), namespace=namespace)
         self._events: dict[str, FakeRecorder] = {}

@@ -122,7 +122,7 @@ _OPTIONS = {"kcr_cluster": ("kinds", "controllers", "finish_pods"), "kcr_apiserv
 
 
 @pytest.fixture(scope="session")
-def _real_server() -> Iterator["ClusterConfig | None"]:
+def _kcr_real_server() -> Iterator["ClusterConfig | None"]:
     """Run one kube-apiserver for all tests of the process, where there is one to run."""
     from kcr.testing.controlplane import real_server  # noqa: PLC0415  # most tests need no server
 
@@ -131,13 +131,16 @@ def _real_server() -> Iterator["ClusterConfig | None"]:
 
 
 @pytest_asyncio.fixture
-async def kcr_apiserver(_real_server: "ClusterConfig | None") -> AsyncIterator["ApiServer"]:
+async def kcr_apiserver(
+    request: pytest.FixtureRequest, _kcr_real_server: "ClusterConfig | None"
+) -> AsyncIterator["ApiServer"]:
     """Give an API server over TLS: the one that `KUBEBUILDER_ASSETS` names, else the embedded one.
 
-    At the end no stored object may have been changed.
+    It serves the kinds of the mark, `@pytest.mark.kcr_apiserver(kinds=[Website])`, beside the built-in ones. At the end
+    no stored object may have been changed.
     """
     from kcr.testing.controlplane import api_server  # noqa: PLC0415  # see above
 
     with unchanged_stores():
-        async with api_server(_real_server) as server:
+        async with api_server(_kcr_real_server, **_options_of(request, "kcr_apiserver")) as server:
             yield server

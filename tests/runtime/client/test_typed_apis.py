@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -52,7 +52,7 @@ PI = V1Job(
 
 @pytest_asyncio.fixture(params=["in-process", "tls"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    async with EmbeddedCluster(random=Random(0), runtime=None, gc=False) as cluster:
+    async with EmbeddedCluster(random=Random(0), runtime=None, gc=False, kinds=[Color]) as cluster:
         if request.param == "in-process":
             yield cluster.client
             return
@@ -96,17 +96,25 @@ async def test_deployment_is_scaled_through_its_subresource(client: Client) -> N
     assert (await apps.read_namespaced_deployment("web", "default")).spec.replicas == 3
 
 
+class Color(kcr.Resource, api_version="example.dev/v1", plural="colors"):
+    """A kind that the library has no model of."""
+
+    spec: Mapping[str, str] = {}
+
+
 async def test_custom_objects_are_mappings(client: Client) -> None:
     custom = CustomObjectsApi(api_client_of(client))
-    manifest = api_client_of(client).sanitize_for_serialization(PI)
-    where: dict[str, Any] = {"group": "batch", "version": "v1", "namespace": "default", "plural": "jobs"}
-    await custom.create_namespaced_custom_object(body=manifest, **where)
-    # Its stubs have no content type; with a mapping the library says that it is a JSON patch, which takes a list.
-    operations = [{"op": "replace", "path": "/spec/parallelism", "value": 2}]
-    merged = await custom.patch_namespaced_custom_object(name="pi", body=operations, **where)
-    assert merged["spec"]["parallelism"] == 2
+    where: dict[str, Any] = {"group": "example.dev", "version": "v1", "namespace": "default", "plural": "colors"}
+    manifest = {"apiVersion": "example.dev/v1", "kind": "Color", "metadata": {"name": "sky"}, "spec": {"hue": "blue"}}
+    created = await custom.create_namespaced_custom_object(body=manifest, **where)
+    assert created["spec"] == {"hue": "blue"}
+    # With a mapping the library says that it is a JSON patch, which takes a list.
+    operations = [{"op": "replace", "path": "/spec/hue", "value": "grey"}]
+    patched = await custom.patch_namespaced_custom_object(name="sky", body=operations, **where)
+    assert patched["spec"] == {"hue": "grey"}
     found = await custom.list_namespaced_custom_object(**where)
-    assert [job["metadata"]["name"] for job in found["items"]] == ["pi"]
+    assert [color["metadata"]["name"] for color in found["items"]] == ["sky"]
+    assert (await client.get(Color, kcr.Key("default", "sky"))).spec == {"hue": "grey"}
 
 
 async def test_refusal_is_the_librarys_exception_with_the_status_as_its_body(client: Client) -> None:
