@@ -1,0 +1,47 @@
+"""The operator of the guide on conditions, and its tests in the guide on testing, as a reader would paste them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kit.documents import ROOT, blocks, files
+
+GUIDES = [ROOT / "docs" / "guide" / name for name in ("conditions.md", "testing.md")]
+TESTS = """
+import pytest
+from kubernetes_asyncio.client import V1Job, V1ObjectMeta
+from kcr.api.batch import Job
+from kcr.testing import FakeManager, build
+from typed import copy, suspend
+
+@pytest.mark.kcr_virtual
+async def test_typed_apis_of_the_guide():
+    manager = FakeManager()
+    await manager.client.create(build.job("pi", uid="", resource_version=""))
+    job = await suspend(manager, "pi")
+    assert job.spec.suspend
+    job.spec.selector = job.spec.template.metadata.labels = None
+    job.metadata, job.status = V1ObjectMeta(name="copy", namespace="default"), None
+    assert (await copy(manager, job)).metadata.uid
+"""
+
+
+def test_every_block_of_code_is_run_by_a_test() -> None:
+    assert not [block for guide in GUIDES for block in blocks(guide) if block.language and not block.file]
+
+
+@pytest.mark.timeout(120)
+def test_operator_passes_its_tests_at_three_heights(tmp_path: Path) -> None:
+    for guide in GUIDES:
+        for name, text in files(guide).items():
+            (tmp_path / name).write_text(text)
+    (tmp_path / "test_typed.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert re.search(r"^8 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
