@@ -3,9 +3,9 @@
 Mark a test with `pytest.mark.kcr_virtual` and it runs on a loop of its own: time jumps to the next timer whenever
 nothing is left to do, so that hours pass in milliseconds, and always in the same order. The fixture `kcr_clock` is
 that test's `VirtualClock`, and `kcr_cluster` an `EmbeddedCluster` whose node only simulates its pods; the mark
-`kcr_cluster(controllers=["job"])` runs controllers beside the one under test. At the end of a test no task may be left,
-and no object in a store may have been changed. A test that fails shows a timeline of all writes; `--kcr-seed` draws
-other names, uids and faults (`kcr_faults`).
+`kcr_cluster(kinds=[Website], controllers=["job"])` declares kinds and runs controllers beside the one under test. At
+the end of a test no task may be left, and no object in a store may have been changed. A test that fails shows a
+timeline of all writes; `--kcr-seed` draws other names, uids and faults (`kcr_faults`).
 
 Three heights to test at:
 
@@ -28,6 +28,7 @@ from kcr.testing.waiting import consistently, eventually
 if TYPE_CHECKING:
     from kcr.testing import build
     from kcr.testing.clusters import simulated_cluster
+    from kcr.testing.controlplane import ApiServer
     from kcr.testing.fakes import FakeInformer, FakeManager, FakeRecorder
     from kcr.testing.fixtures import MutatedError, unchanged_stores
     from kcr.testing.pods import PodScript
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kcr.testing.transports.faults import FaultyTransport
 
 __all__ = [
+    "ApiServer",
     "CrashingTransport",
     "FakeInformer",
     "FakeManager",
@@ -55,6 +57,7 @@ __all__ = [
 
 # Imported when first used: the pytest plugin imports this package in every project, and the client brings aiohttp.
 _HOMES = {
+    "ApiServer": "controlplane",
     "CrashingTransport": "transports.crash",
     "FakeInformer": "fakes",
     "FakeManager": "fakes",
