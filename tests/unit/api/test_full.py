@@ -13,9 +13,11 @@ import pytest
 import kcr
 import kcr.api.full
 from kcr.api import apps, batch, codec, coordination, core, scale, scheduling
+from kcr.api.crd.structural import object_schema
 from kcr.api.full.autoscaling_v2 import HorizontalPodAutoscaler
-from kcr.api.full.core_v1 import Secret
+from kcr.api.full.core_v1 import PodTemplateSpec, Secret
 from kcr.api.full.rbac_v1 import Role
+from kcr.apiserver.apiextensions.schema_rules import schema_errors
 from kcr.codegen.builtin import builtin_kind
 from tests.kit.drawn_objects import builtin_object, fields_of
 
@@ -75,6 +77,13 @@ def structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
         yield annotation
     for one in get_args(annotation):
         yield from structs_in(one)
+
+
+def test_pod_template_has_a_schema() -> None:
+    class Spec(kcr.Object):
+        template: PodTemplateSpec
+
+    assert schema_errors(object_schema(Spec), "", has_status=False) == []
 
 
 def test_null_is_an_empty_list_as_in_go() -> None:

@@ -1,4 +1,5 @@
 import gc
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 from kcr.api import codec
 from kcr.api.batch import Job
 from kcr.api.core import Event, Pod
-from kcr.api.meta import Key, MicroTime, Object, ObjectMeta, Resource, controller_of, whole_seconds
+from kcr.api.meta import Key, MicroTime, Object, ObjectMeta, Resource, controller_of, copy_raw, whole_seconds
 
 
 class Spec(Object):
@@ -46,6 +47,32 @@ def test_default_is_written_unless_it_is_none_or_empty() -> None:
     # The default here need not be the server's.
     assert codec.encode(Spec(image="a")) == b'{"image":"a","replicas":1,"paused":false}'
     assert codec.encode(Spec(image="a", ready=0)) == b'{"image":"a","replicas":1,"paused":false,"ready":0}'
+
+
+def test_default_of_a_renamed_field_is_written_as_well() -> None:
+    class Address(Object):
+        cluster_ip: str = msgspec.field(default="None", name="clusterIP")
+        external_ip: str = msgspec.field(default="", name="externalIP")
+
+    assert codec.encode(Address()) == b'{"clusterIP":"None"}'
+
+
+def test_copy_raw_frees_fields_at_any_depth() -> None:
+    class Inner(Object):
+        raw: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+        items: tuple[msgspec.Raw, ...] = ()
+        by_name: Mapping[str, msgspec.Raw] = {}
+
+    class Outer(Object):
+        inner: tuple[Inner, ...] = ()
+
+    body = b'{"inner":[{"raw":{"a":1},"items":[2],"byName":{"b":3}},{}],"padding":"' + b"x" * 1000 + b'"}'
+    decoded = codec.decode(Outer, body)
+    (first, second) = copy_raw(decoded).inner
+    assert codec.encode(first) == b'{"raw":{"a":1},"items":[2],"byName":{"b":3}}'
+    held = [first.raw, *first.items, *first.by_name.values()]
+    assert not [one for raw in held for one in gc.get_referents(raw) if isinstance(one, bytes) and len(one) > 100]
+    assert second is decoded.inner[1]
 
 
 def test_class_keywords_say_where_a_kind_lives() -> None:
