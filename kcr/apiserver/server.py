@@ -3,12 +3,22 @@
 import asyncio
 import logging
 import random
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kcr.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr.apiserver.apply import handler as apply_handler
-from kcr.apiserver.endpoints import container_logs, discovery, listing, self_subject_review, subresources, writing
+from kcr.apiserver.authentication import ADMIN, ServiceAccountTokens, User
+from kcr.apiserver.endpoints import (
+    container_logs,
+    discovery,
+    listing,
+    self_subject_review,
+    subresources,
+    token_request,
+    writing,
+)
 from kcr.apiserver.endpoints.discovery import Discovery
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
@@ -59,12 +69,14 @@ class HTTPRequest(NamedTuple):
         target: Path and query, percent-encoded.
         headers: Names in any case.
         body: The body, empty for none.
+        user: Who sends it.
     """
 
     method: str
     target: str
     headers: Mapping[str, str] = {}
     body: bytes = b""
+    user: User = ADMIN
 
 
 class APIServer:
@@ -96,6 +108,7 @@ class APIServer:
         """
         self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
+        self._tokens = ServiceAccountTokens(secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock
         self._random = random
@@ -128,7 +141,7 @@ class APIServer:
         route = self._route(steps)
         timeout_seconds = _timeout_seconds(route, query)
         if self_subject_review.is_review(request.method, steps):
-            return self_subject_review.respond(steps, request.body, headers.get("content-type", ""))
+            return self_subject_review.respond(steps, request.body, headers.get("content-type", ""), request.user)
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
         served = self._serve(request, route, query, headers, timeout_seconds)
@@ -205,9 +218,15 @@ class APIServer:
         await watch.start(options, max(0.0, seconds), self._watches)
         return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
 
+    def authenticate(self, token: str) -> User | None:
+        """Return the service account whose token it is, None where it is not valid."""
+        return token_request.authenticate(self.registry, self._tokens, token)
+
     def _write(self, method: str, write: Write) -> APIResponse:
         is_apply = method == "PATCH" and media_type(write.content_type) == writing.APPLY_PATCH
         match write.route.subresource:
+            case "token":
+                return token_request.respond(self.registry, self._tokens, write)
             case "binding":
                 return subresources.bind(self.registry, write)
             case "eviction":

@@ -11,6 +11,7 @@ import yaml
 from aiohttp import web
 
 from kcr import httpserver
+from kcr.apiserver.authentication import ADMIN, ANONYMOUS, User
 from kcr.apiserver.endpoints.request_body import LIMIT
 from kcr.apiserver.responses import APIResponse, StatusError, Stream
 from kcr.apiserver.server import APIServer, HTTPRequest
@@ -92,18 +93,25 @@ class Listener:
 
     async def _answer(self, request: web.BaseRequest) -> APIResponse:
         first_step = request.raw_path.removeprefix("/").partition("?")[0].partition("/")[0]
-        if not self._may_enter(request) and first_step not in _OPEN:
+        user = self._user(request)
+        if user is None and first_step not in _OPEN:
             return StatusError(401, "Unauthorized", "Unauthorized").response()
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {LIMIT}"
             return StatusError(413, "RequestEntityTooLarge", message).response()
-        return await self._server.handle(HTTPRequest(request.method, request.raw_path, request.headers, body))
+        return await self._server.handle(
+            HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS)
+        )
 
-    def _may_enter(self, request: web.BaseRequest) -> bool:
+    def _user(self, request: web.BaseRequest) -> User | None:
+        """Return who sends a request, None where it does not say so."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode())
+        if scheme.lower() != "bearer":
+            return None
+        token = token.strip()
+        return ADMIN if hmac.compare_digest(token.encode(), self._token.encode()) else self._server.authenticate(token)
 
     async def _send(self, request: web.BaseRequest, response: web.StreamResponse, body: Stream) -> None:
         pace = RateLimit(_PARTS_PER_SECOND, _PARTS_AT_ONCE)

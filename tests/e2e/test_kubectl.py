@@ -96,6 +96,15 @@ async def test_kinds_without_controller_are_made_and_scaled(kubectl: Kubectl) ->
     assert "0/3" in await kubectl("get deployment web")
 
 
+async def test_token_of_a_service_account_signs_in(kubectl: Kubectl) -> None:
+    assert "serviceaccount/builder created" in await kubectl("create serviceaccount builder")
+    token = (await kubectl("create token builder --duration=20m")).strip()
+    # In this kubeconfig the user has a token already; the one of the command line goes before it.
+    shown = await kubectl(f"auth whoami --token={token} --output=jsonpath={{.status.userInfo.username}}")
+    assert shown == "system:serviceaccount:default:builder"
+    assert "Unauthorized" in await kubectl(f"auth whoami --token={token}x", code=1)
+
+
 async def test_explain_tells_fields_types_and_meaning(kubectl: Kubectl) -> None:  # api-server §4.3
     shown = await kubectl("explain job.spec.template.spec.containers")
     assert "FIELD: containers <[]Container>" in shown

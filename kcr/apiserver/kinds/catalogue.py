@@ -38,6 +38,7 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "binding": ("create",),
     "eviction": ("create",),
     "finalize": ("update",),
+    "token": ("create",),
 }
 
 
@@ -46,6 +47,7 @@ SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
 
 
@@ -282,7 +284,7 @@ EVENTS = _kind(
 )
 CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
 SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED)
-SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", returns_deleted_object=True)
+SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), returns_deleted_object=True)
 SERVICES = _kind("v1", "Service", allow_create_on_update=True, returns_deleted_object=True)
 RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
 LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), allow_create_on_update=True)

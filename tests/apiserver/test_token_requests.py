@@ -1,0 +1,116 @@
+"""Tokens of service accounts: how they are issued, and for how long they are valid (api-server §§23.1, 23.5)."""
+
+from typing import Any
+
+import pytest
+
+from kcr.apiserver.authentication import User
+from kcr.testing import VirtualClock
+from tests.kit.api import Api
+
+pytestmark = pytest.mark.kcr_virtual
+
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+TOKENS = f"{ACCOUNTS}/builder/token"
+PODS = "/api/v1/namespaces/default/pods"
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
+
+
+async def make_account(api: Api) -> Any:
+    return (await api.post(ACCOUNTS, {"metadata": {"name": "builder"}}))["metadata"]
+
+
+async def test_token_names_its_account(api: Api) -> None:
+    account = await make_account(api)
+    reply = await api.call("POST", TOKENS, {"spec": {"expirationSeconds": 700}})
+    assert (reply.status, reply.body["kind"], reply.body["metadata"]["name"]) == (201, "TokenRequest", "builder")
+    assert reply.body["spec"] == {
+        "audiences": ["https://kubernetes.default.svc.cluster.local"], "boundObjectRef": None, "expirationSeconds": 700,
+    }  # fmt: skip
+    user = User("system:serviceaccount:default:builder", account["uid"], GROUPS)
+    assert api.server.authenticate(reply.body["status"]["token"]) == user
+
+
+async def test_token_ends_with_its_time(api: Api, kcr_clock: VirtualClock) -> None:
+    await make_account(api)
+    token = (await api.post(TOKENS, {}))["status"]["token"]
+    await kcr_clock.advance(3599)
+    assert api.server.authenticate(token) is not None
+    await kcr_clock.advance(1)
+    assert api.server.authenticate(token) is None
+
+
+async def test_token_ends_with_its_account(api: Api) -> None:
+    await make_account(api)
+    token = (await api.post(TOKENS, {}))["status"]["token"]
+    await api.delete(f"{ACCOUNTS}/builder")
+    await api.post(ACCOUNTS, {"metadata": {"name": "builder"}})
+    assert api.server.authenticate(token) is None
+
+
+async def test_bound_token_names_its_pod_and_ends_with_it(api: Api) -> None:
+    await make_account(api)
+    uid = (await api.post(PODS, POD))["metadata"]["uid"]
+    bound = {"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": uid}}}
+    token = (await api.post(TOKENS, bound))["status"]["token"]
+    user = api.server.authenticate(token)
+    assert user is not None
+    assert user.extra["authentication.kubernetes.io/pod-name"] == ("p",)
+    await api.delete(f"{PODS}/p")
+    assert api.server.authenticate(token) is None
+
+
+@pytest.mark.parametrize("change", ["payload", "signature", "nonsense", "empty"])
+async def test_token_that_was_not_issued_here_is_nobodys(api: Api, change: str) -> None:
+    await make_account(api)
+    token = (await api.post(TOKENS, {}))["status"]["token"]
+    header, payload, signature = token.split(".")
+    forged = {
+        "payload": f"{header}.{payload[:-4]}AAAA.{signature}", "signature": f"{header}.{payload}.{signature[:-4]}AAAA",
+        "nonsense": "täglich", "empty": "",
+    }  # fmt: skip
+    assert api.server.authenticate(forged[change]) is None
+
+
+async def test_token_for_others_is_not_for_this_server(api: Api) -> None:
+    await make_account(api)
+    token = (await api.post(TOKENS, {"spec": {"audiences": ["vault"]}}))["status"]["token"]
+    assert api.server.authenticate(token) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "status", "message"),
+    [
+        pytest.param("none", {}, 404, 'serviceaccounts "none" not found', id="absent"),
+        pytest.param(
+            "builder", {"expirationSeconds": 599}, 422,
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 599: '
+            "may not specify a duration less than 10 minutes", id="short",
+        ),
+        pytest.param(
+            "builder", {"expirationSeconds": (1 << 32) + 1}, 422,
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 4294967297: '
+            "may not specify a duration larger than 2^32 seconds", id="long",
+        ),
+        pytest.param(
+            "builder", {"boundObjectRef": {"kind": "Pod", "name": "p"}}, 404, 'pods "p" not found', id="no-such-pod"
+        ),
+        pytest.param(
+            "builder", {"boundObjectRef": {"kind": "Job", "apiVersion": "batch/v1", "name": "p"}}, 400,
+            "cannot bind token to object of type batch/v1, Kind=Job", id="job",
+        ),
+    ],
+)  # fmt: skip
+async def test_request_is_refused(api: Api, path: str, spec: dict[str, Any], status: int, message: str) -> None:
+    await make_account(api)
+    reply = await api.call("POST", f"{ACCOUNTS}/{path}/token", {"spec": spec})
+    assert (reply.status, reply.body["message"]) == (status, message)
+
+
+async def test_subresource_is_discovered(api: Api) -> None:
+    resources = (await api.get("/api/v1"))["resources"]
+    (token,) = [one for one in resources if one["name"] == "serviceaccounts/token"]
+    assert (token["group"], token["version"], token["kind"], token["verbs"]) == (
+        "authentication.k8s.io", "v1", "TokenRequest", ["create"],
+    )  # fmt: skip
