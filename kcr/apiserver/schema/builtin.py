@@ -12,11 +12,14 @@ import msgspec
 
 from kcr.apiserver.schema.defaults import DEFAULTS
 from kcr.apiserver.schema.scalars import ANY, SCALARS
-from kcr.apiserver.schema.shape import ABSENT, Field, Shape, Type, list_of, map_of
+from kcr.apiserver.schema.shape import ABSENT, Field, Shape, Type, TypeMismatchError, list_of, map_of
 
 # How the names of types begin that are lists and maps.
 LIST, MAP = "[]", "map[string]"
 _METADATA = "meta.v1.ObjectMeta"
+_JSON_SCHEMA = "apiextensions.v1.JSONSchemaProps"
+# The fields of a schema that may be a schema, and what else they may be.
+_SCHEMA_OR: Mapping[str, tuple[type, str]] = {"additionalProperties": (bool, "Bool"), "items": (list, "Array")}
 
 
 class FieldFacts(msgspec.Struct, frozen=True, rename="camel"):
@@ -157,10 +160,29 @@ def kind_shape(api_version: str, kind: str) -> Shape:
 def _fields(name: str) -> Mapping[str, Field]:
     tags = dict(entry.split(":") for entry in _tags().types.get(name, "").split())
     defaults = DEFAULTS.get(name, {})
-    return {
+    made = {
         field: _field(facts, tags.get(field, ""), defaults.get(field, ABSENT))
         for field, facts in type_facts(name).items()
     }
+    if name == _JSON_SCHEMA:
+        # The published schema has no types that are one thing or another.
+        made |= {field: made[field]._replace(type=_schema_or(*other)) for field, other in _SCHEMA_OR.items()}
+    return made
+
+
+def _schema_or(kind: type, suffix: str) -> Type:
+    """Return the type of what is a schema or has another type, as `JSONSchemaPropsOrBool` in Go."""
+    schema = type_shape(_JSON_SCHEMA)
+    name = f"{schema.name}Or{suffix}"
+
+    def conform(value: Any) -> Any:
+        if type(value) is dict:
+            return schema.conform(value)
+        if type(value) is not kind:
+            raise TypeMismatchError.of(value, name)
+        return list_of(schema.type).conform(value) if kind is list else value
+
+    return Type(name, conform, dict, schema, has_fields=True)
 
 
 def _field(facts: FieldFacts, tag: str, default: Any) -> Field:

@@ -152,6 +152,8 @@ def _multiple(schema: Schema) -> _NumberRule | None:
         return None
 
     def rule(value: Any, path: str) -> FieldError | None:
+        if factor <= 0:
+            return invalid(path, factor, f"factor MultipleOf declared for {path} must be positive: {go_number(factor)}")
         quotient = value / factor
         if quotient == math.floor(quotient):
             return None

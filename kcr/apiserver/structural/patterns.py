@@ -93,8 +93,8 @@ class _Translation:
                     self._take("$", "$" if self._multiline[-1] else r"\Z")
                 case character:
                     if not self._repeat():
-                        # Python reads `{` as Go does: literally, where no repetition follows.
-                        self._take(character)
+                        # In Go, `{` begins a repetition only where both bounds or the lower one follow.
+                        self._take(character, r"\{" if character == "{" else character)
         if len(self._multiline) > 1:
             raise PatternError("missing closing )", self._pattern)
         return "".join(self._made)

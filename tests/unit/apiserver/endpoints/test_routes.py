@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr.apiserver.endpoints.routes import Query, Routes
+from kcr.apiserver.endpoints.routes import Query, Routes, version_priority
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS, Kind
 from kcr.apiserver.responses import StatusError
 
@@ -56,3 +56,10 @@ def test_query_is_percent_decoded() -> None:
     assert query.text("labelSelector") == "a in (b,c)"
     assert query.has("x")
     assert query.integer("limit") is None
+
+
+def test_versions_of_a_group_are_ordered_by_what_they_promise() -> None:
+    names = ["v1alpha1", "v10", "foo", "v2beta1", "v1", "v2alpha2", "v2beta2", "v11beta1", "v2", "bar"]
+    assert sorted(names, key=version_priority) == [
+        "v10", "v2", "v1", "v11beta1", "v2beta2", "v2beta1", "v2alpha2", "v1alpha1", "bar", "foo",
+    ]  # fmt: skip

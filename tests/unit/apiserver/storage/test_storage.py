@@ -120,3 +120,18 @@ def test_waiting_ends_when_the_revision_is_there() -> None:
         return storage.revision
 
     assert asyncio.run(waits()) == 2
+
+
+def test_writes_after_a_commit_keep_the_order_of_changes() -> None:
+    storage = Storage()
+    cache = storage.cache(CONFIG_MAPS)
+    seen: list[int] = []
+
+    def answer(change: Change) -> None:
+        if change.new is not None and change.old is None:
+            put(storage, "a", data={"x": "y"})
+
+    cache.after_commit = answer
+    cache.subscribers[lambda change: seen.append(change.revision)] = None
+    put(storage, "a")
+    assert seen == [2, 3]

@@ -1,0 +1,55 @@
+"""Regular expressions of Go, in Python."""
+
+import pytest
+
+from kcr.apiserver.structural.patterns import PatternError, compile_pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        pytest.param("b", "abc", True, id="search"),
+        pytest.param("^a$", "a\n", False, id="end-is-the-end"),
+        pytest.param("(?m)^a$", "a\nb", True, id="end-of-line"),
+        pytest.param(r"a\z", "a", True, id="end-of-text"),
+        pytest.param(r"^\d+$", "٣", False, id="ascii-digits"),
+        pytest.param(r"^\w$", "ä", False, id="ascii-words"),
+        pytest.param("(?i)^A$", "a", True, id="flag"),
+        pytest.param("a(?i)B|C", "ab", True, id="flag-from-here-on"),
+        pytest.param("(?i:A)b", "aB", False, id="flag-of-a-group"),
+        pytest.param("(?P<x>a)(?<y>b)", "ab", True, id="names"),
+        pytest.param("^[[:alpha:]_]+$", "a_Z", True, id="posix-class"),
+        pytest.param(r"^\pL\p{Lu}$", "äÄ", True, id="unicode-class"),
+        pytest.param(r"^\P{L}[^\pL]$", "11", True, id="negated-class"),
+        pytest.param(r"^\Qa.b\E$", "a.b", True, id="literal"),
+        pytest.param(r"^\x41\x{1F600}$", "A😀", True, id="codes"),
+        pytest.param("^a{,2}$", "a{,2}", True, id="no-repetition"),
+        pytest.param("^[]a]$", "]", True, id="bracket-in-class"),
+        pytest.param("^(a+?)(b*)$", "aab", True, id="lazy"),
+        pytest.param("[a&&b]", "&", True, id="no-set-operations"),
+    ],
+)
+def test_pattern_matches_as_in_go(pattern: str, text: str, found: bool) -> None:
+    assert (compile_pattern(pattern)(text) is not None) is found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        pytest.param("(?=a)", "invalid or unsupported Perl syntax: `(?=`", id="lookahead"),
+        pytest.param("(?<!a)", "invalid or unsupported Perl syntax: `(?<`", id="lookbehind"),
+        pytest.param(r"(a)\1", r"invalid escape sequence: `\1`", id="reference"),
+        pytest.param("a++", "invalid nested repetition operator: `++`", id="possessive"),
+        pytest.param("*a", "missing argument to repetition operator: `*`", id="nothing-to-repeat"),
+        pytest.param("a{1001}", "invalid repeat count: `{1001}`", id="too-often"),
+        pytest.param("(a", "missing closing ): `(a`", id="open"),
+        pytest.param("a)", "unexpected ): `a)`", id="closed"),
+        pytest.param("[a", "missing closing ]: `[a`", id="open-class"),
+        pytest.param("a\\", "trailing backslash at end of expression: ``", id="backslash"),
+        pytest.param("[[:nothing:]]", "invalid character class range: `[:nothing:]`", id="class"),
+    ],
+)
+def test_what_go_refuses_is_refused_in_its_words(pattern: str, message: str) -> None:
+    with pytest.raises(PatternError, match=r"^error parsing regexp: ") as refused:
+        compile_pattern(pattern)
+    assert str(refused.value) == f"error parsing regexp: {message}"
