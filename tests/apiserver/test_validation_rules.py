@@ -95,7 +95,7 @@ async def test_rule_holds_or_not(api: Api, rule: str, spec: Json, holds: bool) -
         pytest.param({"message": " too big "}, "FieldValueInvalid", "spec", "Invalid value: too big", id="message"),
         pytest.param({"messageExpression": "'at most ' + string(self.max)", "message": "no"}, "FieldValueInvalid",
                      "spec", "Invalid value: at most 1", id="expression"),
-        pytest.param({"messageExpression": "self.nothing", "message": "so"}, "FieldValueInvalid", "spec",
+        pytest.param({"messageExpression": "self.name", "message": "so"}, "FieldValueInvalid", "spec",
                      "Invalid value: so", id="expression-without-value"),
         pytest.param({"message": "m", "reason": "FieldValueForbidden"}, "FieldValueForbidden", "spec", "Forbidden: m",
                      id="forbidden"),
@@ -201,6 +201,12 @@ async def test_unchanged_value_is_not_held_against_a_new_rule(api: Api) -> None:
                      " | nothing(self)\n | .......^", id="function"),
         pytest.param({"rule": "other == 1"}, "rule",
                      "compilation failed: ERROR: <input>:1:1: undeclared reference to 'other'", id="variable"),
+        pytest.param({"rule": "self.mni > 1 && self.list.all(i, i.x > 0)"}, "rule",
+                     "compilation failed: ERROR: <input>:1:5: undefined field 'mni'\n"
+                     " | self.mni > 1 && self.list.all(i, i.x > 0)\n | ....^\n"
+                     "ERROR: <input>:1:35: undefined field 'x'\n", id="fields"),
+        pytest.param({"rule": "self.list.filter(i, i.v > 0).all(j, has(j.w))"}, "rule",
+                     "ERROR: <input>:1:40: undefined field 'w'", id="field-of-filtered-items"),
         pytest.param({"rule": "1 == 'a'"}, "rule",
                      "compilation failed: ERROR: <input>:1:3: found no matching overload for '_==_' applied to '(int, "
                      "string)'", id="overload"),

@@ -4,7 +4,6 @@ Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/sche
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, required
 from kcr.apiserver.structural.patterns import PatternError, compile_pattern
@@ -163,13 +162,15 @@ def _complete(nested: Schema, schema: Schema | None, path: str, where: str) -> I
             yield from _complete(one, known.get(name), path + name, where + name)
 
 
-def visit(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:
+def visit(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     """Yield the schema and all in it, restrictions as well, with their paths."""
-    yield path, schema
-    for name, inner in _inner(schema):
-        yield from visit(inner, path + name)
-    for name in _JUNCTORS:
-        for position, inner in enumerate(schema.get(name) or ()):
-            yield from visit(inner, f"{path}.{name}[{position}]")
-    if schema.get("not") is not None:
-        yield from visit(schema["not"], f"{path}.not")
+    stack = [(path, schema)]
+    while stack:
+        path, schema = stack.pop()
+        yield path, schema
+        inner = [(path + name, one) for name, one in _inner(schema)]
+        for name in _JUNCTORS:
+            inner += [(f"{path}.{name}[{position}]", one) for position, one in enumerate(schema.get(name) or ())]
+        if schema.get("not") is not None:
+            inner.append((f"{path}.not", schema["not"]))
+        stack += reversed(inner)

@@ -39,8 +39,8 @@ def decode(body: bytes) -> dict[str, Any]:
     """
     if not body.startswith(_MAGIC):
         raise ValueError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-    envelope = dict(_fields(body[len(_MAGIC) :]))
-    names = dict(_fields(_bytes(envelope.get(_TYPE_META, b""))))
+    envelope = dict(read_fields(body[len(_MAGIC) :]))
+    names = dict(read_fields(_bytes(envelope.get(_TYPE_META, b""))))
     api_version, kind = (_bytes(names.get(number, b"")).decode() for number in (_API_VERSION, _KIND))
     shape = encoded_shape(api_version, kind)
     if shape is None:
@@ -51,7 +51,7 @@ def decode(body: bytes) -> dict[str, Any]:
 def _message(shape: Shape, data: bytes, outer: tuple[int, ...] = ()) -> dict[str, Any]:
     """Return the fields of a message; those of embedded messages stand among them, as in JSON."""
     found: dict[str, Any] = {}
-    for number, given in _fields(data):
+    for number, given in read_fields(data):
         path = (*outer, number)
         name = shape.numbers.get(path)
         if name is None:
@@ -64,7 +64,7 @@ def _message(shape: Shape, data: bytes, outer: tuple[int, ...] = ()) -> dict[str
         elif of.zero is list:
             found.setdefault(name, []).append(_value(of.items, given))
         else:
-            entry = dict(_fields(_bytes(given)))
+            entry = dict(read_fields(_bytes(given)))
             key = _bytes(entry.get(1, b"")).decode()
             found.setdefault(name, {})[key] = _value(of.items, entry.get(2, b""))
     return found
@@ -75,7 +75,7 @@ def _value(of: Type, given: int | bytes) -> Any:
         return _message(of.shape, _bytes(given))
     if of.items is not None:
         # Lists in maps are messages with one repeated field.
-        return [_value(of.items, item) for _, item in _fields(_bytes(given))]
+        return [_value(of.items, item) for _, item in read_fields(_bytes(given))]
     return _SCALARS[of](given)
 
 
@@ -97,22 +97,22 @@ def _text(given: int | bytes) -> str:
 
 def _json(given: int | bytes) -> Any:
     """Return what a RawExtension or FieldsV1 carries as JSON."""
-    raw = dict(_fields(_bytes(given))).get(1)
+    raw = dict(read_fields(_bytes(given))).get(1)
     return {} if raw is None else decode_json(_bytes(raw))
 
 
 def _int_or_string(given: int | bytes) -> int | str:
-    parts = dict(_fields(_bytes(given)))
+    parts = dict(read_fields(_bytes(given)))
     return _text(parts.get(3, b"")) if parts.get(1) else _integer(parts.get(2, 0))
 
 
 def _quantity(given: int | bytes) -> str:
-    return _text(dict(_fields(_bytes(given))).get(1, b"")) or "0"
+    return _text(dict(read_fields(_bytes(given))).get(1, b"")) or "0"
 
 
 def _time(form: str) -> Callable[[int | bytes], str | None]:
     def decode(given: int | bytes) -> str | None:
-        parts = dict(_fields(_bytes(given)))
+        parts = dict(read_fields(_bytes(given)))
         if not parts:
             return None
         seconds, nanoseconds = (_integer(parts.get(number, 0)) for number in (1, 2))
@@ -142,7 +142,7 @@ _SCALARS: Mapping[Type, Callable[[int | bytes], Any]] = {
 }
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message: their numbers, and integers or bytes."""
     position = 0
     while position < len(data):

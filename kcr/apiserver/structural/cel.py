@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from kcr.apiserver.structural.cel_fields import undefined_fields
 from kcr.apiserver.structural.cel_values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
 
@@ -51,10 +52,12 @@ class Scope(NamedTuple):
     Attributes:
         schema: The schema of `self` and `oldSelf`.
         optional_old: Whether `oldSelf` is an optional value.
+        is_root: Whether they are whole objects, with a kind and metadata.
     """
 
     schema: Schema
     optional_old: bool = False
+    is_root: bool = False
 
 
 class Program(NamedTuple):
@@ -103,6 +106,19 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
         raise CompilationError(f"must evaluate to {article}")
     names = tuple((name, variable) for name, (variable, _) in moments.items() if variable in text)
     return Program(_evaluator(program, scope, names), uses_old(expression))
+
+
+def check_fields(expression: str, scope: Scope) -> None:
+    """Refuse an expression that compiles and selects fields that are not there.
+
+    Raises:
+        CompilationError: It does.
+    """
+    program = _environment(type_of(scope.schema), ()).compile(expression)
+    known = {"self": scope.schema} if scope.optional_old else {"self": scope.schema, "oldSelf": scope.schema}
+    errors = undefined_fields(program.serialize(), expression, known, is_root=scope.is_root)
+    if errors:
+        raise CompilationError(f"compilation failed: {chr(10).join(errors)}")
 
 
 def _compile(environment: Any, text: str, offset: int) -> Any:

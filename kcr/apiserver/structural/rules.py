@@ -64,17 +64,18 @@ def blocks(errors: list[FieldError]) -> bool:
 
 def definition_errors(schema: Schema, path: str) -> list[FieldError]:
     """Return the errors of all rules in a schema, given its path in the definition."""
-    return list(_definition_errors(schema, path, ""))
+    return list(_definition_errors(schema, path, "", is_root=True))
 
 
-def _definition_errors(schema: Schema, path: str, uncorrelated: str) -> Iterator[FieldError]:
+def _definition_errors(schema: Schema, path: str, uncorrelated: str, *, is_root: bool = False) -> Iterator[FieldError]:
     """Yield errors; `uncorrelated` is the path of what no old value can be found in, `""` for nothing."""
     for position, rule in enumerate(schema.get(RULES) or ()):
         here = f"{path}.{RULES}[{position}]"
         wrong = list(_rule_errors(rule, here)) + _field_path_errors(rule, schema, here)
         yield from wrong
         if not wrong and cel.is_available():
-            yield from _expression_errors(rule, schema, here, uncorrelated)
+            scope = cel.Scope(schema, bool(rule.get("optionalOldSelf")), is_root)
+            yield from _expression_errors(rule, scope, here, uncorrelated)
     atomic = uncorrelated or (path if schema.get(MAP_TYPE) == "atomic" else "")
     for name, inner in (schema.get("properties") or {}).items():
         yield from _definition_errors(inner, f"{path}.properties[{name}]", atomic)
@@ -131,10 +132,10 @@ def _normalized(schema: Schema, field: str) -> str:
     return shown.removeprefix(".")
 
 
-def _expression_errors(rule: Rule, schema: Schema, path: str, uncorrelated: str) -> Iterator[FieldError]:
-    scope = cel.Scope(schema, bool(rule.get("optionalOldSelf")))
+def _expression_errors(rule: Rule, scope: cel.Scope, path: str, uncorrelated: str) -> Iterator[FieldError]:
     try:
         cel.compile_expression(rule["rule"], scope, "bool")
+        cel.check_fields(rule["rule"], scope)
     except cel.CompilationError as error:
         said = str(error)
         yield _unusable(f"{path}.rule", rule, said if said.startswith("compilation") else f"cel expression {said}")
@@ -142,6 +143,7 @@ def _expression_errors(rule: Rule, schema: Schema, path: str, uncorrelated: str)
     if rule.get("messageExpression"):
         try:
             cel.compile_expression(rule["messageExpression"], scope, "string")
+            cel.check_fields(rule["messageExpression"], scope)
         except cel.CompilationError as error:
             yield _unusable(f"{path}.messageExpression", rule, f"messageExpression {error}")
     if not cel.uses_old(rule["rule"]):

@@ -1,0 +1,163 @@
+"""Fields that an expression selects and the schema does not have.
+
+The library takes objects with fields for maps of anything, so a misspelt field would be found when a rule is evaluated.
+Here the syntax tree of a compiled expression is walked beside the schema; where a type cannot be told (of what
+functions return, of list and map literals), nothing is said.
+
+Source: github.com/google/cel-go/checker/checker.go, checkSelectField; github.com/google/cel-spec/proto/cel/expr/
+{syntax,checked}.proto; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go, SchemaDeclType.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kcr.apiserver.schema.protobuf import read_fields
+from kcr.apiserver.structural.cel_values import escape
+from kcr.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
+
+# Numbers of fields in cel.expr's messages.
+_ANY_VALUE, _EXPR, _SOURCE_INFO, _POSITIONS = 2, 4, 5, 4
+_ID, _CONSTANT, _IDENT, _SELECT, _CALL, _LIST, _STRUCT, _COMPREHENSION = 2, 3, 4, 5, 6, 7, 8, 9
+_TEXT: Schema = {"type": "string"}
+_METADATA: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
+_RESOURCE: Mapping[str, Schema] = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
+
+Message = dict[int, list[Any]]
+
+
+class _Found(NamedTuple):
+    """A field that the schema does not have, and the id of the expression that selects it."""
+
+    expression: int
+    field: str
+
+
+def undefined_fields(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> list[str]:
+    """Return the errors of an expression, as cel-go words them.
+
+    Args:
+        serialized: The compiled expression, as the library serializes it.
+        text: The expression.
+        scope: The schemas of the variables.
+        is_root: Whether they are whole objects, which have a kind and metadata.
+    """
+    checked = _message(_message(serialized)[_ANY_VALUE][0])
+    known = {name: _as_resource(schema) if is_root else schema for name, schema in scope.items()}
+    walk = _Walk()
+    walk.infer(_message(checked[_EXPR][0]), known)
+    entries = (_message(entry) for entry in _message(checked[_SOURCE_INFO][0]).get(_POSITIONS, ()))
+    positions = {entry.get(1, [0])[0]: entry.get(2, [0])[0] for entry in entries}
+    found = sorted((positions.get(one.expression, 0), one.field) for one in walk.found)
+    return [_error(text, offset, f"undefined field '{field}'") for offset, field in found]
+
+
+def _error(text: str, offset: int, words: str) -> str:
+    before = text[:offset]
+    line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1)
+    shown = text.split("\n")[line - 1]
+    return f"ERROR: <input>:{line}:{column + 1}: {words}\n | {shown}\n | {'.' * column}^"
+
+
+def _message(data: Any) -> Message:
+    found: Message = {}
+    for number, value in read_fields(data):
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _text(message: Message, number: int) -> str:
+    return bytes(message[number][0]).decode() if number in message else ""
+
+
+def _as_resource(schema: Schema) -> Schema:
+    return {**schema, "properties": {**(schema.get("properties") or {}), **_RESOURCE}}
+
+
+def _entry(schema: Schema | None) -> Schema | None:
+    """Return the schema of what a list or a map holds."""
+    inner = None if schema is None else schema.get("items") or schema.get("additionalProperties")
+    return inner if isinstance(inner, Mapping) else None
+
+
+class _Walk:
+    """One walk through an expression; schemas are None where nothing is known."""
+
+    def __init__(self) -> None:
+        self.found: list[_Found] = []
+
+    def infer(self, expr: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        """Return the schema of an expression's value, and add the fields that are not there."""
+        if _IDENT in expr:
+            return scope.get(_text(_message(expr[_IDENT][0]), 1))
+        if _SELECT in expr:
+            select = _message(expr[_SELECT][0])
+            return self._select(expr, self._operand(select, scope), _text(select, 2))
+        if _CALL in expr:
+            return self._call(expr, _message(expr[_CALL][0]), scope)
+        if _COMPREHENSION in expr:
+            return self._comprehension(_message(expr[_COMPREHENSION][0]), scope)
+        for inner in _literals(expr):
+            self.infer(inner, scope)
+        return None
+
+    def _operand(self, select: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        return self.infer(_message(select[1][0]), scope) if 1 in select else None
+
+    def _select(self, expr: Message, schema: Schema | None, field: str) -> Schema | None:
+        if schema is None or schema.get(INT_OR_STRING) or schema.get("type") != "object":
+            return None
+        fields, other = schema.get("properties") or {}, schema.get("additionalProperties")
+        if other is not None and not fields:
+            return other if isinstance(other, Mapping) else None
+        if schema.get(EMBEDDED):
+            fields = {**fields, **_RESOURCE}
+        known = {escape(name): one for name, one in fields.items()} | fields
+        if field in known:
+            found: Schema = known[field]
+            return found
+        self.found.append(_Found(expr.get(_ID, [0])[0], field))
+        return None
+
+    def _call(self, expr: Message, call: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        target = self.infer(_message(call[1][0]), scope) if 1 in call else None
+        arguments = [_message(one) for one in call.get(3, ())]
+        schemas = [self.infer(one, scope) for one in arguments]
+        match _text(call, 2):
+            case "_[_]":
+                return _entry(schemas[0])
+            case "_?._":
+                return self._select(expr, schemas[0], _constant(arguments[1]))
+            case "_?_:_":
+                return schemas[1] if schemas[1] == schemas[2] else None
+            case "orValue" | "value":
+                return target
+        return None
+
+    def _comprehension(self, body: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
+        ranged = self.infer(_message(body[2][0]), scope)
+        is_map = ranged is not None and ranged.get("type") == "object"
+        first = _TEXT if is_map else _entry(ranged)
+        inner = {**scope, _text(body, 1): first, _text(body, 3): None}
+        if 8 in body:
+            inner |= {_text(body, 1): None, _text(body, 8): _entry(ranged)}
+        for number in (4, 5, 6, 7):
+            if number in body:
+                self.infer(_message(body[number][0]), inner)
+        # `filter` is the macro that adds what it ranges over to a list, on a condition.
+        step, start = _message(body[6][0]), _message(body[4][0])
+        is_filter = _LIST in start and _CALL in step and _text(_message(step[_CALL][0]), 2) == "_?_:_"
+        return ranged if is_filter and not is_map else None
+
+
+def _literals(expr: Message) -> Iterator[Message]:
+    """Yield the expressions in a list or a map literal."""
+    if _LIST in expr:
+        yield from (_message(one) for one in _message(expr[_LIST][0]).get(1, ()))
+    elif _STRUCT in expr:
+        for entry in (_message(one) for one in _message(expr[_STRUCT][0]).get(2, ())):
+            yield from (_message(entry[number][0]) for number in (3, 4) if number in entry)
+
+
+def _constant(expr: Message) -> str:
+    # Of the kinds of constants, texts are number 6.
+    return _text(_message(expr[_CONSTANT][0]), 6) if _CONSTANT in expr else ""
