@@ -8,7 +8,7 @@ from tests.kit.api import Api
 from tests.kit.big_definitions import ISSUERS, WORKFLOW
 from tests.kit.custom_resources import DEFINITIONS, Json, definition, version
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.kcr_virtual
 ISSUER_PATH = "/apis/ex.io/v1/namespaces/default/issuers"
 WORKFLOW_PATH = "/apis/ex.io/v1/namespaces/default/workflows"
 ACCOUNT = {"server": "https://acme.example.dev/directory", "account": {"name": "account"}}

@@ -26,7 +26,7 @@ def changed(path: str, value: Any) -> Any:
     """Return a definition with a member set, or removed; steps that are numbers are positions."""
     crd: Any = definition(version("v1", spec_schema({"x": TEXT})))
     *steps, last = [int(step) if step.isdecimal() else step for step in path.split(".")]
-    parent: Any = reduce(lambda obj, step: obj[step], steps, crd)  # type: ignore[index]  # steps of both kinds
+    parent: Any = reduce(lambda obj, step: obj[step], steps, crd)
     if value is GONE:
         del parent[last]
     else:
