@@ -143,6 +143,8 @@ async def test_definition_is_refused(api: Api, path: str, value: Any, field: str
                      "Required value: must not be empty if x-kubernetes-embedded-resource is true", id="embedded"),
         pytest.param({"type": "integer", "default": "a"}, "default",
                      'Invalid value: "string":  in body must be of type integer: "string"', id="default"),
+        pytest.param({"type": "integer", "default": 1, "x-kubernetes-validations": [{"rule": "self > 1"}]}, "default",
+                     "Invalid value: 1: failed rule: self > 1", id="default-and-rule"),
         pytest.param({"type": "object", "properties": {"a": TEXT}, "default": {"b": 1}}, "default",
                      'Invalid value: {"b":1}: must not have unknown fields', id="unpruned-default"),
     ],

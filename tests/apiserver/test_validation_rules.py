@@ -207,6 +207,11 @@ async def test_unchanged_value_is_not_held_against_a_new_rule(api: Api) -> None:
                      "ERROR: <input>:1:35: undefined field 'x'\n", id="fields"),
         pytest.param({"rule": "self.list.filter(i, i.v > 0).all(j, has(j.w))"}, "rule",
                      "ERROR: <input>:1:40: undefined field 'w'", id="field-of-filtered-items"),
+        pytest.param({"rule": "self.min > 'a' || self.max == 1.5 || self.ratio > 1"}, "rule",
+                     "compilation failed: ERROR: <input>:1:10: found no matching overload for '_>_' applied to '(int, "
+                     "string)'\n | self.min > 'a' || self.max == 1.5 || self.ratio > 1\n | .........^\n"
+                     "ERROR: <input>:1:28: found no matching overload for '_==_' applied to '(int, double)'",
+                     id="types"),
         pytest.param({"rule": "1 == 'a'"}, "rule",
                      "compilation failed: ERROR: <input>:1:3: found no matching overload for '_==_' applied to '(int, "
                      "string)'", id="overload"),

@@ -13,7 +13,7 @@ from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not
 from kcr.apiserver.schema.shape import ABSENT
 from kcr.apiserver.structural.formats import is_known
 from kcr.apiserver.structural.list_types import embedded_errors, list_type_errors
-from kcr.apiserver.structural.rules import definition_errors
+from kcr.apiserver.structural.rules import definition_errors, rule_errors
 from kcr.apiserver.structural.shapes import (
     EMBEDDED,
     LIST_MAP_KEYS,
@@ -55,7 +55,22 @@ def schema_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldE
     rules = list(_rules(schema, path, is_root=True))
     errors += rules
     # Of schemas with errors, what expressions say of them could not be understood.
-    return errors or definition_errors(schema, path)
+    return errors or definition_errors(schema, path) or _ruled_default_errors(schema, path)
+
+
+def _ruled_default_errors(schema: Schema, path: str) -> list[FieldError]:
+    """Return the errors of defaults by the rules of their schemas."""
+    return [
+        error._replace(field=_below(f"{where}.default", error.field))
+        for where, one in visit(schema, path)
+        if one.get("default") is not None
+        for error in rule_errors(one, _defaulted(one))
+    ]
+
+
+def _defaulted(schema: Schema) -> Any:
+    """Return the default of a schema, as an object gets it: with the defaults in it."""
+    return field_of({**schema, "default": None}).type.conform(deepcopy(schema["default"]))
 
 
 def _root_errors(schema: Schema, path: str) -> list[FieldError]:
@@ -76,7 +91,7 @@ def _default_errors(schema: Schema, path: str) -> list[FieldError]:
         default, here = one.get("default"), f"{where}.default"
         if default is None:
             continue
-        pruned = field_of({**one, "default": None}).type.conform(deepcopy(default))
+        pruned = _defaulted(one)
         if pruned != default and _without_defaults(one, default) != default:
             errors.append(invalid(here, default, "must not have unknown fields"))
         found: list[FieldError] = []

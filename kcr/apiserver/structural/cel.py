@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from kcr.apiserver.structural.cel_fields import undefined_fields
+from kcr.apiserver.structural.cel_fields import type_errors
 from kcr.apiserver.structural.cel_values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
 
@@ -108,15 +108,15 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
     return Program(_evaluator(program, scope, names), uses_old(expression))
 
 
-def check_fields(expression: str, scope: Scope) -> None:
-    """Refuse an expression that compiles and selects fields that are not there.
+def check_types(expression: str, scope: Scope) -> None:
+    """Refuse an expression that compiles, and whose fields are not there or have types that do not fit.
 
     Raises:
         CompilationError: It does.
     """
     program = _environment(type_of(scope.schema), ()).compile(expression)
     known = {"self": scope.schema} if scope.optional_old else {"self": scope.schema, "oldSelf": scope.schema}
-    errors = undefined_fields(program.serialize(), expression, known, is_root=scope.is_root)
+    errors = type_errors(program.serialize(), expression, known, is_root=scope.is_root)
     if errors:
         raise CompilationError(f"compilation failed: {chr(10).join(errors)}")
 

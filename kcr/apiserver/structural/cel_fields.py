@@ -1,18 +1,18 @@
-"""Fields that an expression selects and the schema does not have.
+"""Fields that an expression selects and the schema does not have, and operators between values of different types.
 
-The library takes objects with fields for maps of anything, so a misspelt field would be found when a rule is evaluated.
-Here the syntax tree of a compiled expression is walked beside the schema; where a type cannot be told (of what
-functions return, of list and map literals), nothing is said.
+The library takes objects with fields for maps of anything, so both would be found when a rule is evaluated. Here the
+syntax tree of a compiled expression is walked beside the schema; where a type cannot be told (of what functions return,
+of list and map literals), nothing is said.
 
 Source: github.com/google/cel-go/checker/checker.go, checkSelectField; github.com/google/cel-spec/proto/cel/expr/
 {syntax,checked}.proto; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go, SchemaDeclType.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr.apiserver.schema.protobuf import read_fields
-from kcr.apiserver.structural.cel_values import escape
+from kcr.apiserver.structural.cel_values import escape, type_of
 from kcr.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
 
 # Numbers of fields in cel.expr's messages.
@@ -22,17 +22,26 @@ _TEXT: Schema = {"type": "string"}
 _METADATA: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
 _RESOURCE: Mapping[str, Schema] = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
 
+# Operators whose two sides have one type; numbers of different types can be compared, though not for equality.
+_OPERATORS = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_"})
+_COMPARED = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+_SCALARS = frozenset({"int", "double", "string", "bool"})
+# The types of constants, by their numbers in the message.
+_CONSTANTS: Mapping[int, Schema] = {
+    2: {"type": "boolean"}, 3: {"type": "integer"}, 5: {"type": "number"}, 6: _TEXT,
+}  # fmt: skip
+
 Message = dict[int, list[Any]]
 
 
 class _Found(NamedTuple):
-    """A field that the schema does not have, and the id of the expression that selects it."""
+    """What is wrong with an expression, which is named by its id."""
 
     expression: int
-    field: str
+    error: str
 
 
-def undefined_fields(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> list[str]:
+def type_errors(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> list[str]:
     """Return the errors of an expression, as cel-go words them.
 
     Args:
@@ -47,8 +56,8 @@ def undefined_fields(serialized: bytes, text: str, scope: Mapping[str, Schema], 
     walk.infer(_message(checked[_EXPR][0]), known)
     entries = (_message(entry) for entry in _message(checked[_SOURCE_INFO][0]).get(_POSITIONS, ()))
     positions = {entry.get(1, [0])[0]: entry.get(2, [0])[0] for entry in entries}
-    found = sorted((positions.get(one.expression, 0), one.field) for one in walk.found)
-    return [_error(text, offset, f"undefined field '{field}'") for offset, field in found]
+    found = sorted((positions.get(one.expression, 0), one.error) for one in walk.found)
+    return [_error(text, offset, error) for offset, error in found]
 
 
 def _error(text: str, offset: int, words: str) -> str:
@@ -98,7 +107,8 @@ class _Walk:
             return self._comprehension(_message(expr[_COMPREHENSION][0]), scope)
         for inner in _literals(expr):
             self.infer(inner, scope)
-        return None
+        constant = _message(expr[_CONSTANT][0]) if _CONSTANT in expr else {}
+        return next((_CONSTANTS[number] for number in constant if number in _CONSTANTS), None)
 
     def _operand(self, select: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         return self.infer(_message(select[1][0]), scope) if 1 in select else None
@@ -115,14 +125,26 @@ class _Walk:
         if field in known:
             found: Schema = known[field]
             return found
-        self.found.append(_Found(expr.get(_ID, [0])[0], field))
+        self.found.append(_Found(expr.get(_ID, [0])[0], f"undefined field '{field}'"))
         return None
+
+    def _check_operator(self, expr: Message, operator: str, schemas: Sequence[Schema | None]) -> None:
+        types = [type_of(schema) if schema else "dyn" for schema in schemas]
+        if len(types) != 2 or types[0] == types[1] or not _SCALARS.issuperset(types):
+            return
+        if operator in _COMPARED and "string" not in types and "bool" not in types:
+            return
+        words = f"found no matching overload for '{operator}' applied to '({types[0]}, {types[1]})'"
+        self.found.append(_Found(expr.get(_ID, [0])[0], words))
 
     def _call(self, expr: Message, call: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         target = self.infer(_message(call[1][0]), scope) if 1 in call else None
         arguments = [_message(one) for one in call.get(3, ())]
         schemas = [self.infer(one, scope) for one in arguments]
-        match _text(call, 2):
+        function = _text(call, 2)
+        if function in _OPERATORS:
+            self._check_operator(expr, function, schemas)
+        match function:
             case "_[_]":
                 return _entry(schemas[0])
             case "_?._":

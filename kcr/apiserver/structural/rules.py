@@ -135,7 +135,7 @@ def _normalized(schema: Schema, field: str) -> str:
 def _expression_errors(rule: Rule, scope: cel.Scope, path: str, uncorrelated: str) -> Iterator[FieldError]:
     try:
         cel.compile_expression(rule["rule"], scope, "bool")
-        cel.check_fields(rule["rule"], scope)
+        cel.check_types(rule["rule"], scope)
     except cel.CompilationError as error:
         said = str(error)
         yield _unusable(f"{path}.rule", rule, said if said.startswith("compilation") else f"cel expression {said}")
@@ -143,7 +143,7 @@ def _expression_errors(rule: Rule, scope: cel.Scope, path: str, uncorrelated: st
     if rule.get("messageExpression"):
         try:
             cel.compile_expression(rule["messageExpression"], scope, "string")
-            cel.check_fields(rule["messageExpression"], scope)
+            cel.check_types(rule["messageExpression"], scope)
         except cel.CompilationError as error:
             yield _unusable(f"{path}.messageExpression", rule, f"messageExpression {error}")
     if not cel.uses_old(rule["rule"]):
@@ -209,6 +209,14 @@ class _CompiledRule(NamedTuple):
             case "FieldValueDuplicate":
                 return duplicate(path, value)
         return invalid_whole(path, detail) if isinstance(value, dict | list) else invalid(path, value, detail)
+
+
+def rule_errors(schema: Schema, value: Any) -> list[FieldError]:
+    """Return the errors of a value by the rules of a schema, which compile; without an old value."""
+    errors: list[FieldError] = []
+    if (check := compile_rules(schema)) is not None:
+        check(value, "", ABSENT, False, errors)
+    return errors
 
 
 def compile_rules(schema: Schema) -> RuleCheck | None:
