@@ -11,11 +11,11 @@ import pytest
 from tests.kit.api import TABLE, Api
 
 pytestmark = pytest.mark.kcr_virtual
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 
 
-def deployment(**spec: Any) -> dict[str, Any]:
+def stateful_set(**spec: Any) -> dict[str, Any]:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     return {
         "metadata": {"name": "web"},
@@ -24,29 +24,31 @@ def deployment(**spec: Any) -> dict[str, Any]:
 
 
 async def test_kind_without_controller_is_stored_with_a_warning(api: Api) -> None:
-    reply = await api.call("POST", DEPLOYMENTS, deployment(replicas=0))
-    words = "deployments.apps are stored by this server, and nothing here acts on them"
+    reply = await api.call("POST", STATEFUL_SETS, stateful_set(replicas=0))
+    words = "statefulsets.apps are stored by this server, and nothing here acts on them"
     assert (reply.status, reply.headers["Warning"]) == (201, f'299 - "{words}"')
     assert (reply.body["spec"]["replicas"], reply.body["metadata"]["generation"]) == (0, 1)
-    reply = await api.call("PUT", f"{DEPLOYMENTS}/web", deployment(replicas=2))
+    reply = await api.call("PUT", f"{STATEFUL_SETS}/web", stateful_set(replicas=2))
     assert (reply.body["metadata"]["generation"], "Warning" in reply.headers) == (2, False)
-    (found,) = (await api.get("/apis/apps/v1/deployments"))["items"]
+    (found,) = (await api.get("/apis/apps/v1/statefulsets"))["items"]
     assert found["spec"]["replicas"] == 2
 
 
 async def test_status_of_a_kind_without_controller_has_its_own_path(api: Api) -> None:
-    await api.post(DEPLOYMENTS, deployment())
-    reply = await api.call("PUT", f"{DEPLOYMENTS}/web/status", {**deployment(replicas=9), "status": {"replicas": 1}})
+    await api.post(STATEFUL_SETS, stateful_set())
+    reply = await api.call(
+        "PUT", f"{STATEFUL_SETS}/web/status", {**stateful_set(replicas=9), "status": {"replicas": 1}}
+    )
     assert (reply.status, reply.body["status"], reply.body["spec"]["replicas"]) == (200, {"replicas": 1}, 1)
-    reply = await api.call("PUT", f"{DEPLOYMENTS}/web", {**deployment(), "status": {"replicas": 3}})
+    reply = await api.call("PUT", f"{STATEFUL_SETS}/web", {**stateful_set(), "status": {"replicas": 3}})
     assert (reply.body["status"], reply.body["metadata"]["generation"]) == ({"replicas": 1}, 1)
 
 
 async def test_fields_of_a_kind_without_controller_are_checked(api: Api) -> None:
-    reply = await api.call("POST", f"{DEPLOYMENTS}?fieldValidation=Strict", deployment(replica=2))
+    reply = await api.call("POST", f"{STATEFUL_SETS}?fieldValidation=Strict", stateful_set(replica=2))
     assert (reply.status, reply.body["message"].rpartition(": ")[2]) == (400, 'unknown field "spec.replica"')
-    reply = await api.call("POST", DEPLOYMENTS, deployment(replicas="2"))
-    words = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
+    reply = await api.call("POST", STATEFUL_SETS, stateful_set(replicas="2"))
+    words = "json: cannot unmarshal string into Go struct field StatefulSetSpec.spec.replicas of type int32"
     assert (reply.status, reply.body["message"].partition(": ")[2]) == (400, words)
 
 
@@ -77,26 +79,26 @@ async def test_kinds_are_told_of_with_their_names(api: Api) -> None:
 
 async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_clock: Any) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
-    await api.post("/apis/apps/v1/namespaces/team/deployments", deployment())
+    await api.post("/apis/apps/v1/namespaces/team/statefulsets", stateful_set())
     await api.call("DELETE", "/api/v1/namespaces/team")
     await kcr_clock.advance(5)
     assert (await api.call("GET", "/api/v1/namespaces/team")).status == 404
-    assert (await api.get("/apis/apps/v1/deployments"))["items"] == []
+    assert (await api.get("/apis/apps/v1/statefulsets"))["items"] == []
 
 
 @pytest.mark.parametrize(
     ("place", "obj", "fields"),
     [
-        pytest.param("apps/v1/namespaces/default/deployments", {}, ["spec.selector", "spec.template"], id="spec"),
+        pytest.param("apps/v1/namespaces/default/statefulsets", {}, ["spec.selector", "spec.template"], id="spec"),
         pytest.param(
-            "apps/v1/namespaces/default/deployments",
-            deployment(template={"spec": {"containers": [{"image": "i"}]}}),
+            "apps/v1/namespaces/default/statefulsets",
+            stateful_set(template={"spec": {"containers": [{"image": "i"}]}}),
             ["spec.template.spec.containers[0].name"],
             id="items-of-lists",
         ),
         pytest.param(
-            "apps/v1/namespaces/default/deployments",
-            deployment(template={"spec": {"containers": []}}),
+            "apps/v1/namespaces/default/statefulsets",
+            stateful_set(template={"spec": {"containers": []}}),
             ["spec.template.spec.containers"],
             id="empty-list",
         ),
@@ -119,20 +121,20 @@ async def test_fields_that_the_schema_requires_are_demanded(api: Api, place: str
 
 
 async def test_constant_defaults_of_the_kind_are_set(api: Api) -> None:
-    spec = (await api.post(DEPLOYMENTS, deployment(revisionHistoryLimit=0)))["spec"]
-    found = [spec[name] for name in ("replicas", "strategy", "revisionHistoryLimit", "progressDeadlineSeconds")]
-    assert found == [1, {"type": "RollingUpdate"}, 0, 600]
+    spec = (await api.post(STATEFUL_SETS, stateful_set(revisionHistoryLimit=0)))["spec"]
+    found = [spec[name] for name in ("replicas", "updateStrategy", "revisionHistoryLimit", "podManagementPolicy")]
+    assert found == [1, {"type": "RollingUpdate"}, 0, "OrderedReady"]
 
 
-CONTROLLER = {"selector": {"c": "d", "a": "b"}, "template": deployment()["spec"]["template"]}
+CONTROLLER = {"selector": {"c": "d", "a": "b"}, "template": stateful_set()["spec"]["template"]}
 
 
 @pytest.mark.parametrize(
     ("place", "spec", "selector"),
     [
-        pytest.param("/apis/apps/v1/namespaces/default/deployments", deployment()["spec"], "a=b", id="deployment"),
-        pytest.param("/apis/apps/v1/namespaces/default/replicasets", deployment()["spec"], "a=b", id="replica-set"),
-        pytest.param("/apis/apps/v1/namespaces/default/statefulsets", deployment()["spec"], "a=b", id="stateful-set"),
+        pytest.param("/apis/apps/v1/namespaces/default/deployments", stateful_set()["spec"], "a=b", id="deployment"),
+        pytest.param("/apis/apps/v1/namespaces/default/replicasets", stateful_set()["spec"], "a=b", id="replica-set"),
+        pytest.param("/apis/apps/v1/namespaces/default/statefulsets", stateful_set()["spec"], "a=b", id="stateful-set"),
         pytest.param("/api/v1/namespaces/default/replicationcontrollers", CONTROLLER, "a=b,c=d", id="controller"),
     ],
 )
@@ -165,10 +167,10 @@ async def test_scale_reads_and_writes_the_number_of_replicas(api: Api, place: st
     ],
 )
 async def test_scale_that_cannot_be_is_refused(api: Api, scale: Any, code: int, words: str) -> None:
-    await api.post(DEPLOYMENTS, deployment())
-    reply = await api.call("PUT", f"{DEPLOYMENTS}/web/scale", {"metadata": {"name": "web"}, **scale})
+    await api.post(STATEFUL_SETS, stateful_set())
+    reply = await api.call("PUT", f"{STATEFUL_SETS}/web/scale", {"metadata": {"name": "web"}, **scale})
     assert (reply.status, reply.body["message"][: len(words)]) == (code, words)
-    assert (await api.get(f"{DEPLOYMENTS}/web"))["spec"]["replicas"] == 1
+    assert (await api.get(f"{STATEFUL_SETS}/web"))["spec"]["replicas"] == 1
 
 
 async def test_scale_is_served_where_it_is_kept(api: Api) -> None:
@@ -180,7 +182,10 @@ async def test_scale_is_served_where_it_is_kept(api: Api) -> None:
     assert (await api.call("GET", "/apis/apps/v1/namespaces/default/daemonsets/a/scale")).status == 404
 
 
-TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"disk": "ssd"}}}
+TEMPLATE = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"disk": "ssd"}},
+}
 SELECTOR = {"matchLabels": {"a": "b"}}
 SUBJECTS = [{"kind": "User", "name": "ann"}, {"kind": "ServiceAccount", "namespace": "x", "name": "bot"}]
 CLAIM = {"accessModes": ["ReadWriteOnce"], "volumeName": "v", "storageClassName": "fast"}

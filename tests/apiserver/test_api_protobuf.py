@@ -142,7 +142,8 @@ async def test_core_kinds_are_read(api: Api, path: str, kind: str, fields: Any, 
 
 
 def pod_template() -> bytes:
-    return message((1, metadata("")), (2, message((2, message((1, "x"), (2, "busybox"))))))
+    labelled = metadata("") + message((11, entry("a", "b")))
+    return message((1, labelled), (2, message((2, message((1, "x"), (2, "busybox"))))))
 
 
 @pytest.mark.parametrize(
@@ -151,11 +152,12 @@ def pod_template() -> bytes:
         pytest.param(
             "apps/v1 deployments", "Deployment",
             [(2, message((1, 3), (2, message((1, entry("a", "b")))), (3, pod_template()), (4, b""), (5, 0), (7, 0)))],
-            {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "RollingUpdate"},
+            {"replicas": 3, "selector": {"matchLabels": {"a": "b"}},
+             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
              "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600,
-             "template": {"metadata": {}, "spec": {
+             "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
                 "containers": [{"name": "x", "image": "busybox", "resources": {}, "terminationMessagePolicy": "File",
-                                "terminationMessagePath": "/dev/termination-log"}],
+                                "terminationMessagePath": "/dev/termination-log", "imagePullPolicy": "Always"}],
                 "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
                 "securityContext": {}, "schedulerName": "default-scheduler"}}},
             id="deployment",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
+from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.core import (
@@ -296,6 +297,8 @@ JOBS = _kind(
     unknown_field_message='field label "{}" not supported for Job',
 )
 CRON_JOBS = _kind("batch/v1", "CronJob", CronJobStrategy())
+DEPLOYMENTS = _kind("apps/v1", "Deployment", DeploymentRegistryStrategy())
+REPLICA_SETS = _kind("apps/v1", "ReplicaSet", ReplicaSetStrategy())
 LEASES = _kind(
     "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
 )
@@ -311,7 +314,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
-    JOBS, CRON_JOBS, LEASES, CUSTOM_RESOURCE_DEFINITIONS,
+    JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CUSTOM_RESOURCE_DEFINITIONS,
 )  # fmt: skip
 
 

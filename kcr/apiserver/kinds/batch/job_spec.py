@@ -6,8 +6,8 @@ Source: kubernetes/pkg/apis/batch/validation/validation.go, ValidateJob and vali
 from kcr.apiserver.kinds.batch.job_defaults import check_generated_selector
 from kcr.apiserver.kinds.batch.job_policies import check_failure_policy, check_success_policy
 from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported, required, too_long
-from kcr.apiserver.kinds.names import check_selector, dns_label, domain_prefixed_path, selects
-from kcr.apiserver.kinds.pods.spec import check_template
+from kcr.apiserver.kinds.names import dns_label, domain_prefixed_path
+from kcr.apiserver.kinds.pods.spec import check_selector_of, check_template
 from kcr.apiserver.kinds.strategy import Manifest
 
 _COUNTS = (
@@ -137,19 +137,3 @@ def _check_restart(spec: Manifest, field: str) -> list[FieldError]:
     if policy != "Never" and spec.get("podFailurePolicy") is not None:
         return [invalid(field, policy, 'only "Never" is supported when podFailurePolicy is specified')]
     return []
-
-
-def check_selector_of(spec: Manifest, field: str) -> list[FieldError]:
-    """Return the field errors of the selector, and of template labels it does not pick."""
-    selector = spec.get("selector")
-    if selector is None:
-        errors, picks = [required(f"{field}.selector")], False
-    else:
-        errors = check_selector(selector, f"{field}.selector")
-        # A selector that is invalid is not held against the labels.
-        picks = bool(errors) or selects(selector, spec["template"]["metadata"].get("labels") or {})
-    if not picks:
-        labels = spec["template"]["metadata"].get("labels")
-        words = "`selector` does not match template `labels`"
-        errors.append(invalid(f"{field}.template.metadata.labels", labels, words))
-    return errors

@@ -7,10 +7,12 @@ from kcr.apiserver.kinds.field_errors import FieldError, duplicate, forbidden, i
 from kcr.apiserver.kinds.names import (
     check_annotations,
     check_labels,
+    check_selector,
     dns_label,
     dns_subdomain,
     label_value,
     qualified_name,
+    selects,
 )
 from kcr.apiserver.kinds.pods.containers import check_containers
 from kcr.apiserver.kinds.strategy import Manifest
@@ -30,6 +32,22 @@ def check_template(template: Manifest, field: str) -> list[FieldError]:
     if spec.get("ephemeralContainers"):
         words = "ephemeral containers not allowed in pod template"
         errors.append(forbidden(f"{field}.spec.ephemeralContainers", words))
+    return errors
+
+
+def check_selector_of(spec: Manifest, field: str) -> list[FieldError]:
+    """Return the field errors of the selector, and of template labels it does not pick."""
+    selector = spec.get("selector")
+    if selector is None:
+        errors, picks = [required(f"{field}.selector")], False
+    else:
+        errors = check_selector(selector, f"{field}.selector")
+        # A selector that is invalid is not held against the labels.
+        picks = bool(errors) or selects(selector, spec["template"]["metadata"].get("labels") or {})
+    if not picks:
+        labels = spec["template"]["metadata"].get("labels")
+        words = "`selector` does not match template `labels`"
+        errors.append(invalid(f"{field}.template.metadata.labels", labels, words))
     return errors
 
 
