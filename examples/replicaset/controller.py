@@ -1,21 +1,25 @@
 """A ReplicaSet controller: keeps a number of alike pods running, adopts and releases pods by their labels.
 
-Run it on `kcr dev`, or on a cluster whose kube-controller-manager has `--controllers=*,-replicaset-controller`:
+Run it on `kcr dev --no-controllers`, or on a cluster whose kube-controller-manager has
+`--controllers=*,-replicaset-controller`:
 `python -m examples.replicaset.controller --kubeconfig FILE`
 """
-
-from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 import kcr
-from examples.replicaset.api import ReplicaSet
-from examples.replicaset.decide import Plan, compute_status, failed, next_availability, plan
+from kcr.api.apps import ReplicaSet, ReplicaSetStatus
 from kcr.api.core import Pod
-from kcr.api.meta import controller_of
-from kcr.api.pods import is_terminal, pod_from_template
-from kcr.api.selectors import matches
-from kcr.dependents import DependentControl, claim
+from kcr.api.pods import count_replicas, is_terminal
+from kcr.api.selectors import LabelSelector
+from kcr.dependents import (
+    DependentControl,
+    adopters,
+    claim_selected,
+    plan_scaling,
+    scale_pods,
+    set_replica_failure,
+)
 
 
 class ReplicaSetReconciler:
@@ -38,65 +42,37 @@ class ReplicaSetReconciler:
         if owner is None:
             self._own_writes.forget(key)
             return kcr.Result()
-        pods = await self._claim(owner)
-        todo = plan(owner, pods)
-        error = await self._scale(owner, todo)
+        pods = await claim_selected(
+            self._client, owner, owner.spec.selector or LabelSelector(), self._pods, self._own_writes,
+            among=lambda pod: not is_terminal(pod),
+        )  # fmt: skip
+        scaling = plan_scaling(owner, pods, 1 if owner.spec.replicas is None else owner.spec.replicas)
+        error = await scale_pods(self._control, owner, owner.spec.template, scaling)
         now = self._clock.now()
-        status = compute_status(owner, pods, failed(todo, error), now)
+        counts = count_replicas(pods, owner.spec.min_ready_seconds, now)
+        status = ReplicaSetStatus(
+            replicas=counts.active,
+            ready_replicas=counts.ready,
+            available_replicas=counts.available,
+            observed_generation=owner.metadata.generation or 0,
+            conditions=set_replica_failure(owner.status.conditions, scaling, error, now),
+        )
         written = await self._client.patch_status(owner, replace(owner, status=status))
         if written is not owner:
             self._own_writes.wrote(key, self._owners, written)
         if error is not None:
             raise error
-        return kcr.Result(requeue_after=next_availability(owner, pods, now))
-
-    async def _claim(self, owner: ReplicaSet) -> tuple[Pod, ...]:
-        """Adopt the pods without a controller that match, release those that no longer match; return what is left."""
-        # The built-in index: the pods that it controls, and those of its namespace that have no controller.
-        candidates = (
-            *self._pods.by_index("owner", owner.metadata.uid),
-            *self._pods.by_index("owner", f"{owner.metadata.namespace}/"),
-        )
-        # Deleted here, though the store does not show it yet.
-        deleted = self._own_writes.of(owner).deleted
-        claimed = await claim(
-            self._client,
-            owner,
-            [pod for pod in candidates if not is_terminal(pod) and pod.metadata.uid not in deleted],
-            lambda pod: matches(owner.spec.selector, pod.metadata.labels),
-        )
-        for pod in claimed.adopted:
-            self._own_writes.wrote(owner.key, self._pods, pod)
-        if claimed.errors:
-            raise claimed.errors[0]
-        return claimed.mine
-
-    async def _scale(self, owner: ReplicaSet, todo: Plan) -> kcr.KcrError | None:
-        """Create or delete pods, and return the first error."""
-        if todo.create:
-            attempts = await self._control.create(owner, pod_from_template(owner.spec.template), todo.create)
-        else:
-            attempts = await self._control.delete(owner, todo.delete)
-        errors = (failure.error for failure in attempts.failures)
-        return next((error for error in errors if not isinstance(error, kcr.NotFoundError)), None)
+        return kcr.Result(requeue_after=counts.next_available)
 
 
 def setup(manager: kcr.Manager) -> None:
     """Attach the controller to a manager."""
-    owners = manager.store(ReplicaSet)
-
-    def adopters(pod: Pod) -> Iterator[kcr.Key]:
-        """Yield the ReplicaSets that may adopt a pod without a controller."""
-        if controller_of(pod.metadata) is None:
-            for owner in owners.list(pod.metadata.namespace):
-                if matches(owner.spec.selector, pod.metadata.labels):
-                    yield owner.key
-
+    may_adopt = adopters(manager.store(ReplicaSet), lambda owner: owner.spec.selector)
     own_writes = kcr.OwnWrites()
     manager.add_controller(
         "replicaset",
         ReplicaSetReconciler(manager, own_writes),
-        watches=[kcr.watch(ReplicaSet), kcr.owned(Pod, by=ReplicaSet), kcr.watch(Pod, map_to=adopters)],
+        watches=[kcr.watch(ReplicaSet), kcr.owned(Pod, by=ReplicaSet), kcr.watch(Pod, map_to=may_adopt)],
         own_writes=own_writes,
         workers=5,
     )

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 import kcr
-from examples.replicaset.api import ReplicaSet
 from examples.replicaset.controller import setup
 from examples.replicaset.test_cluster import manifest
+from kcr.api.apps import ReplicaSet
 from kcr.api.core import Pod
 from kcr.testing import eventually
 from kcr.testing.controlplane import ApiServer

@@ -12,8 +12,8 @@ import pytest_asyncio
 import yaml
 
 import kcr
-from examples.replicaset.api import ReplicaSet
 from examples.replicaset.controller import setup
+from kcr.api.apps import ReplicaSet
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.client import Transport
@@ -57,8 +57,8 @@ async def scaled(client: kcr.Client, replicas: int) -> tuple[Pod, ...]:
 
 @pytest_asyncio.fixture
 async def server(kcr_clock: VirtualClock) -> EmbeddedCluster:
-    """A cluster without a node: the test is the kubelet."""
-    return EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None)
+    """A cluster without a node, where the test is the kubelet, and without a ReplicaSet controller of its own."""
+    return EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, workloads=False)
 
 
 async def test_replicas_follow_the_spec_and_deletions(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 import kcr
-from examples.replicaset.api import ReplicaSet, ReplicaSetSpec
 from examples.replicaset.controller import ReplicaSetReconciler
 from kcr.api import codec
+from kcr.api.apps import ReplicaSet, ReplicaSetSpec
 from kcr.api.core import Pod
 from kcr.api.meta import is_controlled_by
 from kcr.api.selectors import LabelSelector

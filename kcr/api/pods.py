@@ -1,7 +1,8 @@
 """Pods for controllers that own some: what a pod is by its status, which are deleted first, and pods from templates."""
 
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -9,6 +10,9 @@ from kcr.api import codec
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.meta import Object, ObjectMeta, Resource
+
+# An annotation: of two pods alike so far, the one of the lower cost is deleted first.
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -39,15 +43,86 @@ def sidecars(pod: Pod) -> tuple[ContainerStatus, ...]:
     return tuple(status for status in pod.status.init_container_statuses if status.name in names)
 
 
-def ranked(active: Iterable[Pod]) -> list[Pod]:
+def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta | None:
+    """Return how long until a pod has been ready for `minReadySeconds`, zero when it has; None while it is not ready.
+
+    Args:
+        pod: The pod.
+        min_ready_seconds: For how many seconds it must have been ready.
+        now: The moment to judge at, timezone-aware UTC.
+
+    Source: kubernetes/pkg/api/v1/pod/util.go, IsPodAvailable.
+    """
+    ready = find_condition(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "True":
+        return None
+    since = ready.last_transition_time
+    if min_ready_seconds <= 0 or since is None:
+        return timedelta()
+    return max(timedelta(), since + timedelta(seconds=min_ready_seconds) - now)
+
+
+class ReplicaCounts(NamedTuple):
+    """Pods by what they are, as the status of an owner of alike pods counts them.
+
+    Attributes:
+        active: They run or may still run.
+        ready: Active ones that are ready.
+        available: Active ones that have been ready for long enough.
+        terminating: Deleted ones that are not terminal yet.
+        next_available: When the next ready pod becomes available; None when no pod waits for that.
+    """
+
+    active: int
+    ready: int
+    available: int
+    terminating: int
+    next_available: timedelta | None
+
+
+def count_replicas(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -> ReplicaCounts:
+    """Count the pods of one owner.
+
+    Args:
+        pods: All its pods; terminal ones count as nothing.
+        min_ready_seconds: For how many seconds a pod must have been ready to count as available.
+        now: The moment to judge at, timezone-aware UTC.
+
+    Source: kubernetes/pkg/controller/replicaset/replica_set_utils.go, calculateStatus.
+    """
+    pods = tuple(pods)
+    waits = [available_in(pod, min_ready_seconds, now) for pod in pods if is_active(pod)]
+    return ReplicaCounts(
+        active=len(waits),
+        ready=sum(wait is not None for wait in waits),
+        available=sum(wait == timedelta() for wait in waits),
+        terminating=sum(map(is_terminating, pods)),
+        next_available=min((wait for wait in waits if wait), default=None),
+    )
+
+
+def ranked(active: Iterable[Pod], *, by_cost: bool = False) -> list[Pod]:
     """Return active pods in the order in which a controller deletes surplus ones: those that got least far first.
 
     A pod without a node goes before one with, then Pending before Unknown before Running, not ready before ready,
     the shorter ready before the longer, more restarts before fewer, and the newer before the older.
 
-    Source: kubernetes/pkg/controller/controller_utils.go, ActivePods.
+    Args:
+        active: The pods.
+        by_cost: Whether, of two pods of which both or neither are ready, the one of the lower deletion cost goes first.
+
+    Source: kubernetes/pkg/controller/controller_utils.go, ActivePods, and ActivePodsWithRanks for costs.
     """
-    return sorted(active, key=_progress)
+    return sorted(active, key=_progress_and_cost if by_cost else _progress)
+
+
+def _progress_and_cost(pod: Pod) -> tuple[Any, ...]:
+    try:
+        cost = int(pod.metadata.annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        cost = 0
+    progress = _progress(pod)
+    return (*progress[:3], cost, *progress[3:])
 
 
 def _progress(pod: Pod) -> tuple[Any, ...]:

@@ -10,6 +10,14 @@ from kcr.dependents.emitter import EventEmitter, is_namespace_ending
 from kcr.dependents.ensure import Ensured, create_or_patch
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer
 from kcr.dependents.ownership import AlreadyOwnedError, has_owner, remove_owner, set_controller, set_owner
+from kcr.dependents.replicas import (
+    Scaling,
+    adopters,
+    claim_selected,
+    plan_scaling,
+    scale_pods,
+    set_replica_failure,
+)
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
 
 __all__ = [
@@ -20,18 +28,24 @@ __all__ = [
     "Ensured",
     "EventEmitter",
     "Failure",
+    "Scaling",
     "UnconfirmedCreateError",
     "add_finalizer",
+    "adopters",
     "claim",
     "claim_decision",
+    "claim_selected",
     "create_or_patch",
     "finalized",
     "has_finalizer",
     "has_owner",
     "is_namespace_ending",
+    "plan_scaling",
     "remove_finalizer",
     "remove_owner",
+    "scale_pods",
     "set_controller",
     "set_owner",
+    "set_replica_failure",
     "slow_start",
 ]

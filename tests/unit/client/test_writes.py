@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kcr.api.apps import Deployment
 from kcr.api.batch import Job, JobSpec, JobStatus
-from kcr.api.core import ConfigMap, Pod
+from kcr.api.core import ConfigMap, Pod, Service
 from kcr.api.full import core_v1 as full
 from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
@@ -171,8 +170,8 @@ async def test_partial_type_is_never_put() -> None:
 @pytest.mark.parametrize("verb", ["create", "apply"])
 async def test_view_is_never_sent_whole(verb: str) -> None:
     script = Script(Say(POD))
-    view = Deployment(metadata=ObjectMeta(name="a", namespace="default"))
-    remedy = rf"{verb}: kcr.api.apps.Deployment has some fields .* use kcr.api.full.apps_v1.Deployment, or {verb}_manif"
+    view = Service(metadata=ObjectMeta(name="a", namespace="default"))
+    remedy = rf"{verb}: kcr.api.core.Service has some fields .* use kcr.api.full.core_v1.Service, or {verb}_manif"
     with pytest.raises(TypeError, match=remedy):
         await getattr(Client(script), verb)(view)
     assert script.requests == []
