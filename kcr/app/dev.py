@@ -17,6 +17,7 @@ class ClusterSettings(NamedTuple):
     """What the embedded cluster has options for; `EmbeddedCluster` explains each.
 
     Attributes:
+        no_controllers: Whether Deployments and ReplicaSets are left to others as well.
         port: Where the API server listens on 127.0.0.1; 0 for a free port.
     """
 
@@ -25,6 +26,7 @@ class ClusterSettings(NamedTuple):
     legacy_apis: bool = False
     terminated_pod_gc_threshold: int = 0
     feature_gates: str = ""
+    no_controllers: bool = False
 
 
 @asynccontextmanager
@@ -47,6 +49,7 @@ async def dev_cluster(
     """
     async with EmbeddedCluster(
         runtime=settings.runtime,
+        workloads=not settings.no_controllers,
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),

@@ -44,7 +44,7 @@ _EXTRA = ("cryptography", "rich")
     show_default="a free one",
     help="Port of the API server on 127.0.0.1.",
 )
-@click.option("--no-controllers", is_flag=True, help="Run no controllers: they run elsewhere, with `kcr run`.")
+@click.option("--no-controllers", is_flag=True, help="Run no controllers, of Deployments neither: they run elsewhere.")
 @shared.controllers_option("job,ttl,cronjob")
 @shared.workers_option
 @shared.feature_gates_option

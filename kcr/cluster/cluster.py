@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import structlog
 
 from kcr.api.resources import ResourceType
-from kcr.apiserver.kinds.catalogue import KINDS, Kind
+from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
 from kcr.apiserver.server import APIServer
@@ -23,6 +23,7 @@ from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.transport import InProcessTransport
+from kcr.cluster.workloads import setup as setup_workloads
 from kcr.manager import Manager
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
@@ -52,6 +53,7 @@ class EmbeddedCluster:
         random: Random | None = None,
         runtime: Runtime | None = "simulated",
         gc: bool = True,
+        workloads: bool = True,
         legacy_apis: bool = False,
         gangs: bool = False,
         kinds: Sequence[KindSource] = (),
@@ -66,6 +68,8 @@ class EmbeddedCluster:
             runtime: How the node runs pods; None for no node at all.
             gc: Whether the garbage collector, the namespace controller, the pod garbage collector and the resource
                 quota controller run.
+            workloads: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
+                own for them. These start with the first such object, and cost nothing before.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
@@ -99,7 +103,7 @@ class EmbeddedCluster:
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
-        self._gc = gc
+        self._gc, self._workloads = gc, workloads
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -116,6 +120,8 @@ class EmbeddedCluster:
                 if kind.garbage_collected:
                     self._on_first_object(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
+        if self._workloads:
+            self._start_on_first_object((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))
         return self
@@ -173,6 +179,17 @@ class EmbeddedCluster:
 
         follow()
         self.server.definitions.on_change.append(follow)
+
+    def _start_on_first_object(self, kinds: Sequence[Kind], setup: Callable[[Manager], None]) -> None:
+        """Add controllers to the manager, once, as soon as there is an object of one of their kinds."""
+        left = [setup]
+
+        def start(_: ResourceType) -> None:
+            if left:
+                left.pop()(self.manager)
+
+        for kind in kinds:
+            self._on_first_object(kind, start)
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.
