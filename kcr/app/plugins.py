@@ -6,6 +6,8 @@ command line. A plugin without options is `setup(manager)`.
 """
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_type_hints
@@ -25,7 +27,8 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
     """Import the plugins of these names.
 
     Args:
-        names: As the user wrote them.
+        names: As the user wrote them. `module:setup` names a function that is not installed as a plugin; its module is
+            looked for in the working directory as well.
         installed: The entry points to choose from; None means those installed.
 
     Returns:
@@ -37,9 +40,14 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
     """
     known = {point.name: point for point in entry_points(group=GROUP)} if installed is None else installed
     for name in names:
-        if name not in known:
+        if ":" in name:
+            # The folder of the command `kcr` is on the path, and that of the user is not.
+            if os.getcwd() not in sys.path:
+                sys.path.insert(0, os.getcwd())
+            known = {**known, name: EntryPoint(name, name, GROUP)}
+        elif name not in known:
             listed = ", ".join(sorted(known)) or "none is installed"
-            raise click.UsageError(f"no controller is named {name!r}: known are {listed}")
+            raise click.UsageError(f"no controller is named {name!r}: known are {listed}, or name it module:setup")
     return {f"controller {name!r}": _load(known[name]) for name in names}
 
 

@@ -26,6 +26,7 @@ from kcr.manager import Manager
 
 # Terminals on which nothing can be drawn.
 _DUMB = ("", "dumb", "unknown")
+_DEFINITION = "CustomResourceDefinition"
 
 
 def start(title: str, values: Mapping[str, Any]) -> int:
@@ -72,10 +73,13 @@ async def _dev(
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_greeting(path, values, documents))):
             display.say(line)
+        # First of all: a controller waits until the kinds that it watches are served.
+        defined = await apply(manager.client, [one for one in documents if one.kind == _DEFINITION])
         async with asyncio.TaskGroup() as group:
             running = group.create_task(manager.run())
             await manager.wait_ready()
-            applied = await apply(manager.client, documents)
+            others = await apply(manager.client, [one for one in documents if one.kind != _DEFINITION])
+            applied = (*defined, *others)
             progress.name_pods = _may_mix(documents)
             for one in applied:
                 display.say(str(one))
@@ -121,8 +125,10 @@ def _kubectl(path: Path, words: str) -> str:
 
 def _kinds(documents: Sequence[Document]) -> str:
     """Return the kinds to list, as kubectl takes them."""
-    has_cron = any(document.kind == "CronJob" for document in documents)
-    return "cronjobs,jobs,pods" if has_cron else "jobs,pods"
+    kinds = {document.kind for document in documents}
+    if kinds and not kinds & {"CronJob", "Job"}:
+        return "all"
+    return "cronjobs,jobs,pods" if "CronJob" in kinds else "jobs,pods"
 
 
 def _may_mix(documents: Sequence[Document]) -> bool:

@@ -87,7 +87,7 @@ def controllers_option(default: str) -> Callable[[F], F]:
     """
     return click.option(
         "--controllers", default=default, show_default=True, envvar="KCR_CONTROLLERS", show_envvar=True,
-        metavar="NAME[,NAME…]", help="Controllers to run, by the names they are installed under.",
+        metavar="NAME[,NAME…]", help="Controllers to run, by the names they are installed under, or as MODULE:SETUP.",
     )  # fmt: skip
 
 

@@ -21,6 +21,10 @@ R = TypeVar("R", bound=Resource)
 _LAST_LINES_SECONDS = 5.0
 
 
+# Exit codes of a process that SIGTERM or SIGKILL has ended.
+_SIGNALLED = (143, 137)
+
+
 class ContainerRun(NamedTuple):
     """One run of a container: `attempt` counts its restarts."""
 
@@ -41,10 +45,13 @@ def runs_of(pod: Pod) -> tuple[ContainerRun, ...]:
 
 
 def failure_of(pod: Pod, run: ContainerRun) -> EventView | None:
-    """Return an event that reports how a run of a container failed; None when it did not."""
+    """Return an event that reports how a run of a container failed; None when it did not, or was told to end."""
+    told_to_end = pod.metadata.deletion_timestamp is not None
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         ended = status.state.terminated
         if status.name == run.container and ended is not None and ended.exit_code:
+            if told_to_end and ended.exit_code in _SIGNALLED:
+                return None
             detail = f": {' '.join(ended.message.split())}" if ended.message else ""
             message = f"Container {run.container} ended with exit code {ended.exit_code}{detail}"
             return EventView(f"pod/{shown_name(pod.key)}", ended.reason, message, warning=True)

@@ -1,7 +1,9 @@
 """Finding plugins and reading their options."""
 
+import sys
 from datetime import timedelta
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import click
 import msgspec
@@ -106,3 +108,13 @@ def test_asynchronous_setup_is_refused_with_the_remedy() -> None:
     manager = Manager(Client(FakeSource(Pod)))
     with pytest.raises(ConfigError, match=r"controller 'mine': its setup is an async function: write `def setup"):
         attach({"controller 'mine'": asynchronous}, manager, {})
+
+
+def test_function_of_the_working_directory_is_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kcr_test_greeter.py").write_text("def setup(manager): ...\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (setup,) = find_plugins(("kcr_test_greeter:setup",)).values()
+    assert setup.__module__ == "kcr_test_greeter"
+    with pytest.raises(ConfigError, match="cannot be imported from kcr_test_absent:setup"):
+        find_plugins(("kcr_test_absent:setup",))

@@ -1,5 +1,10 @@
 """Which logs there are to follow."""
 
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
 from kcr.api.core import (
     ContainerState,
     ContainerStateRunning,
@@ -50,6 +55,16 @@ def test_failure_names_reason_and_exit_code() -> None:
     )
 
 
-def test_success_is_no_failure() -> None:
-    fine = pod(ContainerStatus(name="a", state=ContainerState(terminated=ContainerStateTerminated(reason="Completed"))))
+@pytest.mark.parametrize(
+    ("code", "deleted"),
+    [
+        pytest.param(0, False, id="succeeded"),
+        pytest.param(143, True, id="told-to-end"),
+        pytest.param(137, True, id="killed"),
+    ],
+)
+def test_success_is_no_failure_nor_is_a_deletion(code: int, deleted: bool) -> None:
+    fine = pod(ContainerStatus(name="a", state=ContainerState(terminated=ContainerStateTerminated(exit_code=code))))
+    if deleted:
+        fine = replace(fine, metadata=replace(fine.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)))
     assert failure_of(fine, runs_of(fine)[0]) is None
