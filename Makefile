@@ -13,7 +13,7 @@ define install
 	@touch $(BIN)/kcr
 endef
 
-.PHONY: demo demo-example test soak lint clean
+.PHONY: demo demo-example demo-website test soak lint clean
 
 demo: $(BIN)/kcr
 	@echo "demo: looking whether the perl of this machine can compute 2,000 digits of pi" >&2
@@ -23,6 +23,9 @@ demo: $(BIN)/kcr
 
 demo-example: $(BIN)/kcr
 	@$(BIN)/python -m examples.configmap_copier.demo
+
+demo-website: $(BIN)/kcr
+	@$(BIN)/kcr dev --controllers examples.website.controller:setup -f examples/website/manifests
 
 test: lint
 	$(BIN)/pytest -n auto -m "not soak"

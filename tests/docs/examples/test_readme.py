@@ -8,7 +8,7 @@ README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_manifest_is_listed_and_exists() -> None:
-    listed = re.findall(r"[`/\w-]+\.yaml", README)
+    listed = re.findall(r"[`/\w.-]+\.yaml", README)
     there = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.yaml")}
     assert {name.strip("`").removeprefix("examples/") for name in listed} == there
 
