@@ -20,6 +20,7 @@ from kcr.errors import KcrError
 COMMANDS = {
     "crd": "Make CustomResourceDefinitions of classes.",
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
+    "init": "Make a project of your own: a kind, its controller, and tests that pass.",
     "run": "Run controllers against a Kubernetes API server.",
     "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
 }

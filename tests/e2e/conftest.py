@@ -27,14 +27,16 @@ def kcr(tmp_path: Path, environment: Mapping[str, str]) -> Start:
     count = 0
 
     @asynccontextmanager
-    async def start(*arguments: str, terminal: int | None = None, **variables: str) -> AsyncIterator[Running]:
+    async def start(
+        *arguments: str, terminal: int | None = None, folder: Path = ROOT, **variables: str
+    ) -> AsyncIterator[Running]:
         nonlocal count
         count += 1
         out, err = tmp_path / f"{count}.out", tmp_path / f"{count}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = await asyncio.create_subprocess_exec(
                 str(Path(sys.executable).with_name("kcr")), *arguments,
-                cwd=ROOT, env={**environment, **variables}, stdout=stdout,
+                cwd=folder, env={**environment, **variables}, stdout=stdout,
                 stderr=stderr if terminal is None else terminal,
             )  # fmt: skip
         try:

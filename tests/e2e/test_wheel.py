@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
+# Folders of the package, and where they are in the repository: two of them are links.
+LINKED = (("kcr", "kcr"), ("kcr/controllers", "controllers"), ("kcr/cli/website", "examples/website"))
 # Stands on the path of a user: a package of the same name as the folder of the plugins in this repository.
 RAISES = "raise ImportError('the controllers of somebody else')\n"
 ENTRY_POINTS = """
@@ -42,7 +44,7 @@ def contents(wheel: Path) -> dict[str, int]:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout, in which builds leave their traces."""
     tree = tmp_path_factory.mktemp("checkout") / "kcr"
-    ignored = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "docs", "examples", "tests")
+    ignored = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "docs", "tests")
     return Path(shutil.copytree(ROOT, tree, symlinks=True, ignore=ignored))
 
 
@@ -56,9 +58,9 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
     assert {name.partition("/")[0] for name in names} == {"kcr", "kcr-0.1.0.dist-info"}
     sources = {
         str(Path(package) / path.relative_to(ROOT / folder))
-        for package, folder in (("kcr", "kcr"), ("kcr/controllers", "controllers"))
+        for package, folder in LINKED
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", ".json", ".typed")
+        if path.suffix in (".py", ".json", ".typed", ".md", ".yaml")
     }
     assert {name for name in names if name.startswith("kcr/")} == sources
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources

@@ -1,0 +1,212 @@
+"""`kcr init`: a new folder with a kind of your own, its controller and its tests.
+
+What it writes is the example Website under other names: `website` beside this file is a link to `examples/website`.
+"""
+
+import io
+import keyword
+import re
+import sys
+import tokenize
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from kcr.cli.crd import file_name, kinds_in, manifest_text
+from kcr.errors import ConfigError
+
+_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+
+# Files of the example, and where they are in the new folder.
+_FILES: Mapping[str, str] = {
+    "README.md": "README.md",
+    "api.py": "{package}/api.py",
+    "controller.py": "{package}/controller.py",
+    "test_controller.py": "tests/test_controller.py",
+    "manifests/website.yaml": "manifests/{singular}.yaml",
+}
+# Names of folders beside the package.
+_FOLDERS = ("manifests", "tests")
+
+_PACKAGE = '"""The kind {kind} and its controller."""\n'
+_PROJECT = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{name}"
+version = "0.1.0"
+description = "A Kubernetes controller of the kind {kind}"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["kcr"]
+
+[project.optional-dependencies]
+test = ["kcr[test]"]
+
+# `kcr run --controllers {name}` and `kcr dev --controllers {name}` find it here once it is installed.
+[project.entry-points."kcr.controllers"]
+{name} = "{package}.controller:setup"
+
+[tool.setuptools]
+packages = ["{package}"]
+
+[tool.pytest.ini_options]
+addopts = "--import-mode=importlib"
+asyncio_default_fixture_loop_scope = "function"
+pythonpath = ["."]
+testpaths = ["tests"]
+"""
+
+
+class Names(NamedTuple):
+    """What a new project and its kind are called.
+
+    Attributes:
+        name: The project and its folder.
+        package: Its Python package.
+        kind: The kind, such as `Website`.
+        singular: The kind in lower case.
+        plural: As in paths of the API.
+        group: The API group.
+    """
+
+    name: str
+    package: str
+    kind: str
+    singular: str
+    plural: str
+    group: str
+
+
+@click.command("init", epilog="Exit codes: 0, 1 when the folder exists or cannot be written, 2 on a wrong name.")
+@click.argument("name", metavar="NAME")
+@click.option("--kind", default="", show_default="NAME in CamelCase", help="The kind, such as Website.")
+@click.option("--group", default="example.dev", show_default=True, help="The API group, a domain of yours.")
+def command(name: str, *, kind: str, group: str) -> None:
+    """Make a project of your own in the new folder NAME: a kind, its controller, and tests that pass."""
+    names = names_of(name, kind, group)
+    folder = Path(name)
+    if folder.exists():
+        raise ConfigError(f"{name} is there already: choose another name, or move it out of the way")
+    try:
+        for path in write(folder, names):
+            click.echo(path)
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}: work in a folder that can be written") from error
+    click.echo(_NEXT.format(**names._asdict()), err=True)
+
+
+_NEXT = """
+what next:
+  cd {name}
+  pip install -e '.[test]'
+  pytest
+  kcr dev --controllers {package}.controller:setup -f manifests
+then edit {package}/api.py and {package}/controller.py; README.md says how to go on"""
+
+
+def names_of(name: str, kind: str, group: str) -> Names:
+    """Return the names of a project.
+
+    Args:
+        name: Of the project: a DNS label.
+        kind: Of its kind; empty for the project's name in CamelCase.
+        group: The API group.
+
+    Raises:
+        click.UsageError: One cannot be used; the message says why.
+    """
+    package = name.replace("-", "_")
+    if not _LABEL.fullmatch(name):
+        raise click.UsageError(f"NAME {name!r}: use lower-case letters, digits and dashes, beginning with a letter")
+    if keyword.iskeyword(package) or package in (*sys.stdlib_module_names, *_FOLDERS, "kcr"):
+        raise click.UsageError(f"NAME {name!r}: a package cannot be called {package}, which means something else")
+    kind = kind or "".join(word.capitalize() for word in name.split("-"))
+    singular = kind.lower()
+    if not _KIND.fullmatch(kind):
+        raise click.UsageError(f"--kind {kind!r}: write it in CamelCase, with letters and digits only")
+    taken = _names_in_example()
+    if keyword.iskeyword(singular) or {kind, singular, plural_of(singular)} & taken:
+        raise click.UsageError(
+            f"--kind {kind}: the example calls something else {kind} or {singular}; use another word"
+        )
+    if not _GROUP.fullmatch(group) or group.endswith(".k8s.io"):
+        raise click.UsageError(f"--group {group!r}: use a domain of your own, such as example.dev")
+    return Names(name, package, kind, singular, plural_of(singular), group)
+
+
+def plural_of(singular: str) -> str:
+    """Return the plural of an English word, as far as its end tells."""
+    if re.search(r"(s|x|z|ch|sh)$", singular):
+        return f"{singular}es"
+    return f"{singular[:-1]}ies" if re.search(r"[^aeiou]y$", singular) else f"{singular}s"
+
+
+def _example() -> Traversable:
+    return resources.files("kcr.cli") / "website"
+
+
+def _names_in_example() -> frozenset[str]:
+    """Return the names in the code of the example: a kind called like one of them would stand for two things."""
+    texts = [(_example() / name).read_text(encoding="utf-8") for name in _FILES if name.endswith(".py")]
+    tokens = (token for text in texts for token in tokenize.generate_tokens(io.StringIO(text).readline))
+    return frozenset(token.string for token in tokens if token.type == tokenize.NAME) - {"Website", "website"}
+
+
+def write(folder: Path, names: Names) -> Iterator[Path]:
+    """Write a project, and yield its files.
+
+    Args:
+        folder: Where to; it does not exist.
+        names: What everything is called.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    known = names._asdict()
+    texts = {"pyproject.toml": _PROJECT.format(**known), f"{names.package}/__init__.py": _PACKAGE.format(**known)}
+    for source, target in _FILES.items():
+        texts[target.format(**known)] = renamed((_example() / source).read_text(encoding="utf-8"), names)
+    for target, text in texts.items():
+        yield _written(folder / target, text)
+    # Not renamed but made: it is what `kcr crd generate` makes of the class. Another project has an `api` as well.
+    sys.modules.pop("api", None)
+    for versions in kinds_in(str(folder / names.package / "api.py")):
+        yield _written(folder / "manifests" / file_name(versions), manifest_text(versions))
+
+
+def _written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def renamed(text: str, names: Names) -> str:
+    """Return a text of the example under other names.
+
+    Args:
+        text: Code, prose or a manifest.
+        names: What everything is called.
+    """
+    words = {
+        "examples/website/api.py": f"{names.package}/api.py",
+        "examples/website/controller.py": f"{names.package}/controller.py",
+        "examples/website/test_controller.py": "tests/test_controller.py",
+        "examples/website/": "",
+        "examples.website": names.package,
+        "example.dev": names.group,
+        "# website\n": f"# {names.name}\n",
+        "Websites": f"{names.kind} objects",
+        "websites": names.plural,
+        "Website": names.kind,
+        "website": names.singular,
+    }
+    return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)

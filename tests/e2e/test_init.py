@@ -1,0 +1,76 @@
+"""A project of `kcr init`: its own tests; and the way of the README, word for word."""
+
+import asyncio
+import re
+import shlex
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
+from tests.e2e.processes import Start
+from tests.kit.documents import ROOT, blocks
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+README = [block for block in blocks(ROOT / "README.md") if block.language == "console"]
+# The spec's last field in the example, below which the README has another one written.
+LAST_FIELD = '    image: str = "python:3"\n'
+
+
+def run(folder: Path, environment: Mapping[str, str], command: str) -> str:
+    """Run a command of the repository's environment in a folder, and return what it printed."""
+    program, *arguments = shlex.split(command)
+    path = Path(sys.executable).with_name(program)
+    done = subprocess.run([path, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    run(tmp_path, environment, "kcr init coffee-shop --group coffee.example.org")
+    folder = tmp_path / "coffee-shop"
+    assert " passed" in run(folder, environment, "pytest -q -p no:cacheprovider")
+    run(folder, environment, "kcr crd generate coffee_shop.api -o manifests --check")
+
+
+@NEEDS_KUBECTL
+@pytest.mark.asyncio
+async def test_way_of_the_readme_leads_to_a_website(tmp_path: Path, environment: Mapping[str, str], kcr: Start) -> None:
+    begin, develop, use = (block.text.splitlines() for block in README)
+    init, change_folder, install, test = begin
+    assert (change_folder, install) == ("cd website", "pip install -e '.[test]'")
+    run(tmp_path, environment, init)
+    folder = tmp_path / "website"
+    assert " passed" in run(folder, environment, test)
+    (field,) = (block.text for block in blocks(ROOT / "README.md") if block.text.startswith("    language"))
+    kind = folder / "website" / "api.py"
+    kind.write_text(kind.read_text(encoding="utf-8").replace(LAST_FIELD, LAST_FIELD + field), encoding="utf-8")
+    generate, test, dev = develop
+    run(folder, environment, generate)
+    assert " passed" in run(folder, environment, test)
+    async with kcr(*shlex.split(dev)[1:], folder=folder) as running:
+        kubectl = Kubectl(folder / await running.kubeconfig(), environment)
+        outputs = [await kubectl(command.removeprefix("kubectl ")) for command in use[1:-1]]
+        assert "FIELD: language <string>" in outputs[0]
+        assert "website.example.dev/hello   2          2" in outputs[3]
+        await kubectl("wait --for=jsonpath={.status.ready}=3 website/hello --timeout=60s")
+        port = None
+        while port is None:
+            port = re.search(r"port (\d+)", await kubectl("logs deployment/hello"))
+        assert await asyncio.to_thread(read, f"http://127.0.0.1:{port[1]}/") == "<h1>Hello world!</h1>"
+        refused = await kubectl('patch website hello --type=merge -p {"spec":{"replicas":101}}', code=1)
+        assert "spec.replicas in body should be less than or equal to 100" in refused
+        await kubectl(use[-1].removeprefix("kubectl "))
+        await kubectl("wait --for=delete deployment/hello --timeout=60s")
+        assert await kubectl("get configmap websites --output=jsonpath={.data}") == ""
+
+
+def read(url: str) -> str:
+    """Return the page at an address."""
+    with urllib.request.urlopen(url) as answer:
+        return str(answer.read().decode())

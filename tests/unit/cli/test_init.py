@@ -1,0 +1,89 @@
+"""`kcr init`: names that can be used, and what is written."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from kcr.cli.init import Names, names_of, plural_of, renamed
+from kcr.cli.main import exit_code_of
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "group", "expected"),
+    [
+        pytest.param(
+            "website", "Website", "example.dev",
+            Names("website", "website", "Website", "website", "websites", "example.dev"), id="as-the-example",
+        ),
+        pytest.param(
+            "coffee-shop", "", "shops.example.org",
+            Names("coffee-shop", "coffee_shop", "CoffeeShop", "coffeeshop", "coffeeshops", "shops.example.org"),
+            id="kind-of-the-name",
+        ),
+    ],
+)  # fmt: skip
+def test_names_follow_from_name_kind_and_group(name: str, kind: str, group: str, expected: Names) -> None:
+    assert names_of(name, kind, group) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "group", "words"),
+    [
+        pytest.param("Shop", "Shop", "a.dev", "use lower-case letters", id="capital"),
+        pytest.param("1shop", "Shop", "a.dev", "beginning with a letter", id="digit-first"),
+        pytest.param("shop-", "Shop", "a.dev", "use lower-case letters", id="dash-last"),
+        pytest.param("../shop", "Shop", "a.dev", "use lower-case letters", id="path"),
+        pytest.param("class", "Shop", "a.dev", "cannot be called class", id="keyword"),
+        pytest.param("calendar", "Shop", "a.dev", "cannot be called calendar", id="module-of-python"),
+        pytest.param("tests", "Shop", "a.dev", "cannot be called tests", id="folder-of-the-project"),
+        pytest.param("kcr", "Shop", "a.dev", "cannot be called kcr", id="kcr"),
+        pytest.param("shop", "shop", "a.dev", "write it in CamelCase", id="kind-in-lower-case"),
+        pytest.param("shop", "Coffee-Shop", "a.dev", "write it in CamelCase", id="kind-with-a-dash"),
+        pytest.param("shop", "Deployment", "a.dev", "the example calls something else Deployment", id="kind-in-use"),
+        pytest.param("shop", "Manager", "a.dev", "or manager", id="variable-in-use"),
+        pytest.param("shop", "Lambda", "a.dev", "or lambda", id="kind-is-a-keyword"),
+        pytest.param("shop", "Shop", "example", "use a domain of your own", id="group-without-a-dot"),
+        pytest.param("shop", "Shop", "shop.k8s.io", "use a domain of your own", id="group-of-kubernetes"),
+    ],
+)
+def test_name_that_cannot_be_used_is_refused(name: str, kind: str, group: str, words: str) -> None:
+    with pytest.raises(click.UsageError) as refused:
+        names_of(name, kind, group)
+    assert words in refused.value.message
+
+
+def test_plural_follows_the_end_of_the_word() -> None:
+    assert [plural_of(word) for word in ("website", "bus", "box", "bakery", "array")] == [
+        "websites", "buses", "boxes", "bakeries", "arrays",
+    ]  # fmt: skip
+
+
+def test_every_name_of_the_example_becomes_another() -> None:
+    names = names_of("shop", "Bakery", "a.dev")
+    text = "from examples.website.api import WebsiteSpec  # Websites, websites.example.dev, a website"
+    assert renamed(text, names) == "from shop.api import BakerySpec  # Bakery objects, bakeries.a.dev, a bakery"
+
+
+def test_folder_that_is_there_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    assert exit_code_of(["init", "shop"]) == 1
+    assert capsys.readouterr().err == ("kcr: shop is there already: choose another name, or move it out of the way\n")
+    assert list((tmp_path / "shop").iterdir()) == []
+
+
+def test_at_most_nine_files_are_written_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["init", "coffee-shop", "--kind", "CoffeeShop", "--group", "a.dev"]) == 0
+    out, err = capsys.readouterr()
+    there = {str(path.relative_to(tmp_path)) for path in (tmp_path / "coffee-shop").rglob("*") if path.is_file()}
+    assert set(out.split()) == {name for name in there if "__pycache__" not in name}
+    assert len(out.split()) <= 9
+    assert "kcr dev --controllers coffee_shop.controller:setup -f manifests" in err
+    left = [name for name in out.split() if "ebsite" in (tmp_path / name).read_text(encoding="utf-8")]
+    assert left == []
