@@ -8,7 +8,6 @@ Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch
 """
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 from kcr.apiserver.kinds.strategy import Manifest
@@ -36,7 +35,14 @@ def strategic_patch(shape: Shape, target: Manifest, patch: Manifest) -> Manifest
     """
     if not isinstance(patch, dict):
         raise malformed(patch, "map[string]interface {}")
-    return _merge_map(target, deepcopy(patch), shape.type)
+    return _merge_map(target, _copied(patch), shape.type)
+
+
+def _copied(value: Any) -> Any:
+    # Of JSON alone, which `deepcopy` takes four times as long for.
+    if type(value) is dict:
+        return {name: _copied(one) for name, one in value.items()}
+    return [_copied(one) for one in value] if type(value) is list else value
 
 
 def _merge_map(target: Manifest, patch: Manifest, of: Type) -> Manifest:
