@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from bench import measures
 from bench.peers import peers
+from bench.server import server
 
 # Name, unit, pods or operations in full and with --small. The first figure of each is kcr's.
 MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
@@ -18,6 +19,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "memory": (measures.memory, "bytes per cached pod", 20_000, 500),
     "queue": (measures.queue, "operations per CPU second", 500_000, 5_000),
     "stalls": (measures.stalls, "ms, the longest", 50_000, 500),
+    "server": (server, "per CPU second", 10_000, 200),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.
