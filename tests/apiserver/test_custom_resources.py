@@ -243,6 +243,16 @@ async def test_selectable_fields_select(api: Api) -> None:
     assert (reply.status, reply.body["message"]) == (400, "field label not supported: spec.size")
 
 
+async def test_each_version_has_selectable_fields_of_its_own(api: Api) -> None:
+    schema = spec_schema({"color": TEXT})
+    old = version("v1beta1", schema, storage=False, selectableFields=[{"jsonPath": ".spec.color"}])
+    await api.post(DEFINITIONS, definition(version("v1", schema), old))
+    await api.post(WIDGETS, widget("a", {"color": "red"}))
+    path = WIDGETS.replace("v1", "v1beta1")
+    assert len((await api.get(f"{path}?fieldSelector=spec.color%3Dred"))["items"]) == 1
+    assert (await api.call("GET", f"{WIDGETS}?fieldSelector=spec.color%3Dred")).status == 400
+
+
 async def test_finalizer_without_domain_is_a_warning(api: Api) -> None:
     await api.post(DEFINITIONS, definition(version("v1", spec_schema({}))))
     made = widget("w", {})

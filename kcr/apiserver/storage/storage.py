@@ -64,6 +64,9 @@ class Record:
         if self._fields is None:
             content = _decode(self.body)
             self._fields = {path: _text_at(content, path, location) for path, location in self.kind.fields.items()}
+        if path not in self._fields:
+            # Another version of a custom resource may have fields of its own.
+            self._fields[path] = _text_at(_decode(self.body), path, tuple(path.split(".")))
         return self._fields[path]
 
     def with_revision(self, revision: int) -> "Record":
