@@ -216,6 +216,9 @@ async def test_unchanged_value_is_not_held_against_a_new_rule(api: Api) -> None:
                      "compilation failed: ERROR: <input>:1:3: found no matching overload for '_==_' applied to '(int, "
                      "string)'", id="overload"),
         pytest.param({"rule": "'a'"}, "rule", "cel expression must evaluate to a bool", id="no-bool"),
+        pytest.param({"rule": "self.tags.all(a, self.tags.all(b, a == b))"}, "rule",
+                     "Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the "
+                     "rule, or adding maxItems, maxProperties, and maxLength where", id="cost"),
         pytest.param({"rule": "true", "messageExpression": "1"}, "messageExpression",
                      "messageExpression must evaluate to a string", id="no-string"),
         pytest.param({"rule": "true", "message": "a\nb"}, "message",

@@ -161,7 +161,7 @@ WORKFLOW: Json = {
                 "parallelism": {"type": "integer", "minimum": 1},
                 "arguments": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
                 "templates": {
-                    "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "type": "array", "maxItems": 50, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
                     "items": {
                         "type": "object", "required": ["name"],
                         "properties": {
@@ -173,12 +173,12 @@ WORKFLOW: Json = {
                             },
                             "retries": {"x-kubernetes-int-or-string": True},
                             "tasks": {
-                                "type": "array",
+                                "type": "array", "maxItems": 50,
                                 "items": {
                                     "type": "object", "required": ["name", "template"],
                                     "properties": {
                                         "name": NAME, "template": NAME,
-                                        "after": {"type": "array", "items": TEXT},
+                                        "after": {"type": "array", "items": TEXT, "maxItems": 10},
                                         "with": {"type": "array", "items": _OPEN},
                                     },
                                 },

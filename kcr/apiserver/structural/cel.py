@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from kcr.apiserver.structural.cel_fields import type_errors
+from kcr.apiserver.structural.cel_fields import analyse
 from kcr.apiserver.structural.cel_values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
 
@@ -31,6 +31,7 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'No value with name "(?:.*\.)?(.*)" found in Activation'), r"no such key: \1"),
     (re.compile(r"Index error: index=(-?\d+) size=\d+"), r"index out of bounds: \1"),
     (re.compile(r"No matching overloads found.*", re.DOTALL), "no such overload"),
+    (re.compile(r"'.*' not supported between instances of .*|unsupported operand type.*"), "no such overload"),
     (re.compile(r"Applying SELECT to non-message type"), "no such overload"),
     (re.compile(r"divide by zero"), "division by zero"),
     (re.compile(r"(.*)", re.DOTALL), r"\1"),
@@ -108,8 +109,11 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
     return Program(_evaluator(program, scope, names), uses_old(expression))
 
 
-def check_types(expression: str, scope: Scope) -> None:
+def check_types(expression: str, scope: Scope) -> int:
     """Refuse an expression that compiles, and whose fields are not there or have types that do not fit.
+
+    Returns:
+        How often its macros may go round, for one value.
 
     Raises:
         CompilationError: It does.
@@ -120,9 +124,10 @@ def check_types(expression: str, scope: Scope) -> None:
         # It compiles with what this lacks: an optional `oldSelf`, or moments.
         return
     known = {"self": scope.schema} if scope.optional_old else {"self": scope.schema, "oldSelf": scope.schema}
-    errors = type_errors(program.serialize(), expression, known, is_root=scope.is_root)
-    if errors:
-        raise CompilationError(f"compilation failed: {chr(10).join(errors)}")
+    found = analyse(program.serialize(), expression, known, is_root=scope.is_root)
+    if found.errors:
+        raise CompilationError(f"compilation failed: {chr(10).join(found.errors)}")
+    return found.rounds
 
 
 def _compile(environment: Any, text: str, offset: int) -> Any:

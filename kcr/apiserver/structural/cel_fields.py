@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr.apiserver.schema.protobuf import read_fields
+from kcr.apiserver.structural.cel_costs import most_items
 from kcr.apiserver.structural.cel_values import escape, type_of
 from kcr.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
 
@@ -41,8 +42,15 @@ class _Found(NamedTuple):
     error: str
 
 
-def type_errors(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> list[str]:
-    """Return the errors of an expression, as cel-go words them.
+class Analysis(NamedTuple):
+    """What the tree of an expression shows: its errors, as cel-go words them, and how often macros go round."""
+
+    errors: list[str]
+    rounds: int
+
+
+def analyse(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_root: bool) -> Analysis:
+    """Walk through an expression.
 
     Args:
         serialized: The compiled expression, as the library serializes it.
@@ -57,7 +65,7 @@ def type_errors(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is
     entries = (_message(entry) for entry in _message(checked[_SOURCE_INFO][0]).get(_POSITIONS, ()))
     positions = {entry.get(1, [0])[0]: entry.get(2, [0])[0] for entry in entries}
     found = sorted((positions.get(one.expression, 0), one.error) for one in walk.found)
-    return [_error(text, offset, error) for offset, error in found]
+    return Analysis([_error(text, offset, error) for offset, error in found], walk.rounds)
 
 
 def _error(text: str, offset: int, words: str) -> str:
@@ -93,6 +101,9 @@ class _Walk:
 
     def __init__(self) -> None:
         self.found: list[_Found] = []
+        self.rounds = 1
+        # How often the expression at hand is evaluated.
+        self._times = 1
 
     def infer(self, expr: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         """Return the schema of an expression's value, and add the fields that are not there."""
@@ -162,9 +173,14 @@ class _Walk:
         inner = {**scope, _text(body, 1): first, _text(body, 3): None}
         if 8 in body:
             inner |= {_text(body, 1): None, _text(body, 8): _entry(ranged)}
+        times = self._times
+        if ranged is not None:
+            self._times *= max(most_items(ranged), 1)
+            self.rounds += self._times
         for number in (4, 5, 6, 7):
             if number in body:
                 self.infer(_message(body[number][0]), inner)
+        self._times = times
         # `filter` is the macro that adds what it ranges over to a list, on a condition.
         step, start = _message(body[6][0]), _message(body[4][0])
         is_filter = _LIST in start and _CALL in step and _text(_message(step[_CALL][0]), 2) == "_?_:_"

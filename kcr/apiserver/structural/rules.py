@@ -23,6 +23,7 @@ from kcr.apiserver.kinds.field_errors import (
 )
 from kcr.apiserver.schema.shape import ABSENT
 from kcr.apiserver.structural import cel
+from kcr.apiserver.structural.cel_costs import cardinality, cost_refusal
 from kcr.apiserver.structural.cel_values import scalar_converter
 from kcr.apiserver.structural.checks import ROOT
 from kcr.apiserver.structural.composites import correlation
@@ -64,26 +65,44 @@ def blocks(errors: list[FieldError]) -> bool:
 
 def definition_errors(schema: Schema, path: str) -> list[FieldError]:
     """Return the errors of all rules in a schema, given its path in the definition."""
-    return list(_definition_errors(schema, path, "", is_root=True))
+    return list(_definition_errors(schema, _Place(path), is_root=True))
 
 
-def _definition_errors(schema: Schema, path: str, uncorrelated: str, *, is_root: bool = False) -> Iterator[FieldError]:
-    """Yield errors; `uncorrelated` is the path of what no old value can be found in, `""` for nothing."""
+class _Place(NamedTuple):
+    """Where in a schema a rule stands.
+
+    Attributes:
+        path: The path of its schema in the definition.
+        uncorrelated: The path of what no old value can be found in, `""` for nothing.
+        bounds: The lists and maps that its values lie in.
+    """
+
+    path: str
+    uncorrelated: str = ""
+    bounds: tuple[Schema, ...] = ()
+
+    def below(self, step: str, *, lost: bool = False, bound: Schema | None = None) -> "_Place":
+        """Return the place of a schema in this one's; `lost` says that old values are not found again there."""
+        uncorrelated = self.uncorrelated or (self.path if lost else "")
+        return _Place(f"{self.path}.{step}", uncorrelated, self.bounds if bound is None else (*self.bounds, bound))
+
+
+def _definition_errors(schema: Schema, place: _Place, *, is_root: bool = False) -> Iterator[FieldError]:
     for position, rule in enumerate(schema.get(RULES) or ()):
-        here = f"{path}.{RULES}[{position}]"
+        here = f"{place.path}.{RULES}[{position}]"
         wrong = list(_rule_errors(rule, here)) + _field_path_errors(rule, schema, here)
         yield from wrong
         if not wrong and cel.is_available():
             scope = cel.Scope(schema, bool(rule.get("optionalOldSelf")), is_root)
-            yield from _expression_errors(rule, scope, here, uncorrelated)
-    atomic = uncorrelated or (path if schema.get(MAP_TYPE) == "atomic" else "")
+            yield from _expression_errors(rule, scope, here, place)
+    is_atomic = schema.get(MAP_TYPE) == "atomic"
     for name, inner in (schema.get("properties") or {}).items():
-        yield from _definition_errors(inner, f"{path}.properties[{name}]", atomic)
+        yield from _definition_errors(inner, place.below(f"properties[{name}]", lost=is_atomic))
     if isinstance(schema.get("additionalProperties"), Mapping):
-        yield from _definition_errors(schema["additionalProperties"], f"{path}.additionalProperties", uncorrelated)
+        yield from _definition_errors(schema["additionalProperties"], place.below("additionalProperties", bound=schema))
     if isinstance(schema.get("items"), Mapping):
-        lost = uncorrelated or ("" if schema.get(LIST_TYPE) == "map" else path)
-        yield from _definition_errors(schema["items"], f"{path}.items", lost)
+        is_lost = schema.get(LIST_TYPE) != "map"
+        yield from _definition_errors(schema["items"], place.below("items", lost=is_lost, bound=schema))
 
 
 def _rule_errors(rule: Rule, path: str) -> Iterator[FieldError]:
@@ -132,26 +151,29 @@ def _normalized(schema: Schema, field: str) -> str:
     return shown.removeprefix(".")
 
 
-def _expression_errors(rule: Rule, scope: cel.Scope, path: str, uncorrelated: str) -> Iterator[FieldError]:
-    try:
-        cel.compile_expression(rule["rule"], scope, "bool")
-        cel.check_types(rule["rule"], scope)
-    except cel.CompilationError as error:
-        said = str(error)
-        yield _unusable(f"{path}.rule", rule, said if said.startswith("compilation") else f"cel expression {said}")
-        return
-    if rule.get("messageExpression"):
+def _expression_errors(rule: Rule, scope: cel.Scope, path: str, place: _Place) -> Iterator[FieldError]:
+    count = cardinality(scope.schema, place.bounds)
+    for member, wanted, what in (
+        ("rule", "bool", "cel expression"),
+        ("messageExpression", "string", "messageExpression"),
+    ):
+        if not rule.get(member):
+            continue
         try:
-            cel.compile_expression(rule["messageExpression"], scope, "string")
-            cel.check_types(rule["messageExpression"], scope)
+            cel.compile_expression(rule[member], scope, wanted)
+            refusal = cost_refusal(member, cel.check_types(rule[member], scope) * count)
         except cel.CompilationError as error:
-            yield _unusable(f"{path}.messageExpression", rule, f"messageExpression {error}")
+            is_of_rule = member == "rule" and str(error).startswith("compilation")
+            yield _unusable(f"{path}.{member}", rule, str(error) if is_of_rule else f"{what} {error}")
+            return
+        if refusal:
+            yield forbidden(f"{path}.{member}", refusal)
     if not cel.uses_old(rule["rule"]):
         if rule.get("optionalOldSelf") is not None:
             words = "may not be set if oldSelf is not used in rule"
             yield invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], words)
-    elif uncorrelated:
-        words = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+    elif place.uncorrelated:
+        words = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelated}"
         yield invalid(f"{path}.rule", rule["rule"], words)
 
 
