@@ -161,7 +161,8 @@ WORKFLOW: Json = {
                 "parallelism": {"type": "integer", "minimum": 1},
                 "arguments": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
                 "templates": {
-                    "type": "array", "maxItems": 50, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "type": "array", "maxItems": 50,
+                    "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
                     "items": {
                         "type": "object", "required": ["name"],
                         "properties": {

@@ -65,7 +65,7 @@ class Record:
             content = _decode(self.body)
             self._fields = {path: _text_at(content, path, location) for path, location in self.kind.fields.items()}
         if path not in self._fields:
-            # Another version of a custom resource may have fields of its own.
+            # A field that only another version of a custom resource can select by.
             self._fields[path] = _text_at(_decode(self.body), path, tuple(path.split(".")))
         return self._fields[path]
 
@@ -85,8 +85,12 @@ def in_version(record: Record, kind: Kind) -> Record:
         return record
     if conversion.same_fields:
         return Record(kind, record.body, record.metadata, record.revision)
+    return _changed(record, kind, conversion.from_hub)
+
+
+def _changed(record: Record, kind: Kind, change: Callable[[Manifest], object]) -> Record:
     manifest = record.manifest()
-    conversion.from_hub(manifest)
+    change(manifest)
     body = {name: value for name, value in manifest.items() if name not in ("apiVersion", "kind")}
     return Record(kind, _encode(body), record.metadata, record.revision)
 
@@ -187,8 +191,7 @@ class WatchCache:
     def install(self, kind: Kind, revision: int) -> None:
         """Keep the objects as those of another kind of the same name: a definition changed.
 
-        Its pruning and its defaults apply to what was stored before. Older watches and lists get 410 where the history
-        cannot be shown so.
+        Its defaults apply to what was stored before. Older watches get 410 where the history cannot be shown so.
 
         Args:
             kind: The kind from now on.
@@ -197,13 +200,8 @@ class WatchCache:
         before, self.kind = self.kind, kind
         if before.type.version != kind.type.version or before.fields != kind.fields:
             self.compact(revision)
-        for key, record in self.records.items():
-            body = record.body
-            if before.openapi_schema != kind.openapi_schema:
-                manifest = record.manifest()
-                kind.shape.conform(manifest)
-                body = _encode({name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")})
-            self.records[key] = Record(kind, body, record.metadata, record.revision)
+        change = kind.shape.conform if before.openapi_schema != kind.openapi_schema else bool
+        self.records = {key: _changed(record, kind, change) for key, record in self.records.items()}
 
     def apply(self, change: Change) -> None:
         """Apply one change, and call the subscribers."""

@@ -5,8 +5,8 @@ A schema is the mapping that the definition holds, as JSON. Each module makes on
 - `shapes`: a `Shape` of the schema engine, for pruning, defaults, unknown fields and how lists and maps merge;
 - `validation`: a check of values, in the words of kube-openapi; `formats` and `patterns` are its leaves, `list_types`
   and `embedded` what it says of lists that are sets or maps and of embedded resources;
-- `rules`: a check of `x-kubernetes-validations`, in CEL; `cel` compiles and evaluates expressions with the library
-  (loaded when there is a rule), `cel_functions` adds the functions of Kubernetes, `cel_values` converts values.
+- `rules`: a check of `x-kubernetes-validations`, in CEL; `cel` compiles and evaluates expressions, with a library that
+  is loaded when there is a rule.
 
 What a schema may say, and what not, is checked by `kcr.apiserver.apiextensions`.
 

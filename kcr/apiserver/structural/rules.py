@@ -22,9 +22,9 @@ from kcr.apiserver.kinds.field_errors import (
     required,
 )
 from kcr.apiserver.schema.shape import ABSENT
-from kcr.apiserver.structural import cel
-from kcr.apiserver.structural.cel_costs import cardinality, cost_refusal
-from kcr.apiserver.structural.cel_values import scalar_converter
+from kcr.apiserver.structural.cel import expressions as cel
+from kcr.apiserver.structural.cel.costs import cardinality, cost_refusal
+from kcr.apiserver.structural.cel.values import scalar_converter
 from kcr.apiserver.structural.checks import ROOT
 from kcr.apiserver.structural.composites import correlation
 from kcr.apiserver.structural.list_types import has

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr.apiserver.schema.protobuf import read_fields
-from kcr.apiserver.structural.cel_costs import most_items
-from kcr.apiserver.structural.cel_values import escape, type_of
+from kcr.apiserver.structural.cel.costs import most_items
+from kcr.apiserver.structural.cel.values import escape, type_of
 from kcr.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
 
 # Numbers of fields in cel.expr's messages.

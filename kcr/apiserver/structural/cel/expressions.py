@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from kcr.apiserver.structural.cel_fields import analyse
-from kcr.apiserver.structural.cel_values import escape, temporal, type_of
+from kcr.apiserver.structural.cel.analysis import analyse
+from kcr.apiserver.structural.cel.values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
 
 LIBRARY = "cel-expr-python"
@@ -121,8 +121,8 @@ def check_types(expression: str, scope: Scope) -> int:
     try:
         program = _environment(type_of(scope.schema), ()).compile(expression)
     except RuntimeError:
-        # It compiles with what this lacks: an optional `oldSelf`, or moments.
-        return
+        # It compiles with what this lacks: an optional `oldSelf`, or variables for times.
+        return 1
     known = {"self": scope.schema} if scope.optional_old else {"self": scope.schema, "oldSelf": scope.schema}
     found = analyse(program.serialize(), expression, known, is_root=scope.is_root)
     if found.errors:
@@ -237,7 +237,7 @@ def _library_type(name: str) -> Any:
 def _kubernetes() -> Any:
     from cel_expr_python import cel  # noqa: PLC0415
 
-    from kcr.apiserver.structural.cel_functions import FUNCTIONS  # noqa: PLC0415  # not needed without expressions
+    from kcr.apiserver.structural.cel.functions import FUNCTIONS  # noqa: PLC0415  # not needed without expressions
 
     declared = [
         cel.FunctionDecl(
