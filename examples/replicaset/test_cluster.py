@@ -58,7 +58,7 @@ async def scaled(client: kcr.Client, replicas: int) -> tuple[Pod, ...]:
 @pytest_asyncio.fixture
 async def server(kcr_clock: VirtualClock) -> EmbeddedCluster:
     """A cluster without a node, where the test is the kubelet, and without a ReplicaSet controller of its own."""
-    return EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, workloads=False)
+    return EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, deployments=False)
 
 
 async def test_replicas_follow_the_spec_and_deletions(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

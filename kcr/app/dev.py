@@ -49,7 +49,7 @@ async def dev_cluster(
     """
     async with EmbeddedCluster(
         runtime=settings.runtime,
-        workloads=not settings.no_controllers,
+        deployments=not settings.no_controllers,
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),

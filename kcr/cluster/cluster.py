@@ -53,7 +53,7 @@ class EmbeddedCluster:
         random: Random | None = None,
         runtime: Runtime | None = "simulated",
         gc: bool = True,
-        workloads: bool = True,
+        deployments: bool = True,
         legacy_apis: bool = False,
         gangs: bool = False,
         kinds: Sequence[KindSource] = (),
@@ -68,7 +68,7 @@ class EmbeddedCluster:
             runtime: How the node runs pods; None for no node at all.
             gc: Whether the garbage collector, the namespace controller, the pod garbage collector and the resource
                 quota controller run.
-            workloads: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
+            deployments: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
                 own for them. These start with the first such object, and cost nothing before.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
@@ -103,7 +103,7 @@ class EmbeddedCluster:
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
-        self._gc, self._workloads = gc, workloads
+        self._gc, self._deployments = gc, deployments
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -120,7 +120,7 @@ class EmbeddedCluster:
                 if kind.garbage_collected:
                     self._on_first_object(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
-        if self._workloads:
+        if self._deployments:
             self._start_on_first_object((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
         if self.node is not None:
             self._tasks.append(group.create_task(self.node.run(), name="node"))

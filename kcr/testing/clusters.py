@@ -36,6 +36,7 @@ async def simulated_cluster(
     kinds: Sequence[KindSource] = (),
     controllers: Sequence[str | Callable[..., object]] = (),
     finish_pods: bool = False,
+    deployments: bool = True,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run an embedded cluster whose node simulates its pods; what the fixture `kcr_cluster` gives.
 
@@ -51,9 +52,12 @@ async def simulated_cluster(
             functions `setup(manager)`. They reconcile all objects of their kinds.
         finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
             annotations say otherwise.
+        deployments: Whether Deployments and ReplicaSets are reconciled; else they are left to controllers of your own.
     """
     on_run = _succeed if finish_pods else None
-    async with EmbeddedCluster(clock=clock, random=random, kinds=kinds, on_run=on_run) as cluster:
+    async with EmbeddedCluster(
+        clock=clock, random=random, kinds=kinds, deployments=deployments, on_run=on_run
+    ) as cluster:
         if not controllers:
             yield cluster
             return

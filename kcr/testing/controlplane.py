@@ -295,7 +295,7 @@ async def api_server(real: ClusterConfig | None, *, kinds: Sequence[KindSource] 
             await install(server.client, definitions_of(kinds))
             yield server
         return
-    async with EmbeddedCluster(runtime=None, kinds=kinds, workloads=False) as cluster:
+    async with EmbeddedCluster(runtime=None, kinds=kinds, deployments=False) as cluster:
         address = await cluster.serve()
         credentials = FixedCredentials(Credential.bearer(address.token))
         config = ClusterConfig(

@@ -222,7 +222,7 @@ async def test_refused_pods_are_a_condition_of_the_deployment(web: Web, kcr_cloc
 @pytest_asyncio.fixture
 async def bare(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
     """A cluster whose workload controllers the test runs itself."""
-    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), workloads=False) as cluster:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), deployments=False) as cluster:
         yield cluster
 
 
@@ -259,3 +259,34 @@ async def test_lost_replies_make_nothing_twice(bare: EmbeddedCluster, kcr_clock:
         await kcr_clock.advance(120)
         await web.completed()
     assert len(await web.replica_sets()) == 1
+
+
+IMAGES = ("v1", "v2", "v3")
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 40))])
+async def test_whatever_happens_it_ends_as_the_spec_says(web: Web, kcr_clock: VirtualClock, seed: int) -> None:
+    random = Random(seed)
+    await web.create(replicas=3, **template("v1", ready_after="2"))
+    for _ in range(12):
+        await kcr_clock.advance(random.choice((0.01, 0.5, 3, 20)))
+        pods = await web.pods()
+        match random.randrange(6):
+            case 0:
+                await web.change(replicas=random.randrange(8))
+            case 1 | 2:
+                await web.change(**template(random.choice(IMAGES), ready_after=random.choice(("0", "2", "9"))))
+            case 3:
+                await web.change(paused=random.random() < 0.5)
+            case 4 if pods:
+                await web.client.delete(Pod, random.choice(pods).key)
+            case _:
+                strategy = random.choice(("RollingUpdate", "Recreate"))
+                await web.change(strategy={"type": strategy, "rollingUpdate": None})
+    await web.change(paused=False, **template("v9", ready_after="0"))
+    await web.completed()
+    assert await web.images() <= {"v9"}
+    assert await web.reason() == "NewReplicaSetAvailable"
+    numbers = sorted(map(int, await web.replica_sets()))
+    assert (await web.get()).metadata.annotations[REVISION] == str(numbers[-1])
+    assert len(set(numbers)) == len(numbers)

@@ -145,7 +145,9 @@ def test_wrong_seed_and_wrong_option_are_told_in_a_line(pytester: pytest.Pyteste
     assert result.errlines == ["ERROR: --kcr-seed seven: give it a whole number, or random", ""]
     result = pytester.runpytest_inprocess("-k", "wrong")
     result.assert_outcomes(errors=1, deselected=1)
-    result.stdout.fnmatch_lines(["*the mark kcr_cluster takes kinds=, controllers=, finish_pods= only, not 'kind'"])
+    result.stdout.fnmatch_lines(
+        ["*the mark kcr_cluster takes kinds=, controllers=, finish_pods=, deployments= only, not 'kind'"]
+    )
 
 
 STORY = """
