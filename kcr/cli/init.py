@@ -11,11 +11,13 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
+from kcr.apiserver.schema.builtin import builtin_kinds
 from kcr.cli.crd import file_name, kinds_in, manifest_text
 from kcr.errors import ConfigError
 
@@ -127,12 +129,14 @@ def names_of(name: str, kind: str, group: str) -> Names:
     package = name.replace("-", "_")
     if not _LABEL.fullmatch(name):
         raise click.UsageError(f"NAME {name!r}: use lower-case letters, digits and dashes, beginning with a letter")
-    if keyword.iskeyword(package) or package in (*sys.stdlib_module_names, *_FOLDERS, "kcr"):
-        raise click.UsageError(f"NAME {name!r}: a package cannot be called {package}, which means something else")
+    if keyword.iskeyword(package) or package in _FOLDERS or find_spec(package) is not None:
+        raise click.UsageError(f"NAME {name!r}: {package} is the name of something else here: choose another one")
     kind = kind or "".join(word.capitalize() for word in name.split("-"))
     singular = kind.lower()
     if not _KIND.fullmatch(kind):
         raise click.UsageError(f"--kind {kind!r}: write it in CamelCase, with letters and digits only")
+    if any(known == kind for _, known in builtin_kinds()):
+        raise click.UsageError(f"--kind {kind}: Kubernetes has such a kind, and kubectl would mean that one")
     taken = _names_in_example()
     if keyword.iskeyword(singular) or {kind, singular, plural_of(singular)} & taken:
         raise click.UsageError(
