@@ -73,6 +73,11 @@ class DeploymentReconciler:
         if found is None:
             self._own_writes.forget(key)
             return Result()
+        with suppress(NotFoundError):  # it or a ReplicaSet was deleted meanwhile: a watch event will tell
+            return await self._sync(found)
+        return Result()
+
+    async def _sync(self, found: Deployment) -> Result:
         selector = found.spec.selector or LabelSelector()
         claimed = await claim_selected(self._client, found, selector, self._replica_sets, self._own_writes)
         history, now = history_of(found, claimed), self._clock.now()
@@ -104,6 +109,8 @@ class DeploymentReconciler:
         try:
             deployment, history = await self._sync_revision(deployment, history, create=True)
         except ApiError as error:
+            if is_namespace_ending(error):
+                return deployment, history
             await self._write_create_error(found, deployment, history, error)
             raise
         steps = resize_new(deployment, history) or resize_old(deployment, history)
@@ -164,8 +171,6 @@ class DeploymentReconciler:
         self, found: Deployment, deployment: Deployment, history: History, error: ApiError
     ) -> None:
         """Write that the new ReplicaSet cannot be created; where its name is taken, the next try uses another one."""
-        if is_namespace_ending(error):
-            return
         status = deployment.status
         if isinstance(error, AlreadyExistsError):
             status = replace(status, collision_count=(status.collision_count or 0) + 1)

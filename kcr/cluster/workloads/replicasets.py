@@ -5,6 +5,8 @@ There is one node, so surplus pods are not spread by node when some are deleted.
 Source: kubernetes/pkg/controller/replicaset, replica_set.go and replica_set_utils.go.
 """
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from kcr.api.apps import ReplicaSet, ReplicaSetStatus
@@ -21,6 +23,7 @@ from kcr.dependents import (
     scale_pods,
     set_replica_failure,
 )
+from kcr.errors import NotFoundError
 from kcr.manager import Manager
 
 WORKERS = 5
@@ -44,6 +47,11 @@ class ReplicaSetReconciler:
         if found is None:
             self._own_writes.forget(key)
             return Result()
+        with suppress(NotFoundError):  # deleted meanwhile: a watch event will tell
+            return await self._sync(found)
+        return Result()
+
+    async def _sync(self, found: ReplicaSet) -> Result:
         pods = await claim_selected(
             self._client, found, found.spec.selector or LabelSelector(), self._pods, self._own_writes,
             among=lambda pod: not is_terminal(pod),
@@ -63,7 +71,7 @@ class ReplicaSetReconciler:
         )
         written = await self._client.patch_status(found, replace(found, status=status))
         if written is not found:
-            self._own_writes.wrote(key, self._replica_sets, written)
+            self._own_writes.wrote(found.key, self._replica_sets, written)
         if error is not None:
             raise error
         return Result(requeue_after=counts.next_available)

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 import kcr
 from kcr.api.apps import Deployment, ReplicaSet
-from kcr.api.core import Pod
+from kcr.api.core import Namespace, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_ready
 from kcr.cluster import EmbeddedCluster, workloads
@@ -206,6 +206,25 @@ async def test_deleted_deployment_takes_all_along(web: Web) -> None:
         return not [*await web.client.list(Pod), *await web.client.list(ReplicaSet)]
 
     await eventually(is_empty, seconds=60)
+
+
+async def test_namespace_that_ends_gets_no_new_replica_sets(web: Web) -> None:
+    await web.client.create(Namespace(metadata=kcr.ObjectMeta(name="team")))
+    for name in ("web", "shop"):
+        made = {**deployment(replicas=2), "metadata": {"name": name}}
+        await web.client.create_manifest(Deployment, made, "team")
+
+    async def has_pods(count: int) -> bool:
+        return len(await web.client.list(Pod, "team")) == count
+
+    await eventually(lambda: has_pods(4))
+    await web.client.delete(Namespace, kcr.Key("", "team"))
+
+    async def is_gone() -> bool:
+        return "team" not in {one.metadata.name for one in await web.client.list(Namespace)}
+
+    await eventually(is_gone, seconds=120)
+    assert await has_pods(0)
 
 
 async def test_refused_pods_are_a_condition_of_the_deployment(web: Web, kcr_clock: VirtualClock) -> None:
