@@ -153,9 +153,11 @@ def _selector(found: Any) -> str:
 
 
 def _at(obj: Manifest, path: tuple[str, ...]) -> Any:
+    """Return what is at a path, None where there is nothing."""
+    found: Any = obj
     for name in path:
-        obj = (obj.get(name) or {}) if isinstance(obj, dict) else {}
-    return obj
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def object_of_scale(kind: Kind, scale: Manifest) -> Manifest:
