@@ -19,6 +19,7 @@ FIELDS: Json = {
     "min": NUMBER, "max": NUMBER, "ratio": {"type": "number"}, "name": TEXT, "tags": {"type": "array", "items": TEXT},
     "map": {"type": "object", "additionalProperties": TEXT}, "port": {"x-kubernetes-int-or-string": True},
     "since": {"type": "string", "format": "date-time"}, "wait": {"type": "string", "format": "duration"},
+    "times": {"type": "array", "items": {"type": "string", "format": "date-time"}},
     "my-name": TEXT, "namespace": TEXT, "list": {"type": "array", "items": ITEM}, "note": {**TEXT, "nullable": True},
 }  # fmt: skip
 
@@ -51,6 +52,10 @@ async def patched(api: Api, spec: Any) -> list[tuple[str, str]]:
         pytest.param("self.since < timestamp('2026-01-01T00:00:00Z')", {"since": "2025-01-01T00:00:00Z"}, True,
                      id="time"),
         pytest.param("self.wait <= duration('1h')", {"wait": "90m"}, False, id="duration"),
+        pytest.param("self.times.all(t, t < timestamp('2026-01-01T00:00:00Z'))", {"times": ["2026-02-01T00:00:00Z"]},
+                     False, id="times-in-a-list"),
+        pytest.param("self.times.all(t, duration('1h') < self.wait && timestamp('2025-01-01T00:00:00Z') <= t)",
+                     {"times": ["2026-02-01T00:00:00Z"], "wait": "90m"}, True, id="times-either-way"),
         pytest.param("has(self.since) && has(self.wait)", {"since": "2025-01-01T00:00:00Z"}, False, id="has-time"),
         pytest.param("self.my__dash__name == 'a' && self.__namespace__ == 'b'", {"my-name": "a", "namespace": "b"},
                      True, id="escaped-names"),
@@ -139,6 +144,16 @@ async def test_scalar_that_breaks_its_rule_is_shown(api: Api) -> None:
     await install(api, schema)
     reply = await api.call("POST", WIDGETS, widget("w", {"x": 3}))
     assert reply.body["message"] == 'Widget.ex.io "w" is invalid: spec.x: Invalid value: 3: failed rule: self % 2 == 0'
+
+
+async def test_rule_of_a_list_of_times_compares_them(api: Api) -> None:
+    rule = {"rule": "self.all(t, t < timestamp('2026-01-01T00:00:00Z'))"}
+    times = {**FIELDS["times"], "x-kubernetes-validations": [rule]}
+    await install(api, spec_schema({"x": times}))
+    await api.post(WIDGETS, widget("w", {"x": ["2025-01-01T00:00:00Z"]}))
+    assert await patched(api, {"x": ["2027-01-01T00:00:00Z"]}) == [
+        ("spec.x", f"Invalid value: failed rule: {rule['rule']}")
+    ]
 
 
 async def test_rules_wait_for_a_valid_object(api: Api) -> None:

@@ -7,6 +7,7 @@ github.com/google/cel-go/ext/sets.go.
 """
 
 import ipaddress
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from kcr.apiserver.kinds.names import dns_1035_label, dns_label, dns_subdomain, label_value, qualified_name
 from kcr.apiserver.schema.quantities import amount
+from kcr.apiserver.structural.cel.values import temporal
 from kcr.apiserver.structural.formats import FORMATS
 from kcr.apiserver.structural.patterns import compile_pattern
 
@@ -227,10 +229,27 @@ def _validate(given: Any, text: str) -> list[str]:
     return list(_FORMATS[_value("format", given)](text))
 
 
+def _compared(compare: Callable[[Any, Any], bool]) -> tuple[Overload, ...]:
+    """Return how times and durations are compared with the texts that they are in items of lists and maps."""
+
+    def call(one: Any, other: Any) -> bool:
+        left, right = temporal(one), temporal(other)
+        if left is None or right is None:
+            raise ValueError("no such overload")
+        return compare(left, right)
+
+    pairs = [pair for kind in ("timestamp", "duration") for pair in (("string", kind), (kind, "string"))]
+    return tuple(Overload("bool", pair, call, False) for pair in pairs)
+
+
 _LIST, _TEXT = "list(dyn)", "string"
 _ONE_LIST, _ONE = (_LIST,), ("dyn",)
 
 FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
+    "_<_": _compared(operator.lt),
+    "_<=_": _compared(operator.le),
+    "_>_": _compared(operator.gt),
+    "_>=_": _compared(operator.ge),
     "isSorted": (Overload("bool", _ONE_LIST, _is_sorted),),
     "sum": (Overload("dyn", _ONE_LIST, _sum),),
     "min": (Overload("dyn", _ONE_LIST, _extreme(min, "min")),),

@@ -36,13 +36,19 @@ def type_of(schema: Schema) -> str:
     inner = schema.get("additionalProperties")
     match schema.get("type"):
         case "array":
-            return f"list({type_of(schema.get('items') or {})})"
+            return f"list({_inner_type(schema.get('items') or {})})"
         case "object" if isinstance(inner, Mapping) and not schema.get("properties"):
-            return f"map(string, {type_of(inner)})"
+            return f"map(string, {_inner_type(inner)})"
         case "string":
             return _STRINGS.get(schema.get("format", ""), "string")
         case name:
             return _SCALARS.get(name or "", "dyn")
+
+
+def _inner_type(schema: Schema) -> str:
+    # In lists and maps, times and durations stay the texts that they are.
+    found = type_of(schema)
+    return "string" if found in ("timestamp", "duration") else found
 
 
 def escape(name: str) -> str:
