@@ -50,8 +50,9 @@ from kcr.apiserver.responses import (
     request_timeout,
     text_response,
 )
+from kcr.apiserver.storage.records import in_version
 from kcr.apiserver.storage.selection import selection_predicate
-from kcr.apiserver.storage.storage import Storage, in_version
+from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
 
 _HEALTH_PATHS = ("healthz", "livez", "readyz")

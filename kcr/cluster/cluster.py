@@ -14,7 +14,8 @@ from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
 from kcr.apiserver.server import APIServer
-from kcr.apiserver.storage.storage import Change, Storage
+from kcr.apiserver.storage.records import Change
+from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
 from kcr.cluster.controllers import pod_gc, quota_status, scheduler

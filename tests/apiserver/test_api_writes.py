@@ -12,7 +12,7 @@ import pytest
 from kcr.apiserver import APIServer, Storage
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.storage.storage import Record
+from kcr.apiserver.storage.records import Record
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api, config_map, job, owner, pod
 

@@ -27,7 +27,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.deletion import DeleteOptions, delete
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import StatusError
-from kcr.apiserver.storage.storage import Change, Record
+from kcr.apiserver.storage.records import Change, Record
 
 _CREATE_REFUSAL = "create not allowed while custom resource definition is terminating"
 _IN_PROGRESS = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")

@@ -20,7 +20,7 @@ from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.registry.registry import Registry, WriteResult
 from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, json_response, not_found
 from kcr.apiserver.schema.builtin import type_shape
-from kcr.apiserver.storage.storage import Record
+from kcr.apiserver.storage.records import Record
 
 _WITH_STATUS = ("apiVersion", "kind", "metadata", "status")
 _PRECONDITIONS = ("name", "namespace", "uid", "resourceVersion")

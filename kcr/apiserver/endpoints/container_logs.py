@@ -15,7 +15,7 @@ from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid_whol
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.responses import APIResponse, bad_request, invalid
-from kcr.apiserver.storage.storage import Record
+from kcr.apiserver.storage.records import Record
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _BROKEN = re.compile(rb"[^\n]*\n|[^\n]+")

@@ -14,8 +14,10 @@ from kcr.apiserver.endpoints.routes import Query, Route, parse_integer
 from kcr.apiserver.gojson import decode_json
 from kcr.apiserver.kinds.field_errors import forbidden, not_supported
 from kcr.apiserver.responses import StatusError, bad_request, expired, invalid_option
+from kcr.apiserver.storage.records import Record, key_of
 from kcr.apiserver.storage.selection import SelectionPredicate, selection_predicate
-from kcr.apiserver.storage.storage import Record, Storage, key_of, ordered
+from kcr.apiserver.storage.storage import Storage
+from kcr.apiserver.storage.watch_cache import ordered
 
 _MATCHES = ("Exact", "NotOlderThan")
 _TOKEN_VERSION = "meta.k8s.io/v1"

@@ -11,7 +11,7 @@ import yaml
 
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.responses import JSON, APIResponse, StatusError
-from kcr.apiserver.storage.storage import Change, Record, in_version
+from kcr.apiserver.storage.records import Change, Record, in_version
 
 _YAML = "application/yaml"
 _ANY = ("*/*", "application/*", "application/json", _YAML)

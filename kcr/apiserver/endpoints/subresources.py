@@ -20,7 +20,7 @@ from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, internal, invalid, json_response
 from kcr.apiserver.schema.builtin import type_shape
-from kcr.apiserver.storage.storage import Record, in_version
+from kcr.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

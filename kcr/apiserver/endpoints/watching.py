@@ -14,8 +14,9 @@ from kcr.apiserver.endpoints.serialization import ObjectEncoder, event_line
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import forbidden
 from kcr.apiserver.responses import StatusError, invalid_option
+from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.selection import SelectionPredicate
-from kcr.apiserver.storage.storage import Change, Storage
+from kcr.apiserver.storage.storage import Storage
 
 BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0

@@ -34,7 +34,7 @@ from kcr.apiserver.responses import (
     warning_headers,
 )
 from kcr.apiserver.schema.shape import Shape
-from kcr.apiserver.storage.storage import Record, in_version
+from kcr.apiserver.storage.records import Record, in_version
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"

@@ -15,7 +15,7 @@ from kcr.apiserver.kinds.field_errors import invalid
 from kcr.apiserver.printers.columns import Column
 from kcr.apiserver.printers.printers import printer_of
 from kcr.apiserver.responses import bad_request
-from kcr.apiserver.storage.storage import Change, Record
+from kcr.apiserver.storage.records import Change, Record
 from kcr.clock import Clock
 
 

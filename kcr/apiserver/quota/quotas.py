@@ -12,7 +12,8 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.quota.account import TrackedQuota
 from kcr.apiserver.quota.usage import NO_USAGE
 from kcr.apiserver.responses import forbidden
-from kcr.apiserver.storage.storage import Change, Record, Storage
+from kcr.apiserver.storage.records import Change, Record
+from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
 
 

@@ -14,7 +14,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import conflict, forbidden
-from kcr.apiserver.storage.storage import Record
+from kcr.apiserver.storage.records import Record
 
 POLICIES = ("Foreground", "Background", "Orphan")
 _PROPAGATION_FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}

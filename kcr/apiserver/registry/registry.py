@@ -28,7 +28,8 @@ from kcr.apiserver.responses import (
     name_not_found_in_time,
     not_found,
 )
-from kcr.apiserver.storage.storage import Record, Storage
+from kcr.apiserver.storage.records import Record
+from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
 
 _NAME_TRIES = 8

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from kcr.apiserver.endpoints.routes import Query, Route
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.responses import bad_request
+from kcr.apiserver.storage.records import Change, Record
 from kcr.apiserver.storage.selectors import FieldTerm, LabelTerm, parse_fields, parse_labels
-from kcr.apiserver.storage.storage import Change, Record
 
 
 class SelectionPredicate(NamedTuple):

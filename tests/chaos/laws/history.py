@@ -13,7 +13,7 @@ from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal, is_terminating
 from kcr.api.selectors import matches
 from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.storage.storage import Change
+from kcr.apiserver.storage.records import Change
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import completion_index, is_tracked
 from kcr.testing.loop import START

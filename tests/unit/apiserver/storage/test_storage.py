@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, PODS
 from kcr.apiserver.responses import StatusError
-from kcr.apiserver.storage.storage import HISTORY, Change, Record, Storage
+from kcr.apiserver.storage.records import Change, Record
+from kcr.apiserver.storage.storage import Storage
+from kcr.apiserver.storage.watch_cache import HISTORY
 
 
 def manifest(name: str, namespace: str = "ns", **more: Any) -> dict[str, Any]:

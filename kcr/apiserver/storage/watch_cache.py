@@ -1,0 +1,125 @@
+"""Watch cache: the objects of one kind, in order, and their recent changes."""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.responses import expired
+from kcr.apiserver.storage.records import Change, Record, encode
+
+HISTORY = 10_000
+
+Subscriber = Callable[[Change], None]
+
+
+class WatchCache:
+    """Watch cache: all objects of one kind and their recent changes."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.records: dict[str, Record] = {}
+        # The keys in order; always exactly those of `records`.
+        self.keys: list[str] = []
+        # Changes in order of their revision, at most HISTORY of them.
+        self.history: deque[Change] = deque()
+        # Everything after this revision is in the history.
+        self.compacted_revision = 0
+        # A dict for its order: subscribers are called in the order in which they subscribed.
+        self.subscribers: dict[Subscriber, None] = {}
+        # Called after a change when all subscribers have been, and may write: they see the changes in their order.
+        self.after_commit: Subscriber | None = None
+
+    def select(self, namespace: str = "", after: str = "") -> Iterable[Record]:
+        """Yield the records of a namespace (empty: of all) in order, those behind the key `after` only."""
+        return ordered(self.records, self.keys, namespace, after)
+
+    def changes_since(self, revision: int) -> list[Change]:
+        """Return the changes after a revision.
+
+        Raises:
+            StatusError: 410, the history does not reach back so far.
+        """
+        if revision < self.compacted_revision:
+            raise expired(f"too old resource version: {revision} ({self.compacted_revision})")
+        found = []
+        for change in reversed(self.history):
+            if change.revision <= revision:
+                break
+            found.append(change)
+        return found[::-1]
+
+    def snapshot_at(self, revision: int) -> tuple[dict[str, Record], list[str]]:
+        """Return records and ordered keys as they were at a revision.
+
+        Raises:
+            StatusError: 410, the history does not reach back so far.
+        """
+        changes = self.changes_since(revision)
+        if not changes:
+            return self.records, self.keys
+        records = dict(self.records)
+        for change in reversed(changes):
+            key = change.record.key
+            if change.old is None:
+                records.pop(key, None)
+            else:
+                records[key] = change.old
+        return records, sorted(records)
+
+    def compact(self, revision: int) -> None:
+        """Drop the history up to a revision; older watches and lists get 410 from then on."""
+        while self.history and self.history[0].revision <= revision:
+            self.history.popleft()
+        self.compacted_revision = max(self.compacted_revision, revision)
+
+    def install(self, kind: Kind, revision: int) -> None:
+        """Keep the objects as those of another kind of the same name: a definition changed.
+
+        Its pruning and its defaults apply to what was stored before. Older watches and lists get 410 where the history
+        cannot be shown so.
+
+        Args:
+            kind: The kind from now on.
+            revision: The newest of the storage.
+        """
+        before, self.kind = self.kind, kind
+        if before.type.version != kind.type.version or before.fields != kind.fields:
+            self.compact(revision)
+        for key, record in self.records.items():
+            body = record.body
+            if before.openapi_schema != kind.openapi_schema:
+                manifest = record.manifest()
+                kind.shape.conform(manifest)
+                body = encode({name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")})
+            self.records[key] = Record(kind, body, record.metadata, record.revision)
+
+    def apply(self, change: Change) -> None:
+        """Apply one change, and call the subscribers."""
+        key = change.record.key
+        if change.new is None:
+            del self.records[key]
+            del self.keys[bisect_left(self.keys, key)]
+        else:
+            if change.old is None:
+                insort(self.keys, key)
+            self.records[key] = change.new
+        self.history.append(change)
+        if len(self.history) > HISTORY:
+            self.compacted_revision = self.history.popleft().revision
+        for subscriber in tuple(self.subscribers):
+            subscriber(change)
+        # All watchers have their line by now; the history keeps no second copy of every object.
+        change.lines.clear()
+
+
+def ordered(records: dict[str, Record], keys: list[str], namespace: str, after: str) -> Iterable[Record]:
+    """Yield records in the order of their keys: those of one namespace, and behind one key."""
+    prefix = f"{namespace}/" if namespace else ""
+    start = bisect_left(keys, max(prefix, after))
+    for position in range(start, len(keys)):
+        key = keys[position]
+        if not key.startswith(prefix):
+            return
+        if key != after:
+            yield records[key]
