@@ -122,7 +122,8 @@ class APIServer:
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
         }  # fmt: skip
         for name in _FIRST_NAMESPACES:
-            self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
+            if storage.get(NAMESPACES, "", name) is None:
+                self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
         self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)
 
     async def handle(self, request: HTTPRequest) -> APIResponse:

@@ -33,7 +33,10 @@ class QuotaAdmission:
         self._caches = [storage.cache(kind) for kind in kinds if kind.type.namespaced and kind.conversion is None]
         # By namespace, then by name; a namespace without quotas has no entry.
         self._quotas: dict[str, dict[str, TrackedQuota]] = {}
-        storage.cache(RESOURCE_QUOTAS).subscribers[self._on_quota] = None
+        quotas = storage.cache(RESOURCE_QUOTAS)
+        quotas.subscribers[self._on_quota] = None
+        for record in quotas.select():
+            self._on_quota(Change(record.revision, None, record))
 
     def follow(self, kind: Kind) -> None:
         """Count the objects of a kind that is served from now on."""
@@ -43,6 +46,8 @@ class QuotaAdmission:
         self._caches.append(cache)
         if self._quotas:
             cache.subscribers[self._on_change] = None
+            for record in cache.select():
+                self._on_change(Change(record.revision, None, record))
 
     def unfollow(self, kind: Kind) -> None:
         """Count the objects of a kind no longer: it is not served, and there are none."""

@@ -1,7 +1,7 @@
 """Records: the versions of objects, as encoded bytes beside their typed metadata, and the changes between them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,16 @@ from kcr.apiserver.kinds.strategy import Manifest
 
 encode = msgspec.json.Encoder().encode
 _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
+# The revision of a storage that has seen no change.
+FIRST_REVISION = 1
+
+
+class Row(NamedTuple):
+    """A change as a journal stores it: the object's key in its kind and its JSON, None for its removal."""
+
+    revision: int
+    key: str
+    body: bytes | None
 
 
 class Record:
@@ -114,6 +124,18 @@ def _text_at(content: Manifest, path: str, location: tuple[str, ...]) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return ZEROS.get(path, "") if value is None else str(value)
+
+
+class _WithMetadata(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+_decode_metadata = msgspec.json.Decoder(_WithMetadata).decode
+
+
+def metadata_of(body: bytes) -> ObjectMeta:
+    """Return the metadata of an object's JSON."""
+    return _decode_metadata(body).metadata
 
 
 def key_of(namespace: str, name: str) -> str:

@@ -7,6 +7,7 @@ its subscribers synchronously on every change, in order of resourceVersion, each
 """
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,8 +16,11 @@ from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import in_order
 from kcr.apiserver.responses import too_large_version
-from kcr.apiserver.storage.records import Change, Record, encode, key_of
+from kcr.apiserver.storage.records import FIRST_REVISION, Change, Record, Row, encode, key_of
 from kcr.apiserver.storage.watch_cache import WatchCache
+
+if TYPE_CHECKING:  # loads sqlite3
+    from kcr.apiserver.storage.journal import Journal
 
 _REVISION_TIMEOUT_SECONDS = 3.0
 _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
@@ -25,9 +29,24 @@ _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
 class Storage:
     """The watch caches of all kinds, and the resourceVersion counter."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: "Journal | None" = None) -> None:
+        """Make a storage.
+
+        Args:
+            journal: Where the objects are that there are already, and where changes are written; None for memory only.
+
+        Raises:
+            ConfigError: The journal is damaged.
+        """
+        self._journal = journal
+        # What is stored of kinds that nothing has asked for yet.
+        self._rows: dict[str, list[Row]] = {}
         # The resourceVersion of the newest change of any kind; never reused.
-        self.revision = 1
+        self.revision = FIRST_REVISION
+        # The watch caches begin with the changes after this one.
+        self._compacted_revision = 0
+        if journal is not None:
+            self.revision, self._compacted_revision, self._rows = journal.read()
         self._caches: dict[str, WatchCache] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -38,16 +57,20 @@ class Storage:
         cache = self._caches.get(name)
         if cache is None:
             cache = self._caches[name] = WatchCache(kind)
+            cache.restore(self._rows.pop(name, ()), self._compacted_revision)
         return cache
 
     def install(self, kind: Kind) -> None:
         """Store the objects of a kind that a definition makes, as the definition has it now."""
-        cache = self._caches.get(kind.type.display)
-        if cache is None:
+        name = kind.type.display
+        if name in self._caches:
+            self._caches[name].install(kind, self.revision)
+        elif name in self._rows:
+            # The definition is older than this process.
+            self.cache(kind)
+        else:
             # There may have been objects of such a kind before, and they are not these.
             self.cache(kind).compact(self.revision)
-        else:
-            cache.install(kind, self.revision)
 
     def drop(self, kind: Kind) -> None:
         """Forget a kind that has no objects any more."""
@@ -86,6 +109,8 @@ class Storage:
         return record if record.kind.conversion is None else self.cache(record.kind).records[record.key]
 
     def _commit(self, change: Change) -> None:
+        if self._journal is not None:
+            self._journal.append(change)
         self.revision = change.revision
         cache = self.cache(change.record.kind)
         cache.apply(change)

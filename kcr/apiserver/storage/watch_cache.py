@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.responses import expired
-from kcr.apiserver.storage.records import Change, Record, encode
+from kcr.apiserver.storage.records import Change, Record, Row, encode, metadata_of
 
 HISTORY = 10_000
 
@@ -87,12 +87,29 @@ class WatchCache:
         if before.type.version != kind.type.version or before.fields != kind.fields:
             self.compact(revision)
         for key, record in self.records.items():
-            body = record.body
-            if before.openapi_schema != kind.openapi_schema:
-                manifest = record.manifest()
-                kind.shape.conform(manifest)
-                body = encode({name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")})
+            same = before.openapi_schema == kind.openapi_schema
+            body = record.body if same else _conformed(record, kind)
             self.records[key] = Record(kind, body, record.metadata, record.revision)
+
+    def restore(self, rows: Iterable[Row], compacted_revision: int) -> None:
+        """Take over what a journal has of the kind, before anything else.
+
+        Args:
+            rows: In order of revision.
+            compacted_revision: Changes up to this one are no history.
+        """
+        self.compacted_revision = compacted_revision
+        for revision, key, body in rows:
+            old, new = self.records.pop(key, None), None
+            if body is not None:
+                new = Record(self.kind, body, metadata_of(body), revision)
+                if self.kind.custom is not None:
+                    # The definition may have changed since.
+                    new = Record(self.kind, _conformed(new, self.kind), new.metadata, revision)
+                self.records[key] = new
+            if revision > compacted_revision:
+                self.history.append(Change(revision, old, new))
+        self.keys = sorted(self.records)
 
     def apply(self, change: Change) -> None:
         """Apply one change, and call the subscribers."""
@@ -111,6 +128,13 @@ class WatchCache:
             subscriber(change)
         # All watchers have their line by now; the history keeps no second copy of every object.
         change.lines.clear()
+
+
+def _conformed(record: Record, kind: Kind) -> bytes:
+    """Return the JSON of an object, pruned and with its defaults, as one of a custom resource's kind."""
+    manifest = record.manifest()
+    kind.shape.conform(manifest)
+    return encode({name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")})
 
 
 def ordered(records: dict[str, Record], keys: list[str], namespace: str, after: str) -> Iterable[Record]:
