@@ -1,4 +1,4 @@
-"""The listener's own certificate authority and certificate, made at start and kept in memory.
+"""The listener's own certificate authority and certificate, made at the first start.
 
 Both carry key usage and key identifiers: strict verification, Python's default from 3.13, refuses a chain
 without them.
@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = timedelta(days=365)
+# A certificate of an earlier process is used while it is valid for so long.
+_RENEWAL = timedelta(days=30)
 # Clocks differ a little, and clients refuse a certificate that is not valid yet.
 _SLACK = timedelta(hours=1)
 
@@ -41,6 +43,16 @@ class Certificates(NamedTuple):
             chain.write_bytes(self.key + self.server)
             context.load_cert_chain(chain)
         return context
+
+
+def is_valid(certificate: bytes, now: datetime) -> bool:
+    """Return whether clients accept the dates of a certificate, today and for the next weeks.
+
+    Args:
+        certificate: As PEM.
+        now: The machine's time, which clients go by.
+    """
+    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc > now + _RENEWAL
 
 
 def make_certificates(now: datetime) -> Certificates:

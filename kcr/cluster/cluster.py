@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -28,6 +29,7 @@ from kcr.cluster.workloads import setup as setup_workloads
 from kcr.manager import Manager
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
+    from kcr.cluster.datadir import DataDir
     from kcr.cluster.listener import ServerAddress
 
 Runtime = Literal["simulated", "process"]
@@ -60,6 +62,7 @@ class EmbeddedCluster:
         kinds: Sequence[KindSource] = (),
         on_run: OnRun | None = None,
         terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
+        data_dir: str | Path | None = None,
     ) -> None:
         """Make a cluster; it runs inside `async with`.
 
@@ -79,10 +82,17 @@ class EmbeddedCluster:
                 folders of such files.
             on_run: What the simulated runtime asks for the outcome of a container.
             terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
+            data_dir: The folder that keeps the objects and the listener's credentials for the next cluster; None keeps
+                them in memory. It is locked until the context ends. Seeds must differ from start to start: equal ones
+                draw equal uids.
+
+        Raises:
+            ConfigError: The data folder is damaged or in use, or a kind cannot be served.
         """
         self._clock = clock or SystemClock()
         self._random = random or Random()
-        self.storage = Storage()
+        self._data = _open_data(data_dir)
+        self.storage = Storage(None if self._data is None else self._data.journal)
         self._kinds = with_gangs(KINDS) if gangs else KINDS
         served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
         self.server = APIServer(self.storage, clock=self._clock, random=self._random, kinds=served)
@@ -109,6 +119,8 @@ class EmbeddedCluster:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
+        if self._data is not None:
+            self._stack.callback(self._data.close)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(self._stop)
         self._tasks.append(group.create_task(self._run_manager(), name=COMPONENT))
@@ -199,17 +211,29 @@ class EmbeddedCluster:
         self.server.close()
 
     async def serve(self, port: int = 0) -> "ServerAddress":
-        """Open the TLS listener on 127.0.0.1, at any free port for 0, for as long as the context lives.
+        """Open the TLS listener on 127.0.0.1 for as long as the context lives.
+
+        Args:
+            port: 0 for any free one, or that of before where there is a data folder.
 
         Raises:
             OSError: The port is taken.
+            ConfigError: The credentials in the data folder cannot be read or written.
             ImportError: The extra `embedded` is not installed.
         """
         from kcr.cluster.listener import Listener  # noqa: PLC0415  # loads aiohttp's server and cryptography
 
-        listener = Listener(self.server)
+        listener = Listener(self.server, self._data)
         self._stack.push_async_callback(listener.close)
         address = await listener.open(port)
         if self.node is not None:
             self.node.info.api_url, self.node.info.kubeconfig = address.url, address.kubeconfig
         return address
+
+
+def _open_data(folder: str | Path | None) -> "DataDir | None":
+    if folder is None:
+        return None
+    from kcr.cluster.datadir import DataDir  # noqa: PLC0415  # loads sqlite3
+
+    return DataDir(Path(folder))

@@ -4,11 +4,13 @@ import asyncio
 import base64
 import hmac
 import secrets
+from datetime import datetime
 from typing import NamedTuple
 
 import structlog
 import yaml
 from aiohttp import web
+from msgspec.structs import replace
 
 from kcr import httpserver
 from kcr.apiserver.authentication import ADMIN, ANONYMOUS, User
@@ -17,7 +19,8 @@ from kcr.apiserver.responses import APIResponse, StatusError, Stream
 from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
-from kcr.cluster.certificates import make_certificates
+from kcr.cluster.certificates import Certificates, is_valid, make_certificates
+from kcr.cluster.datadir import Credentials, DataDir
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
@@ -52,26 +55,49 @@ class ServerAddress(NamedTuple):
 class Listener:
     """Serves HTTP until it is closed."""
 
-    def __init__(self, server: APIServer) -> None:
+    def __init__(self, server: APIServer, data: DataDir | None = None) -> None:
+        """Make a listener.
+
+        Args:
+            server: What answers.
+            data: Where the credentials of an earlier process are; None makes new ones.
+
+        Raises:
+            ConfigError: They cannot be read.
+        """
         self._server = server
-        self._token = secrets.token_urlsafe(24)
+        self._data = data
+        # Clients check the dates by the machine's clock, whatever the time of the cluster is.
+        known, now = data and data.credentials(), SystemClock().now()
+        self._credentials = known if known and is_valid(known.server.encode(), now) else _new_credentials(now)
         self._runner: web.ServerRunner | None = None
 
     async def open(self, port: int) -> ServerAddress:
-        """Listen at a port, 0 for any free one, and return the address.
+        """Listen at a port, and return the address.
+
+        Args:
+            port: 0 for that of the earlier process, or any free one.
 
         Raises:
             OSError: The port is taken.
         """
-        # Clients check the dates by the machine's clock, whatever the time of the cluster is.
-        certificates = make_certificates(SystemClock().now())
+        known = self._credentials
+        context = Certificates(known.authority.encode(), known.server.encode(), known.key.encode()).context()
         server = httpserver.Server(self._handle, max_body=LIMIT + 1, keepalive_seconds=_KEEPALIVE_SECONDS)
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
-        await web.TCPSite(self._runner, _HOST, port, ssl_context=certificates.context()).start()
-        url = f"https://{_HOST}:{self._runner.addresses[0][1]}"
-        authority = certificates.authority.decode()
-        return ServerAddress(url, self._token, authority, _kubeconfig(url, self._token, certificates.authority))
+        try:
+            await web.TCPSite(self._runner, _HOST, port or known.port, ssl_context=context).start()
+        except OSError:
+            if port or not known.port:
+                raise
+            _log.warning("the port of before is taken: clients need the new kubeconfig", port=known.port)
+            await web.TCPSite(self._runner, _HOST, 0, ssl_context=context).start()
+        port = self._runner.addresses[0][1]
+        if self._data is not None:
+            self._data.save_credentials(replace(known, port=port))
+        url = f"https://{_HOST}:{port}"
+        return ServerAddress(url, known.token, known.authority, _kubeconfig(url, known.token, known.authority))
 
     async def close(self) -> None:
         """End all watches, then stop listening."""
@@ -111,7 +137,8 @@ class Listener:
         if scheme.lower() != "bearer":
             return None
         token = token.strip()
-        return ADMIN if hmac.compare_digest(token.encode(), self._token.encode()) else self._server.authenticate(token)
+        ours = self._credentials.token.encode()
+        return ADMIN if hmac.compare_digest(token.encode(), ours) else self._server.authenticate(token)
 
     async def _send(self, request: web.BaseRequest, response: web.StreamResponse, body: Stream) -> None:
         pace = RateLimit(_PARTS_PER_SECOND, _PARTS_AT_ONCE)
@@ -129,8 +156,13 @@ class Listener:
                 request.transport.abort()
 
 
-def _kubeconfig(url: str, token: str, authority: bytes) -> str:
-    encoded = base64.b64encode(authority).decode()
+def _new_credentials(now: datetime) -> Credentials:
+    made = make_certificates(now)
+    return Credentials(secrets.token_urlsafe(24), made.authority.decode(), made.server.decode(), made.key.decode())
+
+
+def _kubeconfig(url: str, token: str, authority: str) -> str:
+    encoded = base64.b64encode(authority.encode()).decode()
     return yaml.safe_dump({
         "apiVersion": "v1",
         "kind": "Config",

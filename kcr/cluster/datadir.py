@@ -1,0 +1,117 @@
+"""Data folder: what outlives the process of a cluster: its objects, and how clients reach and trust it.
+
+`kcr.db` holds the objects (`kcr.apiserver.storage.journal`), `credentials.json` the certificates, the token and the
+port of the listener, so that kubectl and controllers of before go on with the kubeconfig that they have. One process
+uses a folder at a time: it holds a lock that ends with it, however it ends.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kcr.apiserver.storage.journal import Journal
+from kcr.errors import ConfigError
+
+JOURNAL = "kcr.db"
+CREDENTIALS = "credentials.json"
+_LOCK = "lock"
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """How clients reach and trust a listener.
+
+    Attributes:
+        token: The admin's bearer token.
+        authority: The certificate authority to trust, PEM.
+        server: The server's certificate, PEM.
+        key: Its private key, PEM.
+        port: Where it listened last; 0 for nowhere yet.
+    """
+
+    token: str
+    authority: str
+    server: str
+    key: str
+    port: int = 0
+
+    def __repr__(self) -> str:
+        # The other fields are secrets.
+        return f"Credentials(port={self.port})"
+
+
+class DataDir:
+    """A data folder in use by this process.
+
+    Attributes:
+        journal: Where the storage writes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Lock and open a folder; make it where it is missing.
+
+        Raises:
+            ConfigError: Another process uses it, or it cannot be used; the message has the remedy.
+        """
+        self._folder = folder
+        with _refused(folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._take_lock()
+            self.journal = Journal(folder / JOURNAL)
+        except ConfigError:
+            os.close(self._lock)
+            raise
+
+    def _take_lock(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(f"{self._folder} is in use by another kcr dev: end it, or name another folder") from error
+
+    def close(self) -> None:
+        """Close the files, and let other processes use the folder."""
+        self.journal.close()
+        os.close(self._lock)
+
+    def credentials(self) -> Credentials | None:
+        """Return what was saved last, None for nothing.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
+        file = self._folder / CREDENTIALS
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=Credentials)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"{file} is damaged: remove it, and clients need the new kubeconfig") from error
+        except OSError as error:
+            raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+
+    def save_credentials(self, credentials: Credentials) -> None:
+        """Save them for the next process, for the owner's eyes only.
+
+        Raises:
+            ConfigError: The file cannot be written.
+        """
+        file = self._folder / CREDENTIALS
+        partial = file.with_name(f".{file.name}.partial")
+        with _refused(self._folder):
+            partial.unlink(missing_ok=True)
+            partial.touch(mode=0o600)
+            partial.write_bytes(msgspec.json.encode(credentials))
+            partial.replace(file)
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot use {folder}: {error.strerror}: name a folder that you can write") from error
