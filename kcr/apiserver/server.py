@@ -97,6 +97,7 @@ class APIServer:
         random: random.Random,
         kinds: Sequence[Kind] = KINDS,
         max_watch_backlog: int = 20_000,
+        signing_key: bytes = b"",
     ) -> None:
         """Make a server with the namespaces that always exist.
 
@@ -106,10 +107,11 @@ class APIServer:
             random: The source of generated names and uids.
             kinds: The kinds that are served.
             max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
+            signing_key: What signs the tokens of service accounts; empty for a key of its own.
         """
         self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
-        self._tokens = ServiceAccountTokens(secrets.token_bytes(32))
+        self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock
         self._random = random

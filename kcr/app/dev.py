@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from kcr.app.plugins import Setup, attach
@@ -18,7 +19,8 @@ class ClusterSettings(NamedTuple):
 
     Attributes:
         no_controllers: Whether Deployments and ReplicaSets are left to others as well.
-        port: Where the API server listens on 127.0.0.1; 0 for a free port.
+        port: Where the API server listens on 127.0.0.1; 0 for a free port, or that of before with a data folder.
+        data_dir: Where the cluster's state is kept for the next start; None for nowhere.
     """
 
     runtime: Literal["process", "simulated"] = "process"
@@ -27,6 +29,7 @@ class ClusterSettings(NamedTuple):
     terminated_pod_gc_threshold: int = 0
     feature_gates: str = ""
     no_controllers: bool = False
+    data_dir: Path | None = None
 
 
 @asynccontextmanager
@@ -44,7 +47,7 @@ async def dev_cluster(
         given: Values of the command line for these options, by field name.
 
     Raises:
-        ConfigError: The port cannot be used.
+        ConfigError: The port or the data folder cannot be used.
         click.UsageError: An option of a plugin cannot be used.
     """
     async with EmbeddedCluster(
@@ -53,6 +56,7 @@ async def dev_cluster(
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),
+        data_dir=settings.data_dir,
     ) as cluster:
         try:
             address = await cluster.serve(settings.port)

@@ -41,8 +41,16 @@ _EXTRA = ("cryptography", "rich")
     type=click.IntRange(0, 65535),
     default=0,
     show_envvar=True,
-    show_default="a free one",
+    show_default="that of before with a data folder, else a free one",
     help="Port of the API server on 127.0.0.1.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    show_envvar=True,
+    show_default="in memory",
+    help="Folder that keeps the objects, and how to reach the cluster, for the next start.",
 )
 @click.option("--no-controllers", is_flag=True, help="Run no controllers, of Deployments neither: they run elsewhere.")
 @shared.controllers_option("job,ttl,cronjob")
@@ -62,7 +70,7 @@ _EXTRA = ("cryptography", "rich")
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     show_envvar=True,
-    show_default="dev.kubeconfig in $XDG_RUNTIME_DIR/kcr or ~/.kcr",
+    show_default="kubeconfig in the data folder; without one dev.kubeconfig in $XDG_RUNTIME_DIR/kcr or ~/.kcr",
     help="Where to write the kubeconfig.",
 )
 @shared.log_options("warning", "lines as all others")

@@ -58,7 +58,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
 async def _dev(
     title: str, values: Mapping[str, Any], setups: Mapping[str, Setup], documents: Sequence[Document]
 ) -> int:
-    default = default_path(os.environ)
+    default = values["data_dir"] / "kubeconfig" if values["data_dir"] else default_path(os.environ)
     paths = iter([values["kubeconfig"]]) if values["kubeconfig"] else candidates(default)
     # A manifest means the same on every machine.
     environ = {"KCR_CRONJOB_TIME_ZONE": "UTC", **os.environ}

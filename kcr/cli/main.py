@@ -22,6 +22,7 @@ COMMANDS = {
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "init": "Make a project of your own: a kind, its controller, and tests that pass.",
     "run": "Run controllers against a Kubernetes API server.",
+    "snapshot": "Save and restore the state of `kcr dev --data-dir`.",
     "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
 }
 

@@ -92,10 +92,13 @@ class EmbeddedCluster:
         self._clock = clock or SystemClock()
         self._random = random or Random()
         self._data = _open_data(data_dir)
-        self.storage = Storage(None if self._data is None else self._data.journal)
+        journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
+        self.storage = Storage(journal)
         self._kinds = with_gangs(KINDS) if gangs else KINDS
         served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
-        self.server = APIServer(self.storage, clock=self._clock, random=self._random, kinds=served)
+        self.server = APIServer(
+            self.storage, clock=self._clock, random=self._random, kinds=served, signing_key=signing_key
+        )
         define(self.server, definitions_of(kinds))
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)

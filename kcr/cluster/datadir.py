@@ -1,12 +1,14 @@
 """Data folder: what outlives the process of a cluster: its objects, and how clients reach and trust it.
 
 `kcr.db` holds the objects (`kcr.apiserver.storage.journal`), `credentials.json` the certificates, the token and the
-port of the listener, so that kubectl and controllers of before go on with the kubeconfig that they have. One process
-uses a folder at a time: it holds a lock that ends with it, however it ends.
+port of the listener, so that kubectl and controllers of before go on with the kubeconfig that they have,
+`service-account.key` what signs the tokens of service accounts. One process uses a folder at a time: it holds a lock
+that ends with it, however it ends.
 """
 
 import fcntl
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from kcr.errors import ConfigError
 
 JOURNAL = "kcr.db"
 CREDENTIALS = "credentials.json"
+_SIGNING_KEY = "service-account.key"
 _LOCK = "lock"
 
 
@@ -48,6 +51,7 @@ class DataDir:
 
     Attributes:
         journal: Where the storage writes.
+        signing_key: What signs the tokens of service accounts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,6 +66,7 @@ class DataDir:
             self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             self._take_lock()
+            self.signing_key = self._read_or_make_key()
             self.journal = Journal(folder / JOURNAL)
         except ConfigError:
             os.close(self._lock)
@@ -72,6 +77,13 @@ class DataDir:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigError(f"{self._folder} is in use by another kcr dev: end it, or name another folder") from error
+
+    def _read_or_make_key(self) -> bytes:
+        file = self._folder / _SIGNING_KEY
+        with _refused(self._folder):
+            if not file.exists():
+                _write_private(file, secrets.token_bytes(32))
+            return file.read_bytes()
 
     def close(self) -> None:
         """Close the files, and let other processes use the folder."""
@@ -100,13 +112,17 @@ class DataDir:
         Raises:
             ConfigError: The file cannot be written.
         """
-        file = self._folder / CREDENTIALS
-        partial = file.with_name(f".{file.name}.partial")
         with _refused(self._folder):
-            partial.unlink(missing_ok=True)
-            partial.touch(mode=0o600)
-            partial.write_bytes(msgspec.json.encode(credentials))
-            partial.replace(file)
+            _write_private(self._folder / CREDENTIALS, msgspec.json.encode(credentials))
+
+
+def _write_private(file: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.unlink(missing_ok=True)
+    partial.touch(mode=0o600)
+    partial.write_bytes(content)
+    partial.replace(file)
 
 
 @contextmanager

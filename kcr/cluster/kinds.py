@@ -10,6 +10,8 @@ from kcr.api.crd.manifest import crd_manifest
 from kcr.api.full.apiextensions_v1 import CustomResourceDefinition, CustomResourceDefinitionCondition
 from kcr.api.meta import Key, Resource
 from kcr.api.yaml_json import YamlError, load_yaml_documents
+from kcr.apiserver.apply.managed_fields import UPDATE, ManagerEntry
+from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.kinds.catalogue import CUSTOM_RESOURCE_DEFINITIONS
 from kcr.apiserver.responses import StatusError
 from kcr.apiserver.server import APIServer
@@ -20,6 +22,8 @@ from kcr.errors import AlreadyExistsError, ConfigError
 # A class of the kind, one for each of its versions, or a file of CustomResourceDefinitions, or a folder of such files.
 KindSource = type[Resource] | str | Path
 
+# The field manager of definitions that are changed at start.
+_MANAGER = "kcr-kinds"
 # How long a server may take to serve a kind.
 _ESTABLISHED_SECONDS = 10.0
 _POLL_SECONDS = 0.1
@@ -63,6 +67,8 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 def define(server: APIServer, definitions: Iterable[Mapping[str, Any]]) -> None:
     """Have a server in the same process serve the kinds of CustomResourceDefinitions, at once.
 
+    Those that are stored get the spec that they are given.
+
     Args:
         server: The server.
         definitions: What `definitions_of` returned.
@@ -72,14 +78,22 @@ def define(server: APIServer, definitions: Iterable[Mapping[str, Any]]) -> None:
     """
     for definition in definitions:
         name = definition["metadata"]["name"]
+        stored = server.registry.storage.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
         try:
-            server.registry.create(CUSTOM_RESOURCE_DEFINITIONS, "", dict(definition))
+            if stored is None:
+                server.registry.create(CUSTOM_RESOURCE_DEFINITIONS, "", dict(definition))
+            else:
+                server.registry.update(stored, {**stored.manifest(), "spec": definition["spec"]}, Tracking(_manager))
         except StatusError as error:
             raise ConfigError(f"{name}: {error.message}") from error
         record = server.registry.storage.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
         conditions = () if record is None else codec.decode(CustomResourceDefinition, record.data).status.conditions
         if reason := reason_unestablished(conditions):
             raise ConfigError(f"{name}: not served: {reason}")
+
+
+def _manager(now: str) -> ManagerEntry:
+    return ManagerEntry(_MANAGER, UPDATE, CUSTOM_RESOURCE_DEFINITIONS.type.api_version, time=now)
 
 
 async def install(client: Client, definitions: Iterable[Mapping[str, Any]]) -> None:

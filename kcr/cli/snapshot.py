@@ -1,0 +1,62 @@
+"""`kcr snapshot save` and `kcr snapshot restore`: the state of `kcr dev --data-dir`, as one file."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from kcr.apiserver.storage.journal import restore_snapshot, save_snapshot
+from kcr.cluster.datadir import JOURNAL
+from kcr.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group("snapshot")
+def command() -> None:
+    """Save and restore the state of a cluster that `kcr dev --data-dir` keeps."""
+
+
+def _data_dir(command: F) -> F:
+    return click.option(
+        "--data-dir",
+        type=click.Path(path_type=Path, file_okay=False),
+        required=True,
+        metavar="DIR",
+        envvar="KCR_DEV_DATA_DIR",
+        show_envvar=True,
+        help="The folder of kcr dev.",
+    )(command)
+
+
+_file = click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
+
+
+@command.command("save", epilog="Exit codes: 0, 1 when the state cannot be read or written, 2 on a wrong option.")
+@_file
+@_data_dir
+def save(file: Path, data_dir: Path) -> None:
+    """Write the objects in DIR to FILE, as they are at one moment; the cluster may be running.
+
+    FILE has the Secrets in clear text, and only you can read it. It is replaced if there is one.
+    """
+    save_snapshot(data_dir / JOURNAL, file)
+    click.echo(f"kcr snapshot: saved to {file}", err=True)
+
+
+@command.command("restore", epilog="Exit codes: 0, 1 when FILE is damaged or DIR has a cluster, 2 on a wrong option.")
+@_file
+@_data_dir
+def restore(file: Path, data_dir: Path) -> None:
+    """Make DIR, a new folder for `kcr dev --data-dir`, of a FILE that `save` wrote.
+
+    Its versions continue a billion higher, so that controllers list anew and take no old object for a new one. Token
+    and certificates are new.
+    """
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot use {data_dir}: {error.strerror}: name a folder that you can write") from error
+    restore_snapshot(file, data_dir / JOURNAL)
+    click.echo(f"kcr snapshot: restored: start it with `kcr dev --data-dir {data_dir}`", err=True)
