@@ -24,7 +24,7 @@ _SIGNING_KEY = "service-account.key"
 _LOCK = "lock"
 
 
-class Credentials(msgspec.Struct, frozen=True):
+class ListenerCredentials(msgspec.Struct, frozen=True):
     """How clients reach and trust a listener.
 
     Attributes:
@@ -43,7 +43,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         # The other fields are secrets.
-        return f"Credentials(port={self.port})"
+        return f"ListenerCredentials(port={self.port})"
 
 
 class DataDir:
@@ -90,7 +90,7 @@ class DataDir:
         self.journal.close()
         os.close(self._lock)
 
-    def credentials(self) -> Credentials | None:
+    def credentials(self) -> ListenerCredentials | None:
         """Return what was saved last, None for nothing.
 
         Raises:
@@ -98,7 +98,7 @@ class DataDir:
         """
         file = self._folder / CREDENTIALS
         try:
-            return msgspec.json.decode(file.read_bytes(), type=Credentials)
+            return msgspec.json.decode(file.read_bytes(), type=ListenerCredentials)
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
@@ -106,7 +106,7 @@ class DataDir:
         except OSError as error:
             raise ConfigError(f"cannot read {file}: {error.strerror}") from error
 
-    def save_credentials(self, credentials: Credentials) -> None:
+    def save_credentials(self, credentials: ListenerCredentials) -> None:
         """Save them for the next process, for the owner's eyes only.
 
         Raises:

@@ -20,7 +20,7 @@ from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.cluster.certificates import Certificates, is_valid, make_certificates
-from kcr.cluster.datadir import Credentials, DataDir
+from kcr.cluster.datadir import DataDir, ListenerCredentials
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
@@ -156,9 +156,11 @@ class Listener:
                 request.transport.abort()
 
 
-def _new_credentials(now: datetime) -> Credentials:
+def _new_credentials(now: datetime) -> ListenerCredentials:
     made = make_certificates(now)
-    return Credentials(secrets.token_urlsafe(24), made.authority.decode(), made.server.decode(), made.key.decode())
+    return ListenerCredentials(
+        secrets.token_urlsafe(24), made.authority.decode(), made.server.decode(), made.key.decode()
+    )
 
 
 def _kubeconfig(url: str, token: str, authority: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kcr.apiserver.responses import internal
-from kcr.apiserver.storage.records import FIRST_REVISION, Change, Row
+from kcr.apiserver.storage.records import FIRST_REVISION, Change, StoredRow
 from kcr.apiserver.storage.watch_cache import HISTORY
 from kcr.errors import ConfigError
 
@@ -65,7 +65,7 @@ class Contents(NamedTuple):
 
     revision: int
     compacted_revision: int
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[StoredRow]]
 
 
 class Journal:
@@ -236,12 +236,12 @@ def _check(connection: sqlite3.Connection, file: Path, *, create: bool = False) 
         raise ConfigError(f"{file} is damaged: {' '.join(found.split())}: {_REMEDY}")
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[tuple[Row, str]]:
+def _rows(connection: sqlite3.Connection) -> Iterator[tuple[StoredRow, str]]:
     """Yield all rows and their kinds, oldest first."""
     for revision, kind, key, body, checksum in connection.execute("SELECT * FROM changes ORDER BY revision"):
         if checksum != _checksum(kind, key, body):
             raise sqlite3.DatabaseError(f"the checksum of revision {revision} is wrong")
-        yield Row(revision, key, body), kind
+        yield StoredRow(revision, key, body), kind
 
 
 def _checksum(kind: str, key: str, body: bytes | None) -> int:

@@ -15,7 +15,7 @@ _decode: Callable[[bytes], Manifest] = msgspec.json.Decoder().decode
 FIRST_REVISION = 1
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A change as a journal stores it: the object's key in its kind and its JSON, None for its removal."""
 
     revision: int

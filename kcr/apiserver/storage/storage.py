@@ -16,7 +16,7 @@ from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import in_order
 from kcr.apiserver.responses import too_large_version
-from kcr.apiserver.storage.records import FIRST_REVISION, Change, Record, Row, encode, key_of
+from kcr.apiserver.storage.records import FIRST_REVISION, Change, Record, StoredRow, encode, key_of
 from kcr.apiserver.storage.watch_cache import WatchCache
 
 if TYPE_CHECKING:  # loads sqlite3
@@ -40,7 +40,7 @@ class Storage:
         """
         self._journal = journal
         # What is stored of kinds that nothing has asked for yet.
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[str, list[StoredRow]] = {}
         # The resourceVersion of the newest change of any kind; never reused.
         self.revision = FIRST_REVISION
         # The watch caches begin with the changes after this one.

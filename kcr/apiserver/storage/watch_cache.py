@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.responses import expired
-from kcr.apiserver.storage.records import Change, Record, Row, encode, metadata_of
+from kcr.apiserver.storage.records import Change, Record, StoredRow, encode, metadata_of
 
 HISTORY = 10_000
 
@@ -91,7 +91,7 @@ class WatchCache:
             body = record.body if same else _conformed(record, kind)
             self.records[key] = Record(kind, body, record.metadata, record.revision)
 
-    def restore(self, rows: Iterable[Row], compacted_revision: int) -> None:
+    def restore(self, rows: Iterable[StoredRow], compacted_revision: int) -> None:
         """Take over what a journal has of the kind, before anything else.
 
         Args:
