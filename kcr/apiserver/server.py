@@ -23,10 +23,12 @@ from kcr.apiserver.endpoints.discovery import Discovery
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
+    PROTOBUF,
+    YAML,
     MediaType,
     MetadataEncoder,
     ObjectEncoder,
-    as_yaml,
+    as_accepted,
     encoder_of,
     negotiate,
     not_acceptable,
@@ -40,6 +42,7 @@ from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import (
+    JSON,
     APIResponse,
     StatusError,
     add_warning,
@@ -131,9 +134,8 @@ class APIServer:
     async def handle(self, request: HTTPRequest) -> APIResponse:
         """Handle one request. Errors are responses as well, never exceptions."""
         response = await _respond(request, self._handle(request))
-        return as_yaml(
-            response, next((value for name, value in request.headers.items() if name.lower() == "accept"), "")
-        )
+        accept = next((value for name, value in request.headers.items() if name.lower() == "accept"), "")
+        return as_accepted(response, accept)
 
     async def _handle(self, request: HTTPRequest) -> APIResponse:
         # Of a target that is no UTF-8, aiohttp leaves surrogates.
@@ -163,9 +165,9 @@ class APIServer:
         timeout_seconds: float | None,
     ) -> APIResponse:
         check_method(route, request.method)
-        accepted = negotiate(headers.get("accept", ""))
-        if accepted.yaml and _is_watch(route, query):
-            raise not_acceptable("application/json;stream=watch")
+        accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
+        if accepted.name == YAML and _is_watch(route, query):
+            raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
         encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
             async with asyncio.timeout(timeout_seconds):

@@ -8,6 +8,7 @@ from typing import Any
 
 from kcr.api.yaml_json import load_yaml
 from kcr.apiserver.endpoints.routes import Query
+from kcr.apiserver.endpoints.serialization import MEDIA_TYPES
 from kcr.apiserver.gojson import decode_json, kind_of
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import forbidden, invalid, not_supported
@@ -20,7 +21,6 @@ from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Shape
 
 LIMIT = 3 * 1024 * 1024
-_ACCEPTED = "application/json, application/yaml"
 
 _TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\""'
 
@@ -42,7 +42,7 @@ def check_size(body: bytes) -> None:
         raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LIMIT}")
 
 
-def unsupported_media_type(accepted: str = _ACCEPTED) -> StatusError:
+def unsupported_media_type(accepted: str = ", ".join(MEDIA_TYPES)) -> StatusError:
     """415: the body is in a form that the server does not read here."""
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     return StatusError(415, "UnsupportedMediaType", message)

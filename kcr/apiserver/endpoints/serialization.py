@@ -1,20 +1,26 @@
-"""Negotiated serializers: objects as JSON or YAML, whole or their metadata alone. Tables are in `printers.tables`.
+"""Negotiated serializers: objects as JSON, YAML or protobuf, whole or their metadata alone.
+
+All is made as JSON first. Tables are in `printers.tables`.
 
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{response,negotiation/negotiate}.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.responses import JSON, APIResponse, StatusError
+from kcr.apiserver.responses import JSON, APIResponse, StatusError, Stream
+from kcr.apiserver.schema import protobuf_encoder
+from kcr.apiserver.schema.protobuf import UnknownMessageError
 from kcr.apiserver.storage.records import Change, Record, in_version
 
-_YAML = "application/yaml"
-_ANY = ("*/*", "application/*", "application/json", _YAML)
+YAML, PROTOBUF = "application/yaml", "application/vnd.kubernetes.protobuf"
+MEDIA_TYPES = (JSON, YAML, PROTOBUF)
+_ANY = ("*/*", "application/*", JSON, YAML)
+_NOT_ACCEPTABLE = 406
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
@@ -25,35 +31,51 @@ class MediaType(NamedTuple):
     Attributes:
         transformation: `""`, `Table`, `PartialObjectMetadata` or `PartialObjectMetadataList`.
         version: The version of meta.k8s.io.
-        yaml: Whether as YAML, not JSON.
+        name: `application/json`, `application/yaml` or `application/vnd.kubernetes.protobuf`.
     """
 
     transformation: str
     version: str = "v1"
-    yaml: bool = False
+    name: str = JSON
 
 
-def negotiate(accept: str) -> MediaType:
+def negotiate(accept: str, *, has_protobuf: bool = True) -> MediaType:
     """Return the first media type of an Accept header that the server can encode.
 
-    Protobuf is passed over where JSON is also accepted: clients choose the decoder by the response's header.
+    Where the same is also accepted as JSON, it is JSON and not protobuf, although a real server keeps to the order:
+    objects are stored as JSON, and clients choose the decoder by the response's header.
+
+    Args:
+        accept: The header, empty for none.
+        has_protobuf: Whether the objects have a form in protobuf. Their metadata always have one, tables never.
 
     Raises:
         StatusError: 406, no media type can be encoded.
     """
     if not accept or accept in _ANY:
-        return MediaType("", yaml=accept == _YAML)
-    for entry in _by_quality(accept):
-        media, *parameters = (part.strip() for part in entry.split(";"))
-        if media not in _ANY:
-            continue
-        named = dict(part.split("=", 1) for part in parameters if "=" in part)
-        transformation = named.get("as", "")
-        if not transformation:
-            return MediaType("", yaml=media == _YAML)
-        if _is_known(transformation, named.get("g", ""), named.get("v", "v1")):
-            return MediaType(transformation, named.get("v", "v1"), yaml=media == _YAML)
-    raise not_acceptable("application/json, application/yaml")
+        return MediaType("", name=YAML if accept == YAML else JSON)
+    accepted = [one for entry in _by_quality(accept) if (one := _media_type(entry, has_protobuf)) is not None]
+    if not accepted:
+        raise not_acceptable(", ".join(MEDIA_TYPES))
+    as_json = accepted[0]._replace(name=JSON)
+    return as_json if accepted[0].name == PROTOBUF and as_json in accepted else accepted[0]
+
+
+def _media_type(entry: str, has_protobuf: bool) -> MediaType | None:
+    """Return what an entry of an Accept header asks for, None for what the server cannot encode."""
+    media, *parameters = (part.strip() for part in entry.split(";"))
+    if media not in _ANY and media != PROTOBUF:
+        return None
+    name = media if media in MEDIA_TYPES else JSON
+    named = dict(part.split("=", 1) for part in parameters if "=" in part)
+    transformation = named.get("as", "")
+    if not transformation:
+        return MediaType("", name=name) if name != PROTOBUF or has_protobuf else None
+    if not _is_known(transformation, named.get("g", ""), named.get("v", "v1")):
+        return None
+    if transformation == "Table" and name == PROTOBUF:
+        return None
+    return MediaType(transformation, named.get("v", "v1"), name)
 
 
 def not_acceptable(accepted: str) -> StatusError:
@@ -61,19 +83,55 @@ def not_acceptable(accepted: str) -> StatusError:
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
 
 
-def as_yaml(response: APIResponse, accept: str) -> APIResponse:
-    """Return an response in YAML, if that is what the Accept header asks for first; streams are never."""
-    if _YAML not in accept or not isinstance(response.body, bytes) or response.headers.get("Content-Type") != JSON:
+def as_accepted(response: APIResponse, accept: str) -> APIResponse:
+    """Return a response, made as JSON, in YAML or protobuf if that is what the Accept header asks for.
+
+    Documents that have no form in protobuf stay JSON, and so does the error of a header that cannot be satisfied.
+    """
+    if (YAML not in accept and PROTOBUF not in accept) or response.headers.get("Content-Type") != JSON:
         return response
     try:
-        if not negotiate(accept).yaml:
-            return response
-        value = msgspec.json.decode(response.body)
-        text = yaml.dump(value, Dumper=_DUMPER, default_flow_style=False, allow_unicode=True)
-    except (StatusError, RecursionError):
-        # The error of an Accept header that cannot be satisfied is sent in JSON.
+        name = negotiate(accept).name
+        if name == PROTOBUF and response.status != _NOT_ACCEPTABLE:
+            return _as_protobuf(response)
+        return _as_yaml(response) if name == YAML else response
+    except (StatusError, RecursionError, UnknownMessageError):
         return response
-    return APIResponse(response.status, {**response.headers, "Content-Type": _YAML}, text.encode())
+
+
+def _as_yaml(response: APIResponse) -> APIResponse:
+    if not isinstance(response.body, bytes):
+        return response
+    value = msgspec.json.decode(response.body)
+    text = yaml.dump(value, Dumper=_DUMPER, default_flow_style=False, allow_unicode=True)
+    return APIResponse(response.status, {**response.headers, "Content-Type": YAML}, text.encode())
+
+
+def _as_protobuf(response: APIResponse) -> APIResponse:
+    if not isinstance(response.body, bytes):
+        frames = _Frames(response.body)
+        return APIResponse(response.status, {**response.headers, "Content-Type": f"{PROTOBUF};stream=watch"}, frames)
+    data = protobuf_encoder.encode(msgspec.json.decode(response.body))
+    return APIResponse(response.status, {**response.headers, "Content-Type": PROTOBUF}, data)
+
+
+class _Frames:
+    """A watch in protobuf, made of one in JSON: an iterator over chunks of whole frames."""
+
+    def __init__(self, lines: Stream) -> None:
+        self._stream = lines
+        self._lines = aiter(lines)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        lines = (await anext(self._lines)).splitlines()
+        return b"".join(protobuf_encoder.encode_event(msgspec.json.decode(line)) for line in lines)
+
+    async def aclose(self) -> None:
+        """Close the watch."""
+        await self._stream.aclose()
 
 
 def _by_quality(accept: str) -> list[str]:

@@ -24,6 +24,7 @@ from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
 from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, Strategy
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
+from kcr.apiserver.schema.protobuf_encoder import is_encodable
 from kcr.apiserver.schema.shape import Shape
 
 # Fields that Go's types hold by value: absent, they compare as their zero.
@@ -168,6 +169,11 @@ class Kind:
         if self.custom is not None:
             return self.custom.shape
         return kind_shape(self.type.api_version, self.type.kind) if self.conversion is None else self.conversion.shape
+
+    @cached_property
+    def has_protobuf(self) -> bool:
+        """Whether its objects have a form in protobuf; custom resources have none."""
+        return self.custom is None and is_encodable(self.type.api_version, self.type.kind)
 
     @property
     def verbs(self) -> tuple[str, ...]:

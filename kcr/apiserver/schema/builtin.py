@@ -20,6 +20,9 @@ _METADATA = "meta.v1.ObjectMeta"
 _JSON_SCHEMA = "apiextensions.v1.JSONSchemaProps"
 # The fields of a schema that may be a schema, and what else they may be.
 _SCHEMA_OR: Mapping[str, tuple[type, str]] = {"additionalProperties": (bool, "Bool"), "items": (list, "Array")}
+_PARTIAL = "PartialObjectMetadata"
+# The protobuf numbers of metadata and items in a PartialObjectMetadataList.
+_METADATA_VERSIONS = {"meta.k8s.io/v1": (1, 2), "meta.k8s.io/v1beta1": (2, 1)}
 
 
 class FieldFacts(msgspec.Struct, frozen=True, rename="camel"):
@@ -126,11 +129,36 @@ def builtin_kinds() -> dict[tuple[str, str], BuiltinKind]:
 
 
 def encoded_shape(api_version: str, kind: str) -> Shape | None:
-    """Return the shape of what a body is said to be, an object or the options of a DELETE; None for unknown kinds."""
-    if kind == "DeleteOptions":
-        return type_shape("meta.v1.DeleteOptions")
-    known = type_of_kind(api_version, kind)
-    return None if known is None else type_shape(known)
+    """Return the shape of what a body is said to be: an object, a list of them, a Status, or the options of a DELETE.
+
+    Returns:
+        None for unknown kinds.
+    """
+    if kind == "DeleteOptions" or (api_version, kind) == ("v1", "Status"):
+        return type_shape(f"meta.v1.{kind}")
+    if api_version in _METADATA_VERSIONS and kind in (_PARTIAL, f"{_PARTIAL}List"):
+        return _partial_shape(kind, _METADATA_VERSIONS[api_version])
+    if (known := type_of_kind(api_version, kind)) is not None:
+        return type_shape(known)
+    item = type_of_kind(api_version, kind.removesuffix("List")) if kind.endswith("List") else None
+    return None if item is None else _list_shape(f"{item}List".partition(".")[2], type_shape(item), (1, 2))
+
+
+@cache
+def _partial_shape(kind: str, numbers: tuple[int, int]) -> Shape:
+    metadata = {"metadata": Field(type_shape(_METADATA).type, number=(1,))}
+    partial_object = Shape(f"v1.{_PARTIAL}", lambda: metadata)
+    return partial_object if kind == _PARTIAL else _list_shape(f"v1.{kind}", partial_object, numbers)
+
+
+@cache
+def _list_shape(name: str, item: Shape, numbers: tuple[int, int]) -> Shape:
+    """Return the shape of lists; the numbers are those of metadata and items."""
+    fields = {
+        "metadata": Field(type_shape("meta.v1.ListMeta").type, number=(numbers[0],)),
+        "items": Field(list_of(item.type), number=(numbers[1],)),
+    }
+    return Shape(name, lambda: fields)
 
 
 @cache

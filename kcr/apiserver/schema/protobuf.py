@@ -1,4 +1,4 @@
-"""Decoder of protobuf bodies: a body is decoded into what its JSON would be. Nothing is encoded.
+"""Decoder of protobuf bodies: a body is decoded into what its JSON would be.
 
 kubectl's imperative commands and client-go send protobuf for built-in kinds, and do not retry in JSON. The schema says
 which field has which number, and of which type it is. A field that has no number here is refused, not dropped: a Job
@@ -19,7 +19,8 @@ from kcr.apiserver.schema.builtin import encoded_shape
 from kcr.apiserver.schema.scalars import ANY, SCALARS
 from kcr.apiserver.schema.shape import Shape, Type
 
-_MAGIC = b"k8s\x00"
+# What every body begins with.
+MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # The envelope, runtime.Unknown: the type of the object and its message.
 _TYPE_META, _RAW = 1, 2
@@ -37,9 +38,9 @@ def decode(body: bytes) -> dict[str, Any]:
         UnknownMessageError: Its kind, or one of its fields, cannot be decoded here.
         ValueError: It is no protobuf.
     """
-    if not body.startswith(_MAGIC):
+    if not body.startswith(MAGIC):
         raise ValueError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
-    envelope = dict(read_fields(body[len(_MAGIC) :]))
+    envelope = dict(read_fields(body[len(MAGIC) :]))
     names = dict(read_fields(_bytes(envelope.get(_TYPE_META, b""))))
     api_version, kind = (_bytes(names.get(number, b"")).decode() for number in (_API_VERSION, _KIND))
     shape = encoded_shape(api_version, kind)
