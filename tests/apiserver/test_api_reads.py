@@ -267,8 +267,3 @@ async def test_accept_header_chooses_the_form(api: Api, accept: str, kind: str) 
     reply = await api.call("GET", JOBS, accept=accept)
     assert (reply.status, reply.body["kind"]) == (200, kind)
     assert reply.headers["Content-Type"] == "application/json"
-
-
-async def test_protobuf_alone_is_not_acceptable(api: Api) -> None:
-    reply = await api.call("GET", JOBS, accept="application/vnd.kubernetes.protobuf")
-    assert (reply.status, reply.body["reason"]) == (406, "NotAcceptable")

@@ -8,6 +8,10 @@ from typing import Any
 import msgspec
 
 _TABLE = msgspec.json.decode(resources.files("kcr.apiserver.schema").joinpath("kubernetes.json").read_bytes())
+# The types of all built-in kinds by apiVersion and kind, such as `batch/v1 Job`.
+KIND_TYPES: Mapping[str, str] = {
+    name: known if isinstance(known, str) else known["type"] for name, known in _TABLE["kinds"].items()
+}
 _SCALARS: Mapping[str, tuple[Any, ...]] = {
     "string": ("", "text", "ünï"), "bool": (True, False), "int32": (0, -1, 2**31 - 1), "int64": (0, 2**63 - 1),
     "float64": (0.5, 2.0), "bytes": ("YWJj",), "time": ("2026-01-01T00:00:00Z",),

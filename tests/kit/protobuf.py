@@ -1,5 +1,9 @@
 """Protobuf as Go's clients write it, as far as tests need it."""
 
+from typing import Any
+
+from kcr.apiserver.schema.protobuf import decode
+
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
@@ -28,3 +32,30 @@ def message(*fields: tuple[int, int | str | bytes]) -> bytes:
 def body(api_version: str, kind: str, raw: bytes) -> bytes:
     """Put an object into its envelope."""
     return b"k8s\x00" + message((1, message((1, api_version), (2, kind))), (2, raw), (3, ""), (4, ""))
+
+
+def frames(chunk: bytes) -> list[tuple[str, Any]]:
+    """Decode whole frames of a watch: the types and objects of the events."""
+    events = []
+    while chunk:
+        end = 4 + int.from_bytes(chunk[:4], "big")
+        name, raw = _parts(chunk[4:end])
+        events.append((name.decode(), decode(_parts(raw)[0])))
+        chunk = chunk[end:]
+    return events
+
+
+def _parts(data: bytes) -> list[bytes]:
+    """Return the fields of a message that has nothing but texts and messages."""
+    found = []
+    while data:
+        assert data[0] & 7 == 2
+        size, shift, position = 0, 0, 1
+        while True:
+            size |= (data[position] & 0x7F) << shift
+            position, shift = position + 1, shift + 7
+            if data[position - 1] < 0x80:
+                break
+        found.append(data[position : position + size])
+        data = data[position + size :]
+    return found

@@ -1,0 +1,72 @@
+"""Valid objects of built-in kinds with all sorts of fields in them, by kind, without metadata."""
+
+from collections.abc import Mapping
+from typing import Any
+
+PROBE = {"httpGet": {"path": "/x", "port": "web", "httpHeaders": [{"name": "h", "value": "v"}]}, "periodSeconds": 7}
+POD_SPEC = {
+    "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeSelector": {"b": "2", "a": ""},
+    "securityContext": {"runAsUser": 0, "runAsNonRoot": False, "sysctls": [{"name": "net.a", "value": "1"}]},
+    "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}],
+    "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+        "podAffinityTerm": {"topologyKey": "t", "labelSelector": {"matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["b", ""]}]}}}]}},
+    "containers": [{
+        "name": "c", "image": "busybox", "command": ["sh"], "args": ["-c", ""], "tty": True, "stdin": False,
+        "ports": [{"name": "web", "containerPort": 80, "hostPort": 0}], "livenessProbe": PROBE,
+        "startupProbe": {"tcpSocket": {"port": 80}}, "readinessProbe": {"exec": {"command": ["true"]}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+        "resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}, "requests": {"cpu": 1}},
+        "env": [{"name": "A", "value": ""},
+                {"name": "B", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+                {"name": "C", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": False}}}],
+        "volumeMounts": [{"name": "e", "mountPath": "/e", "readOnly": False, "subPath": "x"}],
+    }],
+    "volumes": [{"name": "e", "emptyDir": {"sizeLimit": "0.5Gi"}}, {"name": "m", "configMap": {"name": "m",
+        "items": [{"key": "a", "path": "b", "mode": 0}]}}, {"name": "p", "projected": {"sources": [
+            {"downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]}}],
+}  # fmt: skip
+METADATA = {
+    "labels": {"b": "", "a": "1"}, "annotations": {"a.io/b": "\u00fc\n"}, "finalizers": ["a.io/b"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": False}],
+}  # fmt: skip
+TEMPLATE = {"metadata": {"labels": {"a": "1"}}, "spec": {**POD_SPEC, "restartPolicy": "Always"}}
+SELECTOR = {"matchLabels": {"a": "1"}}
+JOB = {"parallelism": 0, "suspend": True, "backoffLimitPerIndex": 0, "completionMode": "Indexed", "completions": 2,
+       "template": {"spec": POD_SPEC}}  # fmt: skip
+CLAIM = {
+    "metadata": {"name": "v"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+RBAC = "rbac.authorization.k8s.io"
+VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
+    "ConfigMap": {"data": {"b": "", "a": "1"}, "binaryData": {"c": "AP8="}, "immutable": False},
+    "Event": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R", "type": "Normal",
+              "source": {"component": "c"}, "firstTimestamp": "2026-01-01T00:00:00Z", "count": 1},
+    "Pod": {"spec": POD_SPEC},
+    "Job": {"spec": JOB},
+    "CronJob": {"spec": {"schedule": "@hourly", "suspend": False, "startingDeadlineSeconds": 0,
+                         "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": JOB}}},
+    "DaemonSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 0}},
+    "Deployment": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "replicas": 0, "paused": True,
+                            "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}}}},
+    "ReplicaSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "replicas": 0}},
+    "StatefulSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "serviceName": "s",
+                             "volumeClaimTemplates": [CLAIM]}},
+    "ReplicationController": {"spec": {"selector": {"a": "1"}, "template": TEMPLATE}},
+    "PodTemplate": {"template": TEMPLATE},
+    "PersistentVolume": {"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                                  "hostPath": {"path": "/x"}}},
+    "StorageClass": {"provisioner": "a.io/b", "parameters": {"a": ""}, "allowVolumeExpansion": False},
+    "VolumeAttachment": {"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}},
+    "ResourceQuota": {"spec": {"hard": {"pods": "5", "limits.cpu": "500m"}, "scopes": ["NotTerminating"]}},
+    "PriorityClass": {"value": -5, "globalDefault": False, "preemptionPolicy": "Never"},
+    "Endpoints": {"subsets": [{"addresses": [{"ip": "10.0.0.1", "targetRef": {"kind": "Pod", "name": "p"}}],
+                               "ports": [{"port": 80, "name": ""}]}]},
+    "EndpointSlice": {"addressType": "IPv4", "ports": [{"port": 80, "name": ""}], "endpoints": [
+        {"addresses": ["10.0.0.1"], "conditions": {"ready": False}, "hints": {"forZones": [{"name": "z"}]}}]},
+    "RoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
+                    "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "default"}]},
+    "ClusterRoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "r"},
+                           "subjects": [{"kind": "User", "name": "u", "apiGroup": RBAC}]},
+}  # fmt: skip
