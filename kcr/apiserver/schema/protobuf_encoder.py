@@ -26,6 +26,8 @@ from kcr.apiserver.schema.shape import Shape, Type
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPE_META = ("apiVersion", "kind")
 _FRAME_LENGTH_BYTES = 4
+# The numbers that take one byte: most tags and lengths.
+_SMALL = [bytes([number]) for number in range(0x80)]
 
 # Returns a value as a field or, for one that is nothing in protobuf, no bytes.
 _Encode = Callable[[Any], bytes]
@@ -139,6 +141,8 @@ def _map(of: Type, number: int) -> _Encode:
 
 
 def _varint(value: int) -> bytes:
+    if 0 <= value < len(_SMALL):
+        return _SMALL[value]
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
