@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.api import Api, config_map
-from tests.kit.protobuf import PROTOBUF, body, message
+from tests.kit.protobuf import PROTOBUF, body, entry, message
 
 pytestmark = pytest.mark.kcr_virtual
 CORE = "/api/v1/namespaces/default"
@@ -19,10 +19,6 @@ CRON_JOBS = "/apis/batch/v1/namespaces/default/cronjobs"
 def metadata(name: str, *more: tuple[int, int | str | bytes]) -> bytes:
     """Metadata with all that Go writes though it is empty."""
     return message((1, name), (2, ""), (3, ""), (4, ""), (5, ""), (6, ""), (7, 0), (8, b""), *more)
-
-
-def entry(key: str, value: str | bytes) -> bytes:
-    return message((1, key), (2, value))
 
 
 def job(*spec: tuple[int, int | str | bytes]) -> bytes:

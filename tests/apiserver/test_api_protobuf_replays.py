@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.kit.api import Api, Reply, pod
-from tests.kit.protobuf import PROTOBUF, body, message
+from tests.kit.protobuf import PROTOBUF, body, entry, message
 
 pytestmark = pytest.mark.kcr_virtual
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -36,10 +36,6 @@ def metadata(
     return message(
         (1, name), (2, generate), (3, namespace), (4, ""), (5, uid), (6, version), (7, 0), (8, b""), *more
     )  # fmt: skip
-
-
-def entry(key: str, value: str) -> bytes:
-    return message((1, key), (2, value))
 
 
 def reference(kind: str, name: str, api_version: str = "v1", uid: str = "") -> bytes:

@@ -29,6 +29,11 @@ def message(*fields: tuple[int, int | str | bytes]) -> bytes:
     return out
 
 
+def entry(key: str, value: str | bytes) -> bytes:
+    """Return an entry of a map."""
+    return message((1, key), (2, value))
+
+
 def body(api_version: str, kind: str, raw: bytes) -> bytes:
     """Put an object into its envelope."""
     return b"k8s\x00" + message((1, message((1, api_version), (2, kind))), (2, raw), (3, ""), (4, ""))
