@@ -1,0 +1,53 @@
+"""Files, lines and exit codes of `kcr snapshot`; what is in them is `tests/unit/apiserver/storage/test_journal.py`."""
+
+from pathlib import Path
+
+import pytest
+
+from kcr.cli.main import exit_code_of
+from kcr.cluster.datadir import DataDir
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    DataDir(tmp_path / "data").close()
+    return tmp_path / "data"
+
+
+def test_folder_is_saved_and_restored(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, new = str(data.with_name("snapshot")), str(data.with_name("new"))
+    assert exit_code_of(["snapshot", "save", snapshot, "--data-dir", str(data)]) == 0
+    assert exit_code_of(["snapshot", "restore", snapshot, "--data-dir", new]) == 0
+    assert capsys.readouterr().err == (
+        f"kcr snapshot: saved to {snapshot}\n"
+        f"kcr snapshot: restored: start it with `kcr dev --data-dir {new}`\n"
+    )  # fmt: skip
+
+
+def test_folder_comes_from_the_variable_of_kcr_dev(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KCR_DEV_DATA_DIR", str(data))
+    assert exit_code_of(["snapshot", "save", str(data.with_name("snapshot"))]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        pytest.param(["save", "s"], 2, "Missing option '--data-dir'", id="no-folder"),
+        pytest.param(["save", "s", "--data-dir", "none"], 1, "none is no data folder", id="another-folder"),
+        pytest.param(["restore", "none", "--data-dir", "new"], 1, "none: there is no such file", id="no-file"),
+        pytest.param(["restore", "data/kcr.db", "--data-dir", "data"], 1, "data has a cluster already", id="not-new"),
+    ],
+)
+def test_refusal_is_one_line(
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    line: str,
+) -> None:
+    monkeypatch.chdir(data.parent)
+    assert exit_code_of(["snapshot", *arguments]) == code
+    error = capsys.readouterr().err
+    assert error.startswith(f"kcr: {line}")
+    assert error.count("\n") == 1
