@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cluster.datadir import CREDENTIALS, Credentials, DataDir
+from kcr.cluster.datadir import CREDENTIALS, DataDir, ListenerCredentials
 from kcr.errors import ConfigError
 
-CREDENTIAL = Credentials("secret-token", "authority", "server", "secret-key", 4711)
+CREDENTIAL = ListenerCredentials("secret-token", "authority", "server", "secret-key", 4711)
 
 
 def test_what_is_saved_is_there_again_and_private(tmp_path: Path) -> None:
