@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kcr.apiserver.schema.protobuf import decode
+from kcr.apiserver.schema.protobuf import decode, read_fields
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
@@ -44,23 +44,11 @@ def frames(chunk: bytes) -> list[tuple[str, Any]]:
     events = []
     while chunk:
         end = 4 + int.from_bytes(chunk[:4], "big")
-        name, raw = _parts(chunk[4:end])
-        events.append((name.decode(), decode(_parts(raw)[0])))
+        (_, name), (_, extension) = read_fields(chunk[4:end])
+        assert isinstance(name, bytes)
+        assert isinstance(extension, bytes)
+        ((_, raw),) = read_fields(extension)
+        assert isinstance(raw, bytes)
+        events.append((name.decode(), decode(raw)))
         chunk = chunk[end:]
     return events
-
-
-def _parts(data: bytes) -> list[bytes]:
-    """Return the fields of a message that has nothing but texts and messages."""
-    found = []
-    while data:
-        assert data[0] & 7 == 2
-        size, shift, position = 0, 0, 1
-        while True:
-            size |= (data[position] & 0x7F) << shift
-            position, shift = position + 1, shift + 7
-            if data[position - 1] < 0x80:
-                break
-        found.append(data[position : position + size])
-        data = data[position + size :]
-    return found

@@ -12,5 +12,6 @@
 `kubernetes.json`, which `python -m tools.schema` makes of the OpenAPI document that Kubernetes publishes,
 `struct_tags.json`, which `python -m tools.struct_tags` makes of its Go structs, and `defaults`.
 
-`scalars` and `quantities` conform what has no fields; `protobuf` decodes bodies by the numbers in the schema.
+`scalars` and `quantities` conform what has no fields; `protobuf` decodes bodies by the numbers in the schema, and
+`protobuf_encoder` encodes them.
 """

@@ -13,13 +13,9 @@ from kcr.apiserver.schema.protobuf import UnknownMessageError
 from kcr.apiserver.schema.protobuf_encoder import encode, encode_event, is_encodable
 from kcr.apiserver.schema.shape import Shape
 from tests.kit.drawn_objects import KIND_TYPES, builtin_object
-from tests.kit.protobuf import body, message
+from tests.kit.protobuf import body, entry, message
 
 KINDS = [(*name.split(" "), type_name) for name, type_name in KIND_TYPES.items() if is_encodable(*name.split(" "))]
-
-
-def entry(key: str) -> bytes:
-    return message((1, key), (2, ""))
 
 
 TIME = message((1, 1_767_225_600), (2, 0))
@@ -78,7 +74,7 @@ META = {"name": "a", "creationTimestamp": None}
     [
         pytest.param(
             {"apiVersion": "v1", "kind": "ConfigMap", "data": {"b": "", "a": ""}, "metadata": META},
-            message((1, message((1, "a"), (8, b""))), (2, entry("a")), (2, entry("b"))),
+            message((1, message((1, "a"), (8, b""))), (2, entry("a", "")), (2, entry("b", ""))),
             id="fields-and-keys-in-order",
         ),
         pytest.param(
