@@ -29,7 +29,9 @@ _FRAME_LENGTH_BYTES = 4
 # The numbers that take one byte: most tags and lengths.
 _SMALL = [bytes([number]) for number in range(0x80)]
 
-# Returns a value as a field or, for one that is nothing in protobuf, no bytes.
+_TIMES = (SCALARS["time"], SCALARS["microtime"])
+
+# Returns a value as a field; as none for an empty list or map.
 _Encode = Callable[[Any], bytes]
 
 
@@ -38,10 +40,12 @@ class _Plan(NamedTuple):
 
     Attributes:
         fields: Per field its number, behind those of the embedded messages that it lies in, and its encoder.
+        nullable: The numbers of times; null is a time that is not set, of all else it is nothing.
         flat: Whether there are no embedded messages.
     """
 
     fields: Mapping[str, tuple[tuple[int, ...], _Encode]]
+    nullable: frozenset[tuple[int, ...]]
     flat: bool
 
 
@@ -89,7 +93,9 @@ def _message(shape: Shape, value: Mapping[str, Any]) -> bytes:
     for name, given in value.items():
         known = plan.fields.get(name)
         if known is not None:
-            found.append((known[0], known[1](given)))
+            number, encode_field = known
+            if given is not None or number in plan.nullable:
+                found.append((number, encode_field(given)))
         elif name not in _TYPE_META:
             raise UnknownMessageError(f"field {name} of {shape.name}")
     found.sort()
@@ -110,7 +116,8 @@ def _nested(found: Sequence[tuple[tuple[int, ...], bytes]], depth: int) -> bytes
 def _plan(shape: Shape) -> _Plan:
     numbered = {name: field for name, field in shape.fields.items() if field.number}
     fields = {name: (field.number, _encoder(field.type, field.number[-1])) for name, field in numbered.items()}
-    return _Plan(fields, flat=all(len(field.number) == 1 for field in numbered.values()))
+    nullable = frozenset(field.number for field in numbered.values() if field.type in _TIMES)
+    return _Plan(fields, nullable, flat=all(len(field.number) == 1 for field in numbered.values()))
 
 
 def _encoder(of: Type, number: int) -> _Encode:
@@ -170,8 +177,8 @@ def _base64(number: int) -> _Encode:
 
 
 def _json(number: int) -> _Encode:
-    """RawExtension and FieldsV1: JSON in a field of its own; null is nothing."""
-    return lambda value: _bytes(number, b"" if value is None else _bytes(1, msgspec.json.encode(value)))
+    """RawExtension and FieldsV1: JSON in a field of its own."""
+    return lambda value: _bytes(number, _bytes(1, msgspec.json.encode(value)))
 
 
 def _int_or_string(number: int) -> _Encode:

@@ -121,6 +121,11 @@ META = {"name": "a", "creationTimestamp": None}
             message((1, b""), (2, message((1, "Pod"), (5, "v1"))), (6, TIME), (10, b"")), id="references-and-times",
         ),
         pytest.param(
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
+                "audiences": [], "expirationSeconds": 3600, "boundObjectRef": None}},
+            message((2, message((4, 3600)))), id="null-and-empty",
+        ),
+        pytest.param(
             {"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "7"},
              "items": [{"metadata": {}}, {}]},
             message((1, message((2, "7"))), (2, message((1, b""))), (2, b"")), id="list",
