@@ -6,6 +6,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{response
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -39,6 +40,7 @@ class MediaType(NamedTuple):
     name: str = JSON
 
 
+@lru_cache(256)
 def negotiate(accept: str, *, has_protobuf: bool = True) -> MediaType:
     """Return the first media type of an Accept header that the server can encode.
 
