@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gzip
 import hmac
 import secrets
 from datetime import datetime
@@ -32,6 +33,8 @@ _KEEPALIVE_SECONDS = 3630.0
 # How many chunks of a stream are sent in a second, and at once after a pause. Faster changes are coalesced: each chunk
 # costs a TLS record and wakes up the reader, which at a thousand changes a second takes longer than the changes do.
 _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
+# A body above this size is compressed for clients that accept it.
+_GZIP_BYTES = 128 * 1024
 
 _log = structlog.get_logger()
 
@@ -108,7 +111,7 @@ class Listener:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         answer = await self._answer(request)
         if isinstance(answer.body, bytes):
-            return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+            return _whole_response(answer, answer.body, request.headers.get("Accept-Encoding", ""))
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
         try:
             await response.prepare(request)
@@ -161,6 +164,20 @@ def _new_credentials(now: datetime) -> ListenerCredentials:
     return ListenerCredentials(
         secrets.token_urlsafe(24), made.authority.decode(), made.server.decode(), made.key.decode()
     )
+
+
+def _whole_response(answer: APIResponse, body: bytes, accept_encoding: str) -> web.Response:
+    """Return the response with a body that is there as a whole; a long one in gzip if the client accepts that.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go,
+    deferredResponseWriter and negotiateEncoding.
+    """
+    headers = dict(answer.headers)
+    is_object = headers.get("Content-Type", "").startswith("application/")
+    if is_object and len(body) > _GZIP_BYTES and "gzip" in (part.strip() for part in accept_encoding.split(",")):
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        body = gzip.compress(body, 1)
+    return web.Response(status=answer.status, headers=headers, body=body)
 
 
 def _kubeconfig(url: str, token: str, authority: str) -> str:

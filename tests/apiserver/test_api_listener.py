@@ -94,6 +94,25 @@ async def test_body_above_the_limit_is_a_status(http: aiohttp.ClientSession) -> 
         assert (response.status, (await response.json())["reason"]) == (413, "RequestEntityTooLarge")
 
 
+@pytest.mark.parametrize(
+    ("size", "accepted", "encoding"),
+    [
+        pytest.param(129, "gzip, deflate", "gzip", id="long"),
+        pytest.param(127, "gzip", None, id="short"),
+        pytest.param(129, "identity", None, id="not-accepted"),
+    ],
+)
+async def test_long_bodies_are_compressed(
+    http: aiohttp.ClientSession, size: int, accepted: str, encoding: str | None
+) -> None:
+    text = "x" * (size * 1024)
+    async with http.post(CONFIG_MAPS, json={**config_map("a"), "data": {"a": text}}) as response:
+        assert response.status == 201
+    async with http.get(f"{CONFIG_MAPS}/a", headers={"Accept-Encoding": accepted}) as response:
+        assert (await response.json())["data"] == {"a": text}
+        assert response.headers.get("Content-Encoding") == encoding
+
+
 async def test_escaped_queries_arrive_whole(http: aiohttp.ClientSession) -> None:
     async with http.post(CONFIG_MAPS, json=config_map("a", app="x")) as response:
         assert response.status == 201
