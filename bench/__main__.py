@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench import measures
+from bench import measures, storage
 from bench.peers import peers
 from bench.server import server
 
@@ -20,6 +20,8 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "queue": (measures.queue, "operations per CPU second", 500_000, 5_000),
     "stalls": (measures.stalls, "ms, the longest", 50_000, 500),
     "server": (server, "per CPU second", 10_000, 200),
+    "creates": (storage.creates, "creates per CPU second", 20_000, 200),
+    "stored": (storage.stored, "bytes per stored pod", 20_000, 200),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.

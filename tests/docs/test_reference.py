@@ -7,7 +7,7 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli import crd, dev, run, types
+from kcr.cli import crd, dev, run, snapshot, types
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from tests.kit.documents import ROOT
@@ -31,6 +31,8 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("run", run.command, id="run"),
         pytest.param("crd generate", crd.generate, id="crd"),
         pytest.param("types generate", types.generate, id="types"),
+        pytest.param("snapshot save", snapshot.save, id="snapshot-save"),
+        pytest.param("snapshot restore", snapshot.restore, id="snapshot-restore"),
     ],
 )
 def test_every_option_is_explained(name: str, command: click.Command) -> None:
