@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from kcr.app.plugins import Setup, attach
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.faults import read_faults
 from kcr.errors import ConfigError
 from kcr.gates import GENERIC_WORKLOAD, read_gates
 from kcr.manager import Manager
@@ -21,6 +22,7 @@ class ClusterSettings(NamedTuple):
         no_controllers: Whether Deployments and ReplicaSets are left to others as well.
         port: Where the API server listens on 127.0.0.1; 0 for a free port, or that of before with a data folder.
         data_dir: Where the cluster's state is kept for the next start; None for nowhere.
+        faults: A file with rules for what HTTP clients meet; None for no faults.
     """
 
     runtime: Literal["process", "simulated"] = "process"
@@ -30,6 +32,7 @@ class ClusterSettings(NamedTuple):
     feature_gates: str = ""
     no_controllers: bool = False
     data_dir: Path | None = None
+    faults: Path | None = None
 
 
 @asynccontextmanager
@@ -47,7 +50,7 @@ async def dev_cluster(
         given: Values of the command line for these options, by field name.
 
     Raises:
-        ConfigError: The port or the data folder cannot be used.
+        ConfigError: The port, the data folder or the file of faults cannot be used.
         click.UsageError: An option of a plugin cannot be used.
     """
     async with EmbeddedCluster(
@@ -57,6 +60,7 @@ async def dev_cluster(
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),
         data_dir=settings.data_dir,
+        faults=read_faults(settings.faults) if settings.faults else None,
     ) as cluster:
         try:
             address = await cluster.serve(settings.port)

@@ -52,6 +52,13 @@ _EXTRA = ("cryptography", "rich")
     show_default="in memory",
     help="Folder that keeps the objects, and how to reach the cluster, for the next start.",
 )
+@click.option(
+    "--faults",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    show_envvar=True,
+    help="Rules for what clients of the port meet: errors, lost replies, broken watches.",
+)
 @click.option("--no-controllers", is_flag=True, help="Run no controllers, of Deployments neither: they run elsewhere.")
 @shared.controllers_option("job,ttl,cronjob")
 @shared.workers_option

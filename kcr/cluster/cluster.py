@@ -22,6 +22,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.cluster.controllers import pod_gc, quota_status, scheduler
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
+from kcr.cluster.faults import ListenerFaults
 from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.transport import InProcessTransport
@@ -47,6 +48,7 @@ class EmbeddedCluster:
         server: The API server.
         manager: Runs the cluster's own controllers.
         node: The one node; None when there is no runtime.
+        faults: What clients of the listener meet.
     """
 
     def __init__(  # noqa: PLR0913 - each is one independent choice, by name
@@ -63,6 +65,7 @@ class EmbeddedCluster:
         on_run: OnRun | None = None,
         terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
         data_dir: str | Path | None = None,
+        faults: ListenerFaults | None = None,
     ) -> None:
         """Make a cluster; it runs inside `async with`.
 
@@ -85,6 +88,7 @@ class EmbeddedCluster:
             data_dir: The folder that keeps the objects and the listener's credentials for the next cluster; None keeps
                 them in memory. It is locked until the context ends. Seeds must differ from start to start: equal ones
                 draw equal uids.
+            faults: What clients of the listener meet from the beginning; rules can be added later.
 
         Raises:
             ConfigError: The data folder is damaged or in use, or a kind cannot be served.
@@ -118,6 +122,7 @@ class EmbeddedCluster:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
         self._gc, self._deployments = gc, deployments
+        self.faults = faults or ListenerFaults()
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -226,7 +231,7 @@ class EmbeddedCluster:
         """
         from kcr.cluster.listener import Listener  # noqa: PLC0415  # loads aiohttp's server and cryptography
 
-        listener = Listener(self.server, self._data)
+        listener = Listener(self.server, self.faults, self._data)
         self._stack.push_async_callback(listener.close)
         address = await listener.open(port)
         if self.node is not None:

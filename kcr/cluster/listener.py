@@ -22,6 +22,7 @@ from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.cluster.certificates import Certificates, is_valid, make_certificates
 from kcr.cluster.datadir import DataDir, ListenerCredentials
+from kcr.cluster.faults import ConnectionLostError, ListenerFaults
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
@@ -58,17 +59,19 @@ class ServerAddress(NamedTuple):
 class Listener:
     """Serves HTTP until it is closed."""
 
-    def __init__(self, server: APIServer, data: DataDir | None = None) -> None:
+    def __init__(self, server: APIServer, faults: ListenerFaults | None = None, data: DataDir | None = None) -> None:
         """Make a listener.
 
         Args:
             server: What answers.
+            faults: What clients meet; None for no faults.
             data: Where the credentials of an earlier process are; None makes new ones.
 
         Raises:
             ConfigError: They cannot be read.
         """
         self._server = server
+        self._faults = faults or ListenerFaults()
         self._data = data
         # Clients check the dates by the machine's clock, whatever the time of the cluster is.
         known, now = data and data.credentials(), SystemClock().now()
@@ -109,7 +112,10 @@ class Listener:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        answer = await self._answer(request)
+        try:
+            answer = await self._answer(request)
+        except ConnectionLostError:
+            return _abort(request)
         if isinstance(answer.body, bytes):
             return _whole_response(answer, answer.body, request.headers.get("Accept-Encoding", ""))
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
@@ -130,9 +136,8 @@ class Listener:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {LIMIT}"
             return StatusError(413, "RequestEntityTooLarge", message).response()
-        return await self._server.handle(
-            HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS)
-        )
+        arrived = HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS)
+        return await self._faults.handle(self._server, arrived)
 
     def _user(self, request: web.BaseRequest) -> User | None:
         """Return who sends a request, None where it does not say so."""
@@ -151,12 +156,20 @@ class Listener:
                     await response.write(chunk)
                 await pace.wait()
             await response.write_eof()
+        except ConnectionLostError:
+            _abort(request)
         except ConnectionResetError:
             _log.debug("client closed the connection", path=request.raw_path)
         except TimeoutError:
             _log.warning("connection closed, the client reads too slowly", path=request.raw_path)
-            if request.transport is not None:
-                request.transport.abort()
+            _abort(request)
+
+
+def _abort(request: web.BaseRequest) -> web.Response:
+    """Close the connection at once, and return a response that goes nowhere."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
 
 
 def _new_credentials(now: datetime) -> ListenerCredentials:

@@ -112,10 +112,9 @@ def _who(request: "HTTPRequest") -> str:
 
 
 def _line(entry: RecordedWrite) -> str:
-    from kcr.client import Request  # noqa: PLC0415  # loaded with the server by now
-    from kcr.testing.transports.faults import call_of  # noqa: PLC0415  # see above
+    from kcr.client.wire.requests import call_of  # noqa: PLC0415  # see above
 
-    call = call_of(Request(entry.request.method, entry.request.target))
+    call = call_of(entry.request.method, entry.request.target)
     group, _, plural = call.resource
     if not plural or plural in _SILENT:
         return ""

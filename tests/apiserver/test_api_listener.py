@@ -11,6 +11,7 @@ import pytest_asyncio
 import yaml
 
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.faults import FaultRule
 from kcr.cluster.listener import ServerAddress
 from kcr.testing.waiting import eventually
 from tests.kit.api import config_map
@@ -132,3 +133,21 @@ async def test_two_clusters_do_not_meet(cluster: EmbeddedCluster, address: Serve
             url = (await other.serve()).url + "/api/v1/pods"
             async with session.get(url, ssl=False) as response:
                 assert response.status == 401
+
+
+async def test_lost_reply_is_a_closed_connection(cluster: EmbeddedCluster, http: aiohttp.ClientSession) -> None:
+    cluster.faults.add(FaultRule(verb="create", nth=1, lose_reply=True))
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await http.post(CONFIG_MAPS, json=config_map("a"))
+    async with http.post(CONFIG_MAPS, json=config_map("a")) as response:
+        assert response.status == 409
+
+
+async def test_cut_watch_is_a_closed_connection(cluster: EmbeddedCluster, http: aiohttp.ClientSession) -> None:
+    cluster.faults.add(FaultRule(verb="watch", cut=1))
+    for name in ("a", "b"):
+        await http.post(CONFIG_MAPS, json=config_map(name))
+    async with http.get(CONFIG_MAPS, params={"watch": "true", "resourceVersion": "0"}) as response:
+        assert b'"name":"a"' in await response.content.readline()
+        with pytest.raises(aiohttp.ClientError):
+            await response.content.readline()

@@ -8,9 +8,9 @@ from random import Random
 from typing import NamedTuple, cast
 
 from kcr.client import Request, Response, Transport
+from kcr.client.wire.requests import call_of
 from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing.transports.answers import LOSSES, Loss, lost, made, page, refusal
-from kcr.testing.transports.faults import call_of
 from tests.kit.transports import ChangedResponse
 
 # Who makes the change that the storage is just told of. A late write belongs to nobody any more.
@@ -144,7 +144,7 @@ class FaultyNetwork:
     def _fault(self, request: Request) -> str:
         rates = self._rates
         writes = request.method in _WRITES
-        if self.healed or "/events" in request.target or not (writes or call_of(request).name):
+        if self.healed or "/events" in request.target or not (writes or call_of(request.method, request.target).name):
             return ""
         start, end = rates.outage
         if start <= asyncio.get_running_loop().time() < end:

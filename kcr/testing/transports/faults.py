@@ -16,35 +16,15 @@ and the server, that one crashes the process.
 
 import asyncio
 import random as randomness
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, NamedTuple
-from urllib.parse import unquote
 
 from kcr.api.meta import Resource
 from kcr.client import Request, Response, Transport
+from kcr.client.wire.requests import Call, Verb, call_of
 from kcr.errors import ApiError, TransportError
 from kcr.testing.transports.answers import Loss, lost, made, page, refusal
-
-Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete"]
-
-_VERBS: Mapping[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
-
-class Call(NamedTuple):
-    """A request, as verb and resource.
-
-    Attributes:
-        verb: The API verb.
-        resource: Group, version and plural; all empty for a request that is not about a resource.
-        name: The object's name, empty for a collection.
-        subresource: Such as `status`.
-    """
-
-    verb: Verb
-    resource: tuple[str, str, str] = ("", "", "")
-    name: str = ""
-    subresource: str = ""
 
 
 class _Fail(NamedTuple):
@@ -212,7 +192,7 @@ class FaultyTransport:
 
     @asynccontextmanager
     async def _send(self, request: Request) -> AsyncIterator[Response]:
-        call = call_of(request)
+        call = call_of(request.method, request.target)
         self.calls.append(call)
         faults = [rule.fault for rule in self._rules if rule.takes(call, self._random)]
         for fault in faults:
@@ -273,20 +253,3 @@ class _Disturbed:
             idle = self._request.idle_seconds
             await (asyncio.get_running_loop().create_future() if idle is None else asyncio.sleep(idle))
         raise TransportError(f"{self._request.method} {self._request.target}: the connection was cut")
-
-
-def call_of(request: Request) -> Call:
-    """Return verb and resource of a request."""
-    path, _, query = request.target.partition("?")
-    steps = [unquote(step) for step in path.removeprefix("/").split("/")]
-    if steps[0] == "api" and len(steps) > 2:
-        group, version, *rest = "", *steps[1:]
-    elif steps[0] == "apis" and len(steps) > 3:
-        group, version, *rest = steps[1:]
-    else:
-        return Call(_VERBS.get(request.method, "get"))
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-        rest = rest[2:]
-    plural, name, subresource = (*rest, "", "")[:3]
-    reading: Verb = "get" if name else "watch" if "watch=" in query else "list"
-    return Call(_VERBS.get(request.method, reading), (group, version, plural), name, subresource)

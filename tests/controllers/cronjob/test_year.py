@@ -17,12 +17,12 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key
 from kcr.client import Client, Request, Response
+from kcr.client.wire.requests import call_of
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.informer import Handler
 from kcr.testing import FakeManager, VirtualClock
 from kcr.testing.loop import VirtualLoop
-from kcr.testing.transports.faults import call_of
 from tests.kit.cronjob_harness import create, manifest, read
 from tests.kit.transports import ObservedTransport
 
@@ -58,7 +58,7 @@ class ShownWrites:
     async def show(self, request: Request, response: Response) -> None:
         if request.method == "GET" or response.status >= 300:
             return
-        call = call_of(request)
+        call = call_of(request.method, request.target)
         kind: Any = {"jobs": Job, "cronjobs": CronJob}[call.resource[2]]
         key = Key("default", call.name or msgspec.json.decode(request.body)["metadata"]["name"])
         assert self.manager is not None

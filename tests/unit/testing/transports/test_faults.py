@@ -4,11 +4,11 @@ import pytest
 
 from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key
-from kcr.client import Client, Request
+from kcr.client import Client
+from kcr.client.wire.requests import Call
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import AlreadyExistsError, ApiError, ConflictError, ServerError, TooManyRequestsError, TransportError
 from kcr.testing import FaultyTransport, VirtualClock, build
-from kcr.testing.transports.faults import Call, call_of
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -20,32 +20,6 @@ def faulty(cluster: EmbeddedCluster) -> tuple[FaultyTransport, Client]:
 
 async def names(cluster: EmbeddedCluster) -> list[str]:
     return sorted(found.metadata.name for found in await cluster.client.list(ConfigMap))
-
-
-@pytest.mark.parametrize(
-    ("method", "target", "call"),
-    [
-        pytest.param("GET", "/api/v1/pods", Call("list", ("", "v1", "pods")), id="list-all"),
-        pytest.param("GET", "/api/v1/namespaces/a/pods?watch=true", Call("watch", ("", "v1", "pods")), id="watch"),
-        pytest.param(
-            "PATCH",
-            "/apis/batch/v1/namespaces/a/jobs/pi/status",
-            Call("patch", ("batch", "v1", "jobs"), "pi", "status"),
-            id="status",
-        ),
-        pytest.param("GET", "/api/v1/namespaces/a", Call("get", ("", "v1", "namespaces"), "a"), id="namespace"),
-        pytest.param(
-            "PUT",
-            "/api/v1/namespaces/a/finalize",
-            Call("update", ("", "v1", "namespaces"), "a", "finalize"),
-            id="finalize",
-        ),
-        pytest.param("GET", "/version", Call("get"), id="no-resource"),
-        pytest.param("GET", "/apis/batch/v1", Call("get"), id="discovery"),
-    ],
-)
-async def test_request_is_known_by_what_it_asks_for(method: str, target: str, call: Call) -> None:  # TK-8
-    assert call_of(Request(method, target)) == call
 
 
 async def test_only_the_nth_creation_of_a_kind_fails(kcr_cluster: EmbeddedCluster) -> None:  # TK-8
