@@ -145,8 +145,9 @@ class Listener:
         if scheme.lower() != "bearer":
             return None
         token = token.strip()
-        ours = self._credentials.token.encode()
-        return ADMIN if hmac.compare_digest(token.encode(), ours) else self._server.authenticate(token)
+        # Of a header that is no UTF-8, aiohttp leaves surrogates.
+        given, ours = token.encode("utf-8", "surrogateescape"), self._credentials.token.encode()
+        return ADMIN if hmac.compare_digest(given, ours) else self._server.authenticate(token)
 
     async def _send(self, request: web.BaseRequest, response: web.StreamResponse, body: Stream) -> None:
         pace = RateLimit(_PARTS_PER_SECOND, _PARTS_AT_ONCE)

@@ -1,5 +1,6 @@
 """The listener: TLS, the token, and streams over real connections."""
 
+import asyncio
 import io
 import random
 import ssl
@@ -63,6 +64,14 @@ async def test_without_the_token_only_health_answers(http: aiohttp.ClientSession
             assert response.status == 200
     async with http.get("/versions-of-something", headers=headers) as response:
         assert response.status == 401
+
+
+async def test_token_that_is_no_text_is_unauthorized(address: ServerAddress) -> None:
+    host, _, port = address.url.removeprefix("https://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=strict(address))
+    writer.write(b"GET /api HTTP/1.1\r\nHost: kcr\r\nAuthorization: Bearer \xff\r\nConnection: close\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 401 ")
+    writer.close()
 
 
 async def test_kubeconfig_holds_all_that_is_needed(address: ServerAddress) -> None:
