@@ -13,7 +13,8 @@ pytestmark = pytest.mark.kcr_virtual
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 TOKENS = f"{ACCOUNTS}/builder/token"
 PODS = "/api/v1/namespaces/default/pods"
-POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+CONTAINERS = [{"name": "c", "image": "i"}]
+POD = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "builder", "containers": CONTAINERS}}
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
 
 
@@ -89,6 +90,11 @@ async def test_token_for_others_is_not_for_this_server(api: Api) -> None:
             "may not specify a duration less than 10 minutes", id="short",
         ),
         pytest.param(
+            "builder", {"expirationSeconds": 0}, 422,
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 0: '
+            "may not specify a duration less than 10 minutes", id="zero",
+        ),
+        pytest.param(
             "builder", {"expirationSeconds": (1 << 32) + 1}, 422,
             'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 4294967297: '
             "may not specify a duration larger than 2^32 seconds", id="long",
@@ -100,10 +106,16 @@ async def test_token_for_others_is_not_for_this_server(api: Api) -> None:
             "builder", {"boundObjectRef": {"kind": "Job", "apiVersion": "batch/v1", "name": "p"}}, 400,
             "cannot bind token to object of type batch/v1, Kind=Job", id="job",
         ),
+        pytest.param(
+            "builder", {"boundObjectRef": {"kind": "Pod", "name": "other"}}, 400,
+            'cannot bind token for serviceaccount "builder" to pod running with different serviceaccount name.',
+            id="pod-of-another-account",
+        ),
     ],
 )  # fmt: skip
 async def test_request_is_refused(api: Api, path: str, spec: dict[str, Any], status: int, message: str) -> None:
     await make_account(api)
+    await api.post(PODS, {"metadata": {"name": "other"}, "spec": {"containers": CONTAINERS}})
     reply = await api.call("POST", f"{ACCOUNTS}/{path}/token", {"spec": spec})
     assert (reply.status, reply.body["message"]) == (status, message)
 

@@ -37,7 +37,8 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
     if name != route.name:
         raise bad_request(f"must match service account name {route.name}")
     spec = body.get("spec") or {}
-    seconds = spec.get("expirationSeconds") or _SECONDS
+    given = spec.get("expirationSeconds")
+    seconds = _SECONDS if given is None else given
     if errors := _duration_faults(seconds):
         raise invalid("TokenRequest", "authentication.k8s.io", "", errors)
     bound = _bound_object(registry, write, spec.get("boundObjectRef"))
@@ -87,7 +88,11 @@ def _bound_object(registry: Registry, write: Write, said: dict[str, Any] | None)
             f"cannot bind token to object of type {said.get('apiVersion', '')}, Kind={said.get('kind', '')}"
         )
     namespace = write.route.namespace if kind.type.namespaced else ""
-    found = registry.find(kind, namespace, name).metadata
+    record = registry.find(kind, namespace, name)
+    if kind is PODS and (record.field("spec.serviceAccountName") or "default") != write.route.name:
+        why = "to pod running with different serviceaccount name."
+        raise bad_request(f'cannot bind token for serviceaccount "{write.route.name}" {why}')
+    found = record.metadata
     if uid and uid != found.uid:
         why = (
             f"the UID in the bound object reference ({uid}) does not match the UID in record. "
