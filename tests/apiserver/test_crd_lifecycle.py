@@ -3,6 +3,8 @@
 Source: api-server §21; kubernetes/staging/src/k8s.io/apiextensions-apiserver/test/integration.
 """
 
+import asyncio
+
 import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
@@ -142,6 +144,30 @@ async def test_version_no_longer_served_ends_its_watches(api: Api) -> None:
         await watch.next()
     assert (await api.call("GET", "/apis/ex.io/v1beta1/namespaces/default/widgets")).body == b"404 page not found\n"
     assert len((await api.get(WIDGETS))["items"]) == 1
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "changed"])
+async def test_watch_that_waits_for_a_version_ends_with_its_definition(api: Api, is_deleted: bool) -> None:
+    created = await api.post(DEFINITIONS, definition(version("v1", SIZED)))
+    path, changed = f"{DEFINITIONS}/{created['metadata']['name']}", [version("v1", {"type": "object"})]
+    revision = int((await api.get(WIDGETS))["metadata"]["resourceVersion"]) + 1
+    options = f"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion={revision}"
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(api.watch(f"{WIDGETS}?{options}&"))
+        await asyncio.sleep(0)
+        await (api.delete(path) if is_deleted else api.patch(path, {"spec": {"versions": changed}}))
+    with pytest.raises(StopAsyncIteration):
+        await waiting.result().next()
+
+
+async def test_read_that_waits_for_a_version_ends_with_its_definition(api: Api) -> None:
+    created = await api.post(DEFINITIONS, definition(version("v1", SIZED)))
+    revision = int((await api.get(WIDGETS))["metadata"]["resourceVersion"]) + 1
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(api.call("GET", f"{WIDGETS}?resourceVersion={revision}"))
+        await asyncio.sleep(0)
+        await api.delete(f"{DEFINITIONS}/{created['metadata']['name']}")
+    assert waiting.result().status == 404
 
 
 async def test_changed_schema_applies_to_what_is_stored(api: Api) -> None:

@@ -108,6 +108,20 @@ async def test_custom_resources_are_served_again_and_their_watches_resume(start:
         assert (await api.call("GET", WIDGETS)).status == 404
 
 
+async def test_objects_of_a_definition_that_was_forced_away_do_not_return(start: Start) -> None:
+    made = definition(version("v1", spec_schema({"size": INTEGER})))
+    path, held = f"{DEFINITIONS}/{made['metadata']['name']}", {"name": "held", "finalizers": ["ex.io/hold"]}
+    async with start() as before:
+        await before.api.post(DEFINITIONS, made)
+        await before.api.post(WIDGETS, widget("held", metadata=held))
+        await before.api.delete(path)
+        await before.api.patch(path, {"metadata": {"finalizers": None}})
+        assert (await before.api.call("GET", path)).status == 404
+    async with start() as after:
+        await after.api.post(DEFINITIONS, made)
+        assert (await after.api.get(WIDGETS))["items"] == []
+
+
 async def test_kinds_of_the_caller_are_brought_up_to_date(start: Start, tmp_path: Path) -> None:
     file = tmp_path / "widgets.json"
     for fields in ({"size": INTEGER}, {"size": INTEGER, "colour": {"type": "string", "default": "red"}}):

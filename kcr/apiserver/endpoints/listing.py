@@ -41,7 +41,7 @@ async def list_page(storage: Storage, route: Route, query: Query) -> ListPage:
     """Return the page of a list that is requested.
 
     Raises:
-        StatusError: 400, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
+        StatusError: 400, 404, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
     """
     _check_options(query)
     requested = parse_resource_version(query.text("resourceVersion"))
@@ -53,8 +53,9 @@ async def list_page(storage: Storage, route: Route, query: Query) -> ListPage:
         await storage.wait_for_revision(requested)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
     revision = requested if requested and exact else storage.revision
+    cache = storage.cache(route.kind)
     try:
-        records, keys = storage.cache(route.kind).snapshot_at(revision)
+        records, keys = cache.snapshot_at(revision)
     except StatusError:
         raise expired("The resourceVersion for the provided list is too old.") from None
     return _paginate(ordered(records, keys, route.namespace, ""), route, selection, limit, revision)

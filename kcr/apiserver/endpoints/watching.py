@@ -108,17 +108,23 @@ class Watch:
             watches: The open watches; this one is among them until it ends.
         """
         self._bookmarks = options.bookmarks
+        self._watches = watches
+        # Before it waits: a definition that changes meanwhile ends it.
+        watches.add(self)
         try:
             if options.initial_events and options.revision:
                 await self._storage.wait_for_revision(options.revision)
+            if self._ended:
+                return
             self._pending = self._initial_lines(options)
         except StatusError as error:
             self._pending = [event_line("ERROR", error.status())]
-            self._ended = True
+            self.stop()
             return
+        except BaseException:
+            self.stop()
+            raise
         self._cache.subscribers[self._on_change] = None
-        self._watches = watches
-        watches.add(self)
         loop = asyncio.get_running_loop()
         self._deadline = loop.time() + timeout_seconds
         self._schedule_timer(loop)

@@ -15,7 +15,7 @@ from kcr.api.meta import ObjectMeta
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import in_order
-from kcr.apiserver.responses import too_large_version
+from kcr.apiserver.responses import no_such_resource, too_large_version
 from kcr.apiserver.storage.records import FIRST_REVISION, Change, Record, StoredRow, encode, key_of
 from kcr.apiserver.storage.watch_cache import WatchCache
 
@@ -51,13 +51,23 @@ class Storage:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def cache(self, kind: Kind) -> WatchCache:
-        """Return the watch cache of a kind."""
+        """Return the watch cache of a kind.
+
+        Raises:
+            StatusError: 404, it is a custom resource whose definition was deleted while a request waited.
+        """
         kind = kind.stored
-        name = kind.type.display
-        cache = self._caches.get(name)
+        cache = self._caches.get(kind.type.display)
         if cache is None:
-            cache = self._caches[name] = WatchCache(kind)
-            cache.restore(self._rows.pop(name, ()), self._compacted_revision)
+            if kind.custom is not None:
+                raise no_such_resource()
+            cache = self._new_cache(kind)
+        return cache
+
+    def _new_cache(self, kind: Kind) -> WatchCache:
+        name = kind.type.display
+        cache = self._caches[name] = WatchCache(kind)
+        cache.restore(self._rows.pop(name, ()), self._compacted_revision)
         return cache
 
     def install(self, kind: Kind) -> None:
@@ -67,13 +77,15 @@ class Storage:
             self._caches[name].install(kind, self.revision)
         elif name in self._rows:
             # The definition is older than this process.
-            self.cache(kind)
+            self._new_cache(kind)
         else:
             # There may have been objects of such a kind before, and they are not these.
-            self.cache(kind).compact(self.revision)
+            self._new_cache(kind).compact(self.revision)
 
     def drop(self, kind: Kind) -> None:
-        """Forget a kind that has no objects any more."""
+        """Remove a kind with the objects that it still has: its definition was deleted without its finalizer."""
+        for record in tuple(self.cache(kind).records.values()):
+            self.remove(record)
         del self._caches[kind.type.display]
 
     def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
