@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.kit.api import Api
+from tests.kit.custom_resources import DEFINITIONS, definition, spec_schema, version
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -93,6 +94,15 @@ async def test_second_version_is_one_document_of_json(api: Api) -> None:  # §4.
     assert (quantity["type"], "oneOf" in quantity) == ("string", False)
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     assert (await api.call("GET", "/openapi/v2", accept=protobuf)).status == 404
+
+
+async def test_second_version_keeps_defaults_as_they_are(api: Api) -> None:
+    default = {"properties": "x", "nullable": True, "oneOf": ["y"]}
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "default": default}
+    await api.post(DEFINITIONS, definition(version("v1", spec_schema({"nullable": {"type": "string"}, "free": free}))))
+    widget = (await api.get("/openapi/v2"))["definitions"]["io.ex.v1.Widget"]
+    fields = widget["properties"]["spec"]["properties"]
+    assert (fields["free"]["default"], fields["nullable"]) == (default, {"type": "string"})
 
 
 async def test_unknown_document_is_not_found(api: Api) -> None:

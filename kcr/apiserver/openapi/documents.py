@@ -22,6 +22,8 @@ _IMMUTABLE = {"Cache-Control": "public, immutable"}
 _V3_REFERENCE, _V2_REFERENCE = "#/components/schemas/", "#/definitions/"
 # What the older form has no words for, and leaves out.
 _NOT_IN_V2 = ("oneOf", "anyOf", "not", "nullable")
+# What holds values, and no schemas.
+_VALUES = ("default", "enum", "example", "properties")
 
 
 class OpenAPI:
@@ -111,15 +113,14 @@ def _patch(kind: Kind, text: Mapping[str, Any]) -> Definition:
 
 def _in_v2(schema: Any) -> Any:
     """Return a schema with the references of the second version, and without what it has no words for."""
-    if isinstance(schema, dict):
-        if "oneOf" in schema and "type" not in schema:
-            schema = {**schema, "type": "string"}
-        return {
-            # The names of properties are no words of the schema.
-            name: {field: _in_v2(inner) for field, inner in one.items()} if name == "properties" else _in_v2(one)
-            for name, one in schema.items()
-            if name not in _NOT_IN_V2
-        }
     if isinstance(schema, list | tuple):
         return [_in_v2(one) for one in schema]
-    return schema.replace(_V3_REFERENCE, _V2_REFERENCE) if isinstance(schema, str) else schema
+    if not isinstance(schema, dict):
+        return schema.replace(_V3_REFERENCE, _V2_REFERENCE) if isinstance(schema, str) else schema
+    if "oneOf" in schema and "type" not in schema:
+        schema = {**schema, "type": "string"}
+    found = {name: one if name in _VALUES else _in_v2(one) for name, one in schema.items() if name not in _NOT_IN_V2}
+    if "properties" in schema:
+        # The names of properties are no words of the schema.
+        found["properties"] = {name: _in_v2(one) for name, one in schema["properties"].items()}
+    return found
