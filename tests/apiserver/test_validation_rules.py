@@ -70,6 +70,8 @@ async def patched(api: Api, spec: Any) -> list[tuple[str, str]]:
                      True, id="index-of"),
         pytest.param("self.name.find('[0-9]+') == '12'", {"name": "a12b"}, True, id="find"),
         pytest.param("self.name.findAll('[0-9]').size() == 2", {"name": "a1b2"}, True, id="find-all"),
+        pytest.param("self.name.findAll('^a').size() == 1", {"name": "aaa"}, True, id="find-all-from-the-start"),
+        pytest.param("self.name.findAll('a*') == ['', 'aa', '']", {"name": "baac"}, True, id="find-all-empty"),
         pytest.param("self.name.matches('^a.$')", {"name": "ab"}, True, id="matches"),
         pytest.param("isURL(self.name) && url(self.name).getHost() == 'e.io:8080'", {"name": "https://e.io:8080/a?b=c"},
                      True, id="url"),

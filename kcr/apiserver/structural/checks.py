@@ -75,7 +75,7 @@ def string(schema: Schema) -> Check | None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
-    matches = compile_pattern(pattern) if pattern else None
+    matches = compile_pattern(pattern).search if pattern else None
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         if type(value) is not str:

@@ -56,7 +56,7 @@ def _is_hostname(text: str) -> bool:
         return False
     if text.isascii():
         return _ASCII_HOSTNAME.fullmatch(text) is not None
-    return compile_pattern(_HOSTNAME)(text) is not None
+    return compile_pattern(_HOSTNAME).search(text) is not None
 
 
 def _is_uri(text: str) -> bool:

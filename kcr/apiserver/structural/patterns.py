@@ -9,7 +9,6 @@ Source: Go's regexp/syntax, parse.go; github.com/google/re2/wiki/Syntax.
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache
 
 _POSIX = {
@@ -25,6 +24,7 @@ _POSIX_NAME = re.compile(r"\[:(\^?)(\w+):\]")
 _HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})")
 _REPEAT = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
 _MOST_REPEATS = 1000
+_CATEGORIES = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 
 
 class PatternError(ValueError):
@@ -35,15 +35,15 @@ class PatternError(ValueError):
 
 
 @lru_cache(2048)
-def compile_pattern(pattern: str) -> Callable[[str], object]:
-    """Return the search of a regular expression: it returns None where a text does not match.
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of Go as one of Python.
 
     Raises:
         PatternError: It is none in Go.
     """
     translated = _Translation(pattern).run()
     try:
-        return re.compile(translated, re.ASCII).search
+        return re.compile(translated, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(str(error), pattern) from None
 
@@ -51,6 +51,8 @@ def compile_pattern(pattern: str) -> Callable[[str], object]:
 @lru_cache(64)
 def _category(name: str) -> str:
     """Return the characters of a Unicode category, as they stand in a class; `""` for an unknown one."""
+    if not _CATEGORIES.fullmatch(name):
+        return ""
     ranges: list[str] = []
     start = previous = -2
     for code in range(sys.maxunicode + 1):
@@ -61,7 +63,7 @@ def _category(name: str) -> str:
                 ranges.append(f"\\U{start:08x}-\\U{previous:08x}")
             start = code
         previous = code
-    return "".join([*ranges, f"\\U{start:08x}-\\U{previous:08x}"]) if start >= 0 else ""
+    return "".join([*ranges, f"\\U{start:08x}-\\U{previous:08x}"])
 
 
 class _Translation:
@@ -162,22 +164,22 @@ class _Translation:
         return self._pattern[start:at]
 
     def _escape(self, *, in_class: bool) -> None:
-        rest = self._pattern[self._at :]
-        if rest.startswith(r"\Q") and not in_class:
-            literal, end, _ = rest[2:].partition(r"\E")
+        escape = self._pattern[self._at : self._at + 2]
+        if escape == r"\Q" and not in_class:
+            literal, end, _ = self._pattern[self._at + 2 :].partition(r"\E")
             self._take(rf"\Q{literal}{end}", re.escape(literal))
-        elif rest[1:2] == "z" and not in_class:
-            self._take(r"\z", r"\Z")
-        elif found := _HEX.match(rest):
+        elif escape == r"\z" and not in_class:
+            self._take(escape, r"\Z")
+        elif found := _HEX.match(self._pattern, self._at):
             self._take(found[0], f"\\U{int(found[1] or found[2], 16):08x}")
-        elif found := _CLASS_NAME.match(rest):
+        elif found := _CLASS_NAME.match(self._pattern, self._at):
             self._take(found[0], self._unicode(found, in_class=in_class))
-        elif rest == "\\":
+        elif escape == "\\":
             raise PatternError("trailing backslash at end of expression", "")
-        elif rest[1] in _SAME or not (rest[1].isalnum() or ord(rest[1]) > 127):
-            self._take(rest[:2])
+        elif escape[1] in _SAME or not (escape[1].isalnum() or ord(escape[1]) > 127):
+            self._take(escape)
         else:
-            raise PatternError("invalid escape sequence", rest[:2])
+            raise PatternError("invalid escape sequence", escape)
 
     def _unicode(self, found: re.Match[str], *, in_class: bool) -> str:
         members = _category(found[3] or found[4])

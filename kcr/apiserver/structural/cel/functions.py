@@ -8,7 +8,6 @@ github.com/google/cel-go/ext/sets.go.
 
 import ipaddress
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -80,21 +79,18 @@ def _last_index(values: Sequence[Any], wanted: Any) -> int:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = compile_pattern(pattern)(text)
-    return found[0] if isinstance(found, re.Match) else ""
+    found = compile_pattern(pattern).search(text)
+    return found[0] if found is not None else ""
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    compile_pattern(pattern)
-    found: list[str] = []
-    search, start = compile_pattern(pattern), 0
-    while start <= len(text) and (limit < 0 or len(found) < limit):
-        match = search(text[start:])
-        if not isinstance(match, re.Match):
-            break
-        found.append(match[0])
-        start += match.end() if match.end() > match.start() else match.end() + 1
-    return found
+    found, end = list[str](), -1
+    for match in compile_pattern(pattern).finditer(text):
+        # Unlike Python, Go passes over an empty match at the end of the one before.
+        if match[0] or match.start() != end:
+            found.append(match[0])
+        end = match.end()
+    return found if limit < 0 else found[:limit]
 
 
 def _parse_url(text: str) -> SplitResult:
