@@ -32,3 +32,46 @@ async def test_terminating_definition_can_be_written(api: Api) -> None:
     await api.patch(target, {"metadata": {"labels": {"a": "b"}}})
     await api.patch(f"{WIDGETS}/w", {"metadata": {"finalizers": None}})
     assert (await api.call("GET", target)).status == 404
+
+
+async def test_changed_schema_makes_older_watches_begin_anew(api: Api) -> None:
+    """What a schema prunes or fills in, no event says. Source: cacher/watch_cache.go, getAllEventsSinceLocked."""
+    await api.post(DEFINITIONS, definition(version("v1", REPLICAS)))
+    made = await api.post(WIDGETS, widget("w", {"replicas": 1}))
+    crd = definition(version("v1", spec_schema({"color": {"type": "string", "default": "red"}})))
+    await api.patch(f"{DEFINITIONS}/widgets.ex.io", {"spec": crd["spec"]})
+    assert (await api.get(f"{WIDGETS}/w"))["spec"] == {"color": "red"}
+    events = await api.watch(f"{WIDGETS}?resourceVersion={made['metadata']['resourceVersion']}&")
+    assert (await events.next())["object"]["reason"] == "Expired"
+
+
+NARROW, WIDE = spec_schema({"a": {"type": "string"}}), spec_schema({"a": {"type": "string"}, "b": {"type": "string"}})
+TWO_VERSIONS = definition(version("v1", WIDE, storage=False), version("v2", NARROW))
+
+
+async def test_managers_own_nothing_that_is_not_stored(api: Api) -> None:
+    """The storage version has no field b. Upstream, the manager owns it until somebody writes the object again."""
+    await api.post(DEFINITIONS, TWO_VERSIONS)
+    reply = await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))
+    assert reply.body["spec"] == {"a": "1"}
+    assert [one["fieldsV1"] for one in reply.body["metadata"]["managedFields"]] == [{"f:spec": {"f:a": {}}}]
+    assert (await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))).body == reply.body
+
+
+async def test_put_of_what_one_version_shows_keeps_the_managers_of_another(api: Api) -> None:
+    crd = definition(version("v1", WIDE), version("v2", NARROW, storage=False))
+    await api.post(DEFINITIONS, crd)
+    applied = (await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))).body
+    other = WIDGETS.replace("v1", "v2")
+    shown = await api.get(f"{other}/w")
+    assert await api.put(f"{other}/w", shown) == shown
+    assert await api.get(f"{WIDGETS}/w") == applied
+
+
+async def test_put_of_what_a_new_schema_has_pruned_changes_nothing(api: Api) -> None:
+    await api.post(DEFINITIONS, definition(version("v1", WIDE)))
+    await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))
+    await api.patch(f"{DEFINITIONS}/widgets.ex.io", {"spec": definition(version("v1", NARROW))["spec"]})
+    found = await api.get(f"{WIDGETS}/w")
+    assert found["spec"] == {"a": "1"}
+    assert await api.put(f"{WIDGETS}/w", found) == found

@@ -47,6 +47,7 @@ def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now
         now: The time, as in metadata.
     """
     had, asked = before["metadata"].get(MANAGED_FIELDS), new["metadata"].pop(MANAGED_FIELDS, None)
+    unchanged = new == _without_managed_fields(before)
     if tracking.applied is not None:
         managed = tracking.applied
     else:
@@ -56,13 +57,17 @@ def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now
         managed = (not by.subresource and _decode(asked)) or _decode(had)
         if not managed:
             return
+        if had and unchanged and _same(managed, _decode(had)):
+            # Fields that a new schema has pruned, or that this version lacks, are owned until the next change.
+            new["metadata"][MANAGED_FIELDS] = had
+            return
         managed = field_manager.update(shape, before, new, by, managed)
     managed = field_manager.existing(shape, new, managed)
     is_update = all(entry.operation == managed_fields.UPDATE for entry in managed.values())
     if tracking.applied is not None and is_update and not had:
         # Nobody owns anything by an apply so far.
         return
-    if had and _same(managed, _decode(had)) and new == _without_managed_fields(before):
+    if had and unchanged and _same(managed, _decode(had)):
         # Only times would differ: a write that changes nothing else changes nothing.
         new["metadata"][MANAGED_FIELDS] = had
     elif managed:

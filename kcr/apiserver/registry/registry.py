@@ -96,6 +96,7 @@ class Registry:
         kind.strategy.prepare_create(obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
+        _drop_unstored(kind, obj)
         self.quotas.check(kind, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
@@ -142,6 +143,7 @@ class Registry:
             kind.strategy.prepare_update(new, before)
             errors = kind.strategy.validate_update(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
+        _drop_unstored(kind, new)
         if not status and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if status else kind.strategy.warnings(new, before)
@@ -204,6 +206,18 @@ def should_delete(kind: Kind, obj: Manifest) -> bool:
     if metadata.get("deletionGracePeriodSeconds"):
         return False
     return kind is not NAMESPACES or not (obj.get("spec") or {}).get("finalizers")
+
+
+def _drop_unstored(kind: Kind, obj: Manifest) -> None:
+    """Drop the fields of a custom resource that its storage version does not have: nothing shows them any more.
+
+    Source: apiextensions-apiserver/pkg/apiserver/customresource_handler.go, schemaCoercingDecoder, by which what is
+    stored is read.
+    """
+    conversion = kind.conversion
+    if kind.custom is not None and conversion is not None and not conversion.same_fields:
+        conversion.to_hub(obj)
+        conversion.from_hub(obj)
 
 
 def _with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manifest:

@@ -76,16 +76,15 @@ class WatchCache:
     def install(self, kind: Kind, revision: int) -> None:
         """Keep the objects as those of another kind of the same name: a definition changed.
 
-        Its pruning and its defaults apply to what was stored before. Older watches and lists get 410 where the history
-        cannot be shown so.
+        Its pruning and its defaults apply to what was stored before, without a change that a watch could send. So
+        older watches and lists get 410, as upstream, where a watch cache of the new kind begins with what it lists.
 
         Args:
             kind: The kind from now on.
             revision: The newest of the storage.
         """
         before, self.kind = self.kind, kind
-        if before.type.version != kind.type.version or before.fields != kind.fields:
-            self.compact(revision)
+        self.compact(revision)
         for key, record in self.records.items():
             same = before.openapi_schema == kind.openapi_schema
             body = record.body if same else _conformed(record, kind)
