@@ -75,3 +75,13 @@ async def test_put_of_what_a_new_schema_has_pruned_changes_nothing(api: Api) -> 
     found = await api.get(f"{WIDGETS}/w")
     assert found["spec"] == {"a": "1"}
     assert await api.put(f"{WIDGETS}/w", found) == found
+
+
+async def test_conditions_of_definitions_may_have_no_time(api: Api) -> None:
+    target = f"{DEFINITIONS}/widgets.ex.io"
+    await api.post(DEFINITIONS, definition(version("v1", REPLICAS)))
+    found = await api.get(target)
+    del found["status"]["conditions"][0]["lastTransitionTime"]
+    assert (await api.put(f"{target}/status", found))["status"] == found["status"]
+    await api.delete(target)
+    assert (await api.call("GET", target)).status == 404

@@ -112,8 +112,12 @@ def set_condition(
         now: The time.
     """
     had = next((one for one in conditions if one.get("type") == kind), None)
-    moment = had["lastTransitionTime"] if had is not None and had.get("status") == value else timestamp(now)
+    is_same = had is not None and had.get("status") == value
+    # Clients may write conditions, and leave the time out.
+    moment = (had or {}).get("lastTransitionTime") if is_same else timestamp(now)
     made = {"lastTransitionTime": moment, "message": why[1], "reason": why[0], "status": value, "type": kind}
+    if moment is None:
+        del made["lastTransitionTime"]
     if had is None:
         return [*conditions, made]
     return [made if one is had else one for one in conditions]

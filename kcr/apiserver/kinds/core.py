@@ -50,7 +50,9 @@ class NamespaceStrategy(Strategy):
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status and the finalizers of the spec, which only `/finalize` changes."""
         super().prepare_update(new, old)
-        new["spec"] = {**(new.get("spec") or {}), "finalizers": (old.get("spec") or {}).get("finalizers") or []}
+        spec: Manifest = {name: value for name, value in (new.get("spec") or {}).items() if name != "finalizers"}
+        kept = (old.get("spec") or {}).get("finalizers")
+        new["spec"] = {**spec, "finalizers": kept} if kept else spec
 
 
 class NodeStrategy(Strategy):
