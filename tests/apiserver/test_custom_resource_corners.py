@@ -1,5 +1,7 @@
 """Corners of custom resources and their definitions that random requests have found."""
 
+from typing import Any
+
 import pytest
 
 from tests.kit.api import Api
@@ -85,3 +87,10 @@ async def test_conditions_of_definitions_may_have_no_time(api: Api) -> None:
     assert (await api.put(f"{target}/status", found))["status"] == found["status"]
     await api.delete(target)
     assert (await api.call("GET", target)).status == 404
+
+
+@pytest.mark.parametrize("metadata", ["text", {"name": 1}, [], None])
+async def test_another_kind_is_refused_whatever_its_metadata(api: Api, metadata: Any) -> None:
+    await api.post(DEFINITIONS, definition(version("v1", REPLICAS)))
+    reply = await api.call("POST", WIDGETS, {"apiVersion": "ex.io/v1", "kind": "Foo", "metadata": metadata})
+    assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "kind")

@@ -140,9 +140,10 @@ def _check_custom_type(kind: Kind, value: Manifest) -> None:
             words = f"Object '{named}' is missing in '{shown}'"
             raise bad_request(f"the object provided is unrecognized (must be of type {kind.type.kind}): {words}")
     if value["kind"] != kind.type.kind and value["apiVersion"] == kind.type.api_version:
-        name = (value.get("metadata") or {}).get("name", "")
+        metadata = value.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else ""
         error = invalid("kind", value["kind"], f"must be {kind.type.kind}")
-        raise invalid_object(kind.type.kind, kind.type.group, name, [error])
+        raise invalid_object(kind.type.kind, kind.type.group, name if isinstance(name, str) else "", [error])
 
 
 def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOptions:

@@ -14,12 +14,12 @@ from kcr.apiserver.server import HTTPRequest
 from tests.chaos.requests.schemas import CUSTOM, GROUP, VERSIONS, SchemaDraw
 from tests.kit.custom_resources import DEFINITIONS, Json
 from tests.kit.drawn_objects import builtin_object
-from tests.kit.invalid_requests import ACCEPTS, OBJECTS, ROOT, STATUSES, RequestMutator
+from tests.kit.invalid_requests import ACCEPTS, OBJECTS, STATUSES, RequestMutator
 
 APPLY = "application/apply-patch+yaml"
 _JSON_PATCH, _MERGE = "application/json-patch+json", "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
-NAMES = ("a", "b", "c", "d")
+NAMES = ("a", "a", "b", "c")
 MANAGERS = ("m1", "m2", "kubectl")
 # Kinds without rules of their own: objects drawn from their types are stored as they are.
 _DRAWN = {
@@ -32,7 +32,7 @@ _DRAWN = {
     "/apis/policy/v1/namespaces/default/poddisruptionbudgets": "policy.v1.PodDisruptionBudget",
 }
 BUILTIN = (*(path for path in OBJECTS if "beta" not in path and "alpha" not in path), *_DRAWN)
-_LABELS = ({"app": "x"}, {"app": "y", "z": ""}, {})
+_LABELS: tuple[dict[str, str], ...] = ({"app": "x"}, {"app": "y", "z": ""}, {})
 _SELECTORS = ("app=x", "app in (x,y),!z", "app!=x", "z", "((", "a>1", "app=x,,")
 _FIELDS = ("metadata.name=a", "metadata.name!=a", "spec.color=a", "status.phase=Running", "metadata.namespace=default")
 _DOCUMENTS = (
@@ -142,14 +142,21 @@ class RequestGrammar(RequestMutator):
         if draw.random() < 0.4:
             path = draw.choice(BUILTIN)
             if path in _DRAWN:
-                return path, builtin_object(_DRAWN[path], draw, depth=1) | {"metadata": {}}
+                drawn = builtin_object(_DRAWN[path], draw, depth=1)
+                return path, {name: value for name, value in drawn.items() if name not in ("apiVersion", "kind")}
             return path, {**deepcopy(OBJECTS[path]), "status": deepcopy(STATUSES.get(path, {}))}
-        plural = draw.choice(tuple(CUSTOM))
+        defined = {name: await self._get(f"{DEFINITIONS}/{name}.{GROUP}") for name in CUSTOM}
+        there = [name for name in CUSTOM if defined[name] is not None]
+        plural = draw.choice(there if there and draw.random() < 0.95 else tuple(CUSTOM))
         kind, scope = CUSTOM[plural]
-        definition = await self._get(f"{DEFINITIONS}/{plural}.{GROUP}") or self._schemas.definition(plural)
+        definition = defined[plural] or self._schemas.definition(plural)
         versions = definition["spec"]["versions"] or self._schemas.definition(plural)["spec"]["versions"]
         version = draw.choice([one for one in versions if one.get("served")] or versions)
-        place = f"namespaces/{draw.choice(('default', 'default', 'kube-public'))}/" if scope == "Namespaced" else ""
+        place = (
+            f"namespaces/{draw.choice(('default', 'default', 'default', 'kube-public'))}/"
+            if scope == "Namespaced"
+            else ""
+        )
         drawn = self._schemas.value((version.get("schema") or {}).get("openAPIV3Schema") or {})
         drawn = drawn if isinstance(drawn, dict) else {}
         head = {"apiVersion": f"{GROUP}/{version['name']}", "kind": kind}
@@ -264,7 +271,7 @@ class RequestGrammar(RequestMutator):
         if media in (APPLY, "application/json") and draw.random() < 0.2:
             data, media = _as_yaml(made), media if media == APPLY else "application/yaml"
         headers = {"Content-Type": media, "User-Agent": draw.choice(("kubectl/1", "curl"))}
-        if draw.random() < 0.1:
+        if draw.random() < 0.04:
             headers["Accept"] = draw.choice(ACCEPTS)
         query = {}
         if draw.random() < 0.1:

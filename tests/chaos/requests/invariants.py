@@ -21,8 +21,7 @@ from kcr.apiserver.structural.list_types import has
 from kcr.apiserver.structural.shapes import EMBEDDED, RULES
 from kcr.testing.loop import VirtualClock
 from tests.chaos.requests.grammar import APPLY, BUILTIN
-from tests.chaos.requests.schemas import CUSTOM, GROUP
-from tests.chaos.requests.replicas import Replica, Violation, items_of
+from tests.chaos.requests.replicas import Replica, ViolationError, items_of
 from tests.kit.custom_resources import DEFINITIONS, Json
 
 # Faults of the server that the real one has as well: code, pattern of the message, and the rule of the specification.
@@ -60,7 +59,7 @@ class Invariants:
         """Send a request, and check the response and what it leaves.
 
         Raises:
-            Violation: An invariant does not hold.
+            ViolationError: An invariant does not hold.
         """
         before = self._storage.revision
         response, body = await self._respond(request)
@@ -81,7 +80,7 @@ class Invariants:
                 response = await self.server.handle(request)
                 body = response.body if isinstance(response.body, bytes) else await _read_stream(response.body)
         except Exception as error:
-            raise Violation("no exception", repr(error)) from error
+            raise ViolationError("no exception", repr(error)) from error
         _hold(process_time() - began < _PATIENCE_SECONDS, "responses come at once", process_time() - began)
         return response, body
 
@@ -110,7 +109,9 @@ class Invariants:
         shown = _decoded(response, body)
         if isinstance(shown, dict) and "resourceVersion" in (shown.get("metadata") or {}):
             _hold(
-                int(shown["metadata"]["resourceVersion"] or 0) <= self._storage.revision, "versions are given out", shown
+                int(shown["metadata"]["resourceVersion"] or 0) <= self._storage.revision,
+                "versions are given out",
+                shown,
             )
         if request.method == "POST" and isinstance(shown, dict) and (shown.get("metadata") or {}).get("name"):
             path = f"{path}/{shown['metadata']['name']}"
@@ -127,7 +128,7 @@ class Invariants:
         try:
             managed = managed_fields.decode(entries)
         except ValueError as error:
-            raise Violation("managedFields are valid", f"{error}: {entries}") from error
+            raise ViolationError("managedFields are valid", f"{error}: {entries}") from error
         _hold(len(managed) == len(entries), "managers are distinct", entries)
         kind = self._kind(obj)
         if kind is None:
@@ -164,7 +165,7 @@ class Invariants:
         """Check all that the server has.
 
         Raises:
-            Violation: An invariant does not hold.
+            ViolationError: An invariant does not hold.
         """
         paths = await self._check_discovery()
         for path in dict.fromkeys((*_cluster_wide(BUILTIN), DEFINITIONS, *paths)):
@@ -247,7 +248,7 @@ class Invariants:
         self._definitions |= found
 
     async def _check_discovery(self) -> list[str]:
-        """Check that discovery says of custom resources what the definitions do; return the paths of all collections."""
+        """Check that discovery says what the definitions say; return the paths of the collections."""
         promised: dict[str, Json] = {}
         for crd in (await self._get(DEFINITIONS))["items"]:
             conditions = {one["type"]: one["status"] for one in crd["status"].get("conditions") or ()}
@@ -295,7 +296,7 @@ _BUILTIN_GROUPS = {kind.type.group for kind in KINDS}
 
 def _hold(fine: bool, rule: str, what: object) -> None:
     if not fine:
-        raise Violation(rule, str(what))
+        raise ViolationError(rule, str(what))
 
 
 def _cluster_wide(paths: tuple[str, ...]) -> list[str]:

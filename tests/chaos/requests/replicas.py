@@ -13,7 +13,7 @@ from tests.kit.custom_resources import Json
 Key = tuple[str, str]
 
 
-class Violation(Exception):
+class ViolationError(Exception):
     """An invariant that does not hold.
 
     Attributes:
@@ -60,7 +60,7 @@ class Replica:
         """Read the events, and compare the result with the list.
 
         Raises:
-            Violation: They are not the same, or an event does not fit.
+            ViolationError: They are not the same, or an event does not fit.
         """
         if self._items is not None:
             await self._follow(server)
@@ -71,7 +71,7 @@ class Replica:
         if self._items is not None and self._items != items:
             told = {key: (self._items.get(key), items.get(key)) for key in {*items, *self._items}}
             different = {key: pair for key, pair in told.items() if pair[0] != pair[1]}
-            raise Violation("a watch replays to the state of a list", f"{self._target} {different}")
+            raise ViolationError("a watch replays to the state of a list", f"{self._target} {different}")
         self._items = items
         if not self._live or self._stream is None:
             self._version = listed["metadata"]["resourceVersion"]
@@ -117,14 +117,14 @@ class Replica:
         obj = event["object"]
         if event["type"] == "ERROR":
             if obj["code"] != 410:
-                raise Violation("watches resume or say that it is too long ago", str(event))
+                raise ViolationError("watches resume or say that it is too long ago", str(event))
             self._items = None
             return
         if self._items is None:
             return
         version = obj["metadata"]["resourceVersion"]
         if int(version) < int(self._version) or (int(version) == int(self._version) and event["type"] != "BOOKMARK"):
-            raise Violation("versions in a watch grow", f"{self._target} {self._version} {event}")
+            raise ViolationError("versions in a watch grow", f"{self._target} {self._version} {event}")
         self._version = version
         match event["type"], _key(obj) in self._items if event["type"] != "BOOKMARK" else None:
             case ("ADDED", False) | ("MODIFIED", True):
@@ -134,6 +134,6 @@ class Replica:
             case ("BOOKMARK", _):
                 return
             case _:
-                raise Violation("events fit what is there", f"{self._target} {event}")
+                raise ViolationError("events fit what is there", f"{self._target} {event}")
         # Objects are compared in the order of lists.
         self._items = dict(sorted(self._items.items()))

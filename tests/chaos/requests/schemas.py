@@ -29,6 +29,8 @@ _STRING_FACTS: tuple[Json, ...] = (
     {}, {}, {"enum": ["a", "b"]}, {"maxLength": 3}, {"minLength": 1}, {"pattern": "^[a-z]*$"},
     *({"format": name} for name in _FORMATS),
 )  # fmt: skip
+_INTEGER_FACTS: tuple[Json, ...] = ({}, {"minimum": 0}, {"maximum": 9}, {"multipleOf": 2}, {"format": "int32"})
+_PRESERVES = "x-kubernetes-preserve-unknown-fields"
 _COLUMNS: tuple[Json, ...] = (
     {"name": "A", "type": "string", "jsonPath": ".spec.a"},
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
@@ -65,20 +67,17 @@ class SchemaDraw:
             case "map":
                 return {"type": "object", "additionalProperties": self.schema(depth - 1)}
             case "embedded":
-                facts = ("x-kubernetes-embedded-resource", "x-kubernetes-preserve-unknown-fields")
-                return {"type": "object", **dict.fromkeys(facts, True)}
+                return {"type": "object", "x-kubernetes-embedded-resource": True, _PRESERVES: True}
             case "array":
                 return self._array(depth)
             case "string":
                 return {"type": "string", **deepcopy(draw.choice(_STRING_FACTS))}
             case "integer":
-                facts = ({}, {"minimum": 0}, {"maximum": 9}, {"multipleOf": 2}, {"format": "int32"})
-                return {"type": "integer", **draw.choice(facts)}
+                return {"type": "integer", **draw.choice(_INTEGER_FACTS)}
             case "int-or-string":
                 return {"x-kubernetes-int-or-string": True}
             case "any":
-                facts = ({"type": "object"}, {})
-                return {**draw.choice(facts), "x-kubernetes-preserve-unknown-fields": True}
+                return {"type": "object", _PRESERVES: True} if draw.random() < 0.5 else {_PRESERVES: True}
         return {"type": name}
 
     def _object(self, depth: int) -> Json:
@@ -88,7 +87,7 @@ class SchemaDraw:
         if names and draw.random() < 0.3:
             found["required"] = draw.sample(names, 1)
         if draw.random() < 0.1:
-            found["x-kubernetes-preserve-unknown-fields"] = True
+            found[_PRESERVES] = True
         if draw.random() < 0.1:
             found["x-kubernetes-map-type"] = draw.choice(("atomic", "granular"))
         return found
@@ -122,14 +121,16 @@ class SchemaDraw:
             return draw.choice(schema["enum"])
         if schema.get("x-kubernetes-int-or-string"):
             return draw.choice((1, "1Gi", "a"))
-        if schema.get("x-kubernetes-embedded-resource"):
-            inner = {"name": draw.choice("ab"), "labels": {"app": "x"}}
-            return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": inner, "data": {"a": 1}}
         match schema.get("type"):
             case "object":
                 return self._fields(schema)
             case "array":
                 return self._items(schema)
+        return self._scalar(schema)
+
+    def _scalar(self, schema: Mapping[str, Any]) -> Any:
+        draw = self._random
+        match schema.get("type"):
             case "string":
                 least, most = schema.get("minLength", 0), schema.get("maxLength", 4)
                 return _FORMATS.get(schema.get("format", ""), draw.choice("ab") * draw.randint(least, most))
@@ -143,11 +144,14 @@ class SchemaDraw:
 
     def _fields(self, schema: Mapping[str, Any]) -> Any:
         draw, needed = self._random, schema.get("required", ())
+        if schema.get("x-kubernetes-embedded-resource"):
+            inner = {"name": draw.choice("ab"), "labels": {"app": "x"}}
+            return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": inner, "data": {"a": 1}}
         if "additionalProperties" in schema:
             return {name: self.value(schema["additionalProperties"]) for name in draw.sample("pqr", draw.randint(0, 2))}
         known = schema.get("properties") or {}
         found = {name: self.value(one) for name, one in known.items() if name in needed or draw.random() < 0.6}
-        if schema.get("x-kubernetes-preserve-unknown-fields") or draw.random() < 0.05:
+        if schema.get(_PRESERVES) or draw.random() < 0.05:
             found["unknown"] = {"x": [1, None]}
         return found
 
@@ -168,7 +172,7 @@ class SchemaDraw:
             known["extra"] = self.schema(2)
         schema: Json = {"type": "object", "properties": known}
         if draw.random() < 0.15:
-            schema["x-kubernetes-preserve-unknown-fields"] = True
+            schema[_PRESERVES] = True
         if draw.random() < 0.1:
             rule = draw.choice(_WRONG_RULES) if draw.random() < 0.5 else draw.choice(_RULES["string"])
             spec["properties"]["e"] = {"type": "string", "x-kubernetes-validations": [{"rule": rule}]}

@@ -6,7 +6,7 @@ Tell the stories of some seeds with `python -m tests.chaos.requests.story FIRST 
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import VirtualLoop
 from tests.chaos.requests.grammar import RequestGrammar
 from tests.chaos.requests.invariants import Invariants
-from tests.chaos.requests.replicas import Violation
+from tests.chaos.requests.replicas import ViolationError
 
 LENGTH = 200
 _CHECK_EVERY = 20
@@ -54,7 +54,7 @@ def failure_of(seed: int, *, length: int = LENGTH, shorten: bool = True) -> Fail
     return failure and (_shortest(failure) if shorten else failure)
 
 
-def _run(story: "asyncio.coroutines.Coroutine[None, None, Failure | None]") -> Failure | None:
+def _run(story: Coroutine[None, None, Failure | None]) -> Failure | None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story)
 
@@ -69,7 +69,7 @@ async def _draw(seed: int, length: int) -> Failure | None:
             if number % _CHECK_EVERY == 0:
                 steps.append(None)
                 await world.check()
-    except Violation as found:
+    except ViolationError as found:
         return Failure(seed, steps, found.rule, found.what)
     finally:
         world.server.close()
@@ -81,7 +81,7 @@ async def _replay(seed: int, steps: Sequence[Step]) -> Failure | None:
     try:
         for step in steps:
             await (world.check() if step is None else world.send(await _renewed(world, step)))
-    except Violation as found:
+    except ViolationError as found:
         return Failure(seed, steps, found.rule, found.what)
     finally:
         world.server.close()
