@@ -94,3 +94,13 @@ async def test_another_kind_is_refused_whatever_its_metadata(api: Api, metadata:
     await api.post(DEFINITIONS, definition(version("v1", REPLICAS)))
     reply = await api.call("POST", WIDGETS, {"apiVersion": "ex.io/v1", "kind": "Foo", "metadata": metadata})
     assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "kind")
+
+
+@pytest.mark.parametrize(
+    "default", [{"properties": 1}, {"oneOf": [], "nullable": True}, {"items": {"properties": "x"}}]
+)
+async def test_openapi_shows_defaults_as_they_are(api: Api, default: Any) -> None:
+    field = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "default": default}
+    await api.post(DEFINITIONS, definition(version("v1", spec_schema({"a": field}))))
+    shown = (await api.get("/openapi/v2"))["definitions"]["io.ex.v1.Widget"]["properties"]["spec"]["properties"]["a"]
+    assert shown["default"] == default

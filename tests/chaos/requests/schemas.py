@@ -140,7 +140,7 @@ class SchemaDraw:
                 return draw.choice((0, 0.5, 1.0, 3))
             case "boolean":
                 return draw.choice((True, False))
-        return draw.choice(({"x": [1, {"y": None}]}, "text", 1, [{}], True))
+        return draw.choice(({"x": [1, {"y": None}]}, {"properties": 1, "oneOf": []}, "text", 1, [{}], True))
 
     def _fields(self, schema: Mapping[str, Any]) -> Any:
         draw, needed = self._random, schema.get("required", ())
