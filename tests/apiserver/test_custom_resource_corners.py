@@ -104,3 +104,9 @@ async def test_openapi_shows_defaults_as_they_are(api: Api, default: Any) -> Non
     await api.post(DEFINITIONS, definition(version("v1", spec_schema({"a": field}))))
     shown = (await api.get("/openapi/v2"))["definitions"]["io.ex.v1.Widget"]["properties"]["spec"]["properties"]["a"]
     assert shown["default"] == default
+
+
+async def test_versions_say_whether_they_are_served_and_stored(api: Api) -> None:
+    second = {"name": "v2", "schema": {"openAPIV3Schema": REPLICAS}}
+    made = await api.post(DEFINITIONS, definition(version("v1", REPLICAS), second))
+    assert [(one["served"], one["storage"]) for one in made["spec"]["versions"]] == [(True, True), (False, False)]

@@ -34,7 +34,10 @@ class CustomResourceDefinitionStrategy(Strategy):
             names["singular"] = names.get("singular") or kind.lower()
             names["listKind"] = names.get("listKind") or f"{kind}List"
         spec.setdefault("conversion", {"strategy": "None"})
-        spec.setdefault("versions", [])
+        for version in spec.setdefault("versions", []):
+            # Go holds them by value.
+            version.setdefault("served", False)
+            version.setdefault("storage", False)
 
     def prepare_create(self, obj: Manifest) -> None:
         """Reset the status: nothing is accepted, the storage version is stored."""

@@ -112,12 +112,13 @@ class RequestGrammar(RequestMutator):
             case "schema":
                 one["schema"] = self._schemas.version("x", storage=True)["schema"]
             case "field":
-                known = one["schema"]["openAPIV3Schema"]["properties"]["spec"].setdefault("properties", {})
+                schema = (one.get("schema") or {}).get("openAPIV3Schema") or {}
+                known = (schema.get("properties") or {}).get("spec", {}).setdefault("properties", {})
                 name = draw.choice("abcd")
                 known.pop(name, None)
                 known[name] = self._schemas.schema(1)
             case "served":
-                one["served"] = not one["served"]
+                one["served"] = not one.get("served")
             case "storage":
                 for other in spec["versions"]:
                     other["storage"] = other is one

@@ -14,6 +14,7 @@ from kcr.apiserver.apply import fieldpath, managed_fields
 from kcr.apiserver.apply.typed import all_paths
 from kcr.apiserver.kinds.catalogue import KINDS, Kind
 from kcr.apiserver.responses import APIResponse
+from kcr.apiserver.schema import protobuf
 from kcr.apiserver.schema.shape import Field
 from kcr.apiserver.server import HTTPRequest
 from kcr.apiserver.storage.storage import Storage
@@ -78,7 +79,7 @@ class Invariants:
         try:
             async with asyncio.timeout(7_200):
                 response = await self.server.handle(request)
-                body = response.body if isinstance(response.body, bytes) else await _read_stream(response.body)
+                body = response.body if isinstance(response.body, bytes) else await _read_stream(response)
         except Exception as error:
             raise ViolationError("no exception", repr(error)) from error
         _hold(process_time() - began < _PATIENCE_SECONDS, "responses come at once", process_time() - began)
@@ -254,7 +255,7 @@ class Invariants:
             conditions = {one["type"]: one["status"] for one in crd["status"].get("conditions") or ()}
             for version in crd["spec"]["versions"]:
                 path = f"/apis/{crd['spec']['group']}/{version['name']}/{crd['spec']['names']['plural']}"
-                if version["served"] and conditions.get("Established") == "True":
+                if version.get("served") and conditions.get("Established") == "True":
                     promised[path] = version
                 else:
                     _hold(await self._get(path) is None, "what is not served is not listed", path)
@@ -313,7 +314,7 @@ def _object_path(collection: str, namespace: str, name: str) -> str:
 def _has_own_status(crd: Json) -> bool:
     """Return whether a definition says of stored versions what the server does; clients may write otherwise."""
     stored, versions = crd["status"].get("storedVersions") or (), crd["spec"]["versions"]
-    needed = {one["name"] for one in versions if one["storage"]}
+    needed = {one["name"] for one in versions if one.get("storage")}
     return needed <= set(stored) <= {one["name"] for one in versions}
 
 
@@ -326,14 +327,20 @@ def _is_partial(request: HTTPRequest) -> bool:
 
 
 def _decoded(response: APIResponse, body: bytes) -> Any:
-    return msgspec.json.decode(body) if response.headers["Content-Type"].startswith("application/json") else (
-        msgspec.yaml.decode(body) if "yaml" in response.headers["Content-Type"] else None
-    )  # fmt: skip
+    match response.headers["Content-Type"].partition(";")[0]:
+        case "application/json":
+            return msgspec.json.decode(body)
+        case "application/yaml":
+            return msgspec.yaml.decode(body)
+        case "application/vnd.kubernetes.protobuf":
+            return protobuf.decode(body)
+    return None
 
 
-async def _read_stream(stream: Any) -> bytes:
+async def _read_stream(response: APIResponse) -> bytes:
     """Return what a stream has at once."""
-    found = []
+    found, stream = list[bytes](), response.body
+    assert not isinstance(stream, bytes)
     try:
         async with asyncio.timeout(0.01):
             async for part in stream:
@@ -341,7 +348,8 @@ async def _read_stream(stream: Any) -> bytes:
     except TimeoutError:
         pass
     await stream.aclose()
-    for line in b"".join(found).splitlines():
+    lines = b"".join(found).splitlines() if response.headers["Content-Type"] == "application/json" else ()
+    for line in lines:
         event: Mapping[str, Any] = msgspec.json.decode(line) if line.startswith(b"{") else {}
         _hold(event.get("type") != "ERROR" or event["object"]["kind"] == "Status", "errors are Statuses", line)
     return b"".join(found)
