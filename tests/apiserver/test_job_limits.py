@@ -177,7 +177,9 @@ def test_limit_holds_at_its_border(manifest: Manifest, faults: list[str]) -> Non
         ),
         pytest.param({"terminationGracePeriodSeconds": -1}, [], id="negative-grace-is-warned-about-alone"),
         pytest.param(
-            {"initContainers": [{"name": "i", "image": "i", "restartPolicy": "Always", "livenessProbe": {"exec": {}}}]},
+            {"initContainers": [
+                {"name": "i", "image": "i", "restartPolicy": "Always", "livenessProbe": {"grpc": {"port": 1}}},
+            ]},
             [], id="sidecar-with-a-probe",
         ),
         pytest.param(

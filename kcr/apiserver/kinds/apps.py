@@ -16,7 +16,7 @@ from kcr.apiserver.kinds.field_errors import (
     required,
 )
 from kcr.apiserver.kinds.pods.defaults import default_pod_spec
-from kcr.apiserver.kinds.pods.spec import check_selector_of, check_template
+from kcr.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
 from kcr.apiserver.kinds.pods.warnings import template_warnings
 from kcr.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
 

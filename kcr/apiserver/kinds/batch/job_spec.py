@@ -7,7 +7,7 @@ from kcr.apiserver.kinds.batch.job_defaults import check_generated_selector
 from kcr.apiserver.kinds.batch.job_policies import check_failure_policy, check_success_policy
 from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported, required, too_long
 from kcr.apiserver.kinds.names import dns_label, domain_prefixed_path
-from kcr.apiserver.kinds.pods.spec import check_selector_of, check_template
+from kcr.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
 from kcr.apiserver.kinds.strategy import Manifest
 
 _COUNTS = (

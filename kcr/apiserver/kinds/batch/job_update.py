@@ -8,7 +8,7 @@ from copy import deepcopy
 
 from kcr.apiserver.kinds.batch.job_spec import check_job_spec
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid
-from kcr.apiserver.kinds.pods.spec import check_selector_of
+from kcr.apiserver.kinds.pods.validation.spec import check_selector_of
 from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 
 _LATE_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")

@@ -5,11 +5,11 @@ Source: kubernetes/pkg/registry/core/pod/strategy.go.
 
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden
 from kcr.apiserver.kinds.names import dns_label
-from kcr.apiserver.kinds.pods.containers import qos_class
 from kcr.apiserver.kinds.pods.defaults import admit, default_pod
-from kcr.apiserver.kinds.pods.spec import check_pod_spec
 from kcr.apiserver.kinds.pods.status import check_pod_status, default_pod_status
 from kcr.apiserver.kinds.pods.update import check_pod_update
+from kcr.apiserver.kinds.pods.validation.resources import qos_class
+from kcr.apiserver.kinds.pods.validation.spec import check_images, check_pod_spec
 from kcr.apiserver.kinds.pods.warnings import template_warnings
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
@@ -64,7 +64,7 @@ class PodStrategy(Strategy):
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new pod."""
         spec = obj["spec"]
-        errors = check_pod_spec(spec, "spec")
+        errors = check_pod_spec(spec, "spec") + check_images(spec)
         if spec.get("ephemeralContainers"):
             errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):

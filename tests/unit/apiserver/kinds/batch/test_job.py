@@ -13,9 +13,10 @@ CONTAINER = {
     "image": "i",
     "args": ["a"],
     "ports": [{"name": "http", "containerPort": 80}],
-    "env": [{"name": "A", "value": "b"}, {"name": "F", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}],
+    "env": [{"name": "A", "value": "b"}, {"name": "F", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1", "memory": "1Gi"}},
-    "livenessProbe": {"httpGet": {"port": 80}, "grpc": {"port": 1}},
+    "livenessProbe": {"httpGet": {"port": 80}},
+    "startupProbe": {"grpc": {"port": 1}},
     "lifecycle": {"preStop": {"httpGet": {"port": "http"}}},
     "volumeMounts": [{"name": "v", "mountPath": "/v"}],
 }
@@ -25,7 +26,7 @@ POD: Manifest = {
     "volumes": [
         {"name": "v", "emptyDir": {"sizeLimit": "1Gi"}},
         {"name": "w", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
-        {"name": "x", "downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "x"}}]}},
+        {"name": "x", "downwardAPI": {"items": [{"path": "p", "fieldRef": {"fieldPath": "metadata.name"}}]}},
     ],
     "nodeSelector": {"a": "b"},
     "tolerations": [{"key": "a", "operator": "Exists"}],

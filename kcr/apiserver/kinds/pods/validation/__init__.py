@@ -1,0 +1,4 @@
+"""Validation of pod specs and pod templates, by part.
+
+Source: kubernetes/pkg/apis/core/validation/validation.go.
+"""
