@@ -14,6 +14,7 @@ from tests.kit.protobuf import PROTOBUF
 
 pytestmark = pytest.mark.kcr_virtual
 ROOT = "/api/v1/namespaces/default"
+SERVICE = {"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}}
 CONFIG_MAPS, PODS, SERVICES = f"{ROOT}/configmaps", f"{ROOT}/pods", f"{ROOT}/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -45,7 +46,7 @@ async def test_value_of_the_wrong_type_is_a_bad_request(
     api: Api, method: str, target: str, body: Any, message: str
 ) -> None:
     await api.post(PODS, pod("a"))
-    await api.post(SERVICES, {"metadata": {"name": "a"}})
+    await api.post(SERVICES, SERVICE)
     reply = await api.call(method, target, body)
     assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
     assert "json: cannot unmarshal" in reply.body["message"]
@@ -79,14 +80,14 @@ def deep(levels: int) -> bytes:
 async def test_body_that_is_too_deep_is_a_bad_request(
     api: Api, levels: int, method: str, target: str, before: bytes, after: bytes, form: str
 ) -> None:
-    await api.post(SERVICES, {"metadata": {"name": "a"}})
+    await api.post(SERVICES, SERVICE)
     reply = await api.call(method, target, before + deep(levels) + after, content_type=form)
     assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
     assert "exceeded max depth" in reply.body["message"]
 
 
 async def test_deep_object_is_stored_shown_and_deleted(api: Api) -> None:
-    body = b'{"metadata":{"name":"a"},"spec":{"x":' + deep(150) + b"}}"
+    body = b'{"metadata":{"name":"a"},"spec":{"ports":[{"port":80}],"x":' + deep(150) + b"}}"
     assert (await api.call("POST", SERVICES, body)).status == 201
     for accept in ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"):
         await api.get(SERVICES, accept=accept)
@@ -240,10 +241,13 @@ async def test_null_in_a_spec_is_absent(api: Api) -> None:
     body["spec"]["template"]["spec"] |= {"volumes": None, "nodeSelector": None, "initContainers": None}
     made = await api.post(f"{JOBS}?fieldValidation=Strict", body)
     assert (made["spec"]["parallelism"], made["spec"]["suspend"]) == (1, False)
-    service = {"metadata": None, "spec": {"clusterIP": None, "selector": {"a": None}, "ports": None}, "status": None}
+    spec = {"clusterIP": None, "selector": {"a": None}, "ports": [{"port": 80, "name": None}]}
+    service = {"metadata": None, "spec": spec, "status": None}
     made = await api.post(SERVICES, service | {"metadata": {"name": "a"}})
     # In a map, null is the zero value of what the map holds.
-    assert (made["spec"], "status" in made) == ({"selector": {"a": ""}}, False)
+    assert (made["spec"]["selector"], made["spec"]["ports"], made["status"]) == (
+        {"a": ""}, [{"port": 80, "protocol": "TCP", "targetPort": 80}], {"loadBalancer": {}},
+    )  # fmt: skip
 
 
 async def test_template_with_empty_yaml_members_is_taken(api: Api) -> None:

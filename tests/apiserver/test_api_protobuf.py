@@ -164,7 +164,9 @@ def pod_template() -> bytes:
                          (2, entry("a", "b")), (3, ""), (4, "ClusterIP"), (7, ""), (13, 0))), (3, message((1, b"")))],
             {
                 "ports": [{"port": 80, "protocol": "TCP", "targetPort": "http"}],
-                "selector": {"a": "b"}, "type": "ClusterIP",
+                "selector": {"a": "b"}, "type": "ClusterIP", "clusterIP": "10.96.1.1", "clusterIPs": ["10.96.1.1"],
+                "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
+                "internalTrafficPolicy": "Cluster",
             },
             id="service",
         ),

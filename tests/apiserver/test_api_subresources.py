@@ -12,7 +12,7 @@ from tests.kit.api import Api, pod
 
 pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
-BINDING = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "pa", "annotations": {"a": "b"}}}
+BINDING = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"annotations": {"a": "b"}}}
 
 
 class Run:

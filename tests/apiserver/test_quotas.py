@@ -228,8 +228,3 @@ async def test_quotas_show_what_is_used(api: Api, kcr_clock: VirtualClock) -> No
     table = await api.get(QUOTAS, accept=TABLE)
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Request", "Limit", "Age"]
     assert table["rows"][0]["cells"] == ["q", "count/jobs.batch: 0/3, pods: 0/2", "limits.cpu: 0/1", "5s"]
-
-
-async def test_limit_range_is_said_to_have_no_effect(api: Api) -> None:
-    reply = await api.call("POST", "/api/v1/namespaces/default/limitranges", {"metadata": {"name": "a"}})
-    assert reply.headers["Warning"] == '299 - "limit ranges are stored and not applied by this server"'

@@ -2,8 +2,8 @@
 
 A file of the table is a list of sections. A section has an `object` and the `path` to create it at; its rows are
 `[name, fields, answer]`: the fields (by path, null removes one) are set in the object, which is then sent. `short` has
-names for paths that occur often. With `update: true` the object is created first and the changed one is put; `given`
-are objects that are there before. `{ns}` stands for the namespace.
+names for paths that occur often. With `update: true` the object is created first and the changed one is put, to the
+path with `suffix`; `given` are objects that are there before. `{ns}` stands for the namespace.
 
 An answer is `ok`, or the fields that an accepted object has in the answer; one error or a list of them,
 `field: message`, of a 422 (after `~`, the message counts no further than its reason); or `code`, `reason`, `message`
@@ -13,6 +13,7 @@ of another refusal.
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows: Sequence[tuple[str, Mapping[str, Any], Any]]
     short: Mapping[str, str] = {}
     update: bool = False
+    suffix: str = ""
     given: Sequence[Given] = ()
 
 
@@ -86,9 +88,9 @@ async def mismatch(send: Send, namespace: str, row: Row) -> str:
     for place, value in row.fields.items():
         _set(sent, _long(section, place), deepcopy(value))
     name = sent.get("metadata", {}).get("name", "")
-    code, body = await send(method, f"{path}/{name}" if section.update else path, sent)
+    code, body = await send(method, f"{path}/{name}{section.suffix}" if section.update else path, sent)
     if code < 300 or section.update:
-        await send("DELETE", f"{path}/{body['metadata'].get('name') or name}", {"gracePeriodSeconds": 0})
+        await send("DELETE", f"{path}/{name}", {"gracePeriodSeconds": 0})
     return _difference(row, code, body)
 
 
@@ -102,8 +104,9 @@ def _steps(place: str) -> list[str | int]:
 
 
 def _set(obj: Any, place: str, value: Any) -> None:
-    *way, last = _steps(place)
-    for step, following in zip(way, [*way[1:], last], strict=True):
+    steps = _steps(place)
+    last = steps[-1]
+    for step, following in pairwise(steps):
         if isinstance(obj, dict):
             obj = obj.setdefault(step, [] if isinstance(following, int) else {})
             continue

@@ -31,6 +31,9 @@ def bind(registry: Registry, write: Write) -> APIResponse:
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
     body = request_body.decode_as(type_shape("core.v1.Binding"), write.body, write.content_type)
+    named = (body.get("metadata") or {}).get("name")
+    if named and named != route.name:
+        raise bad_request("name in URL does not match name in Binding object")
     target = body.get("target") or {}
     kind, node = target.get("kind") or "Node", target.get("name")
     errors = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]

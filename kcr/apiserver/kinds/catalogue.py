@@ -10,16 +10,11 @@ from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrateg
 from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
-from kcr.apiserver.kinds.core import (
-    ConfigMapStrategy,
-    EventStrategy,
-    LeaseStrategy,
-    LimitRangeStrategy,
-    NamespaceStrategy,
-    NodeStrategy,
-    ResourceQuotaStrategy,
-    SecretStrategy,
-)
+from kcr.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
+from kcr.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
+from kcr.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
+from kcr.apiserver.kinds.core.limits import LimitRangeStrategy, ResourceQuotaStrategy
+from kcr.apiserver.kinds.core.services import ServiceStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
 from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, Strategy
@@ -292,7 +287,9 @@ EVENTS = _kind(
 CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
 SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED)
 SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), returns_deleted_object=True)
-SERVICES = _kind("v1", "Service", allow_create_on_update=True, returns_deleted_object=True)
+SERVICES = _kind(
+    "v1", "Service", ServiceStrategy(), allow_create_on_update=True, returns_deleted_object=True, name_rule=dns_label
+)
 RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
 LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), allow_create_on_update=True)
 JOBS = _kind(

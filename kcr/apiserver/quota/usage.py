@@ -65,13 +65,13 @@ def usage_of(kind: Kind, obj: Manifest) -> Usage:
 
 def _resources(spec: Manifest) -> dict[str, int]:
     """Return the requests and limits of a pod by the names that quotas use."""
-    requests, limits = _total(spec, "requests"), _total(spec, "limits")
+    requests, limits = total_resources(spec, "requests"), total_resources(spec, "limits")
     requested = {name: value for name, value in requests.items() if "/" not in name}
     requested |= {f"requests.{name}": value for name, value in requests.items()}
     return requested | {f"limits.{name}": limits[name] for name in _LIMITED if name in limits}
 
 
-def _total(spec: Manifest, which: str) -> dict[str, int]:
+def total_resources(spec: Manifest, which: str) -> dict[str, int]:
     """Return the effective request or limit of a pod: the maximum of init containers and containers, plus overhead.
 
     Args:

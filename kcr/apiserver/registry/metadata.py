@@ -174,6 +174,8 @@ def _owner_faults(references: list[Manifest]) -> list[FieldError]:
             for member in ("kind", "name", "uid")
             if not reference.get(member)
         ]
+        if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
+            errors.append(invalid(field, reference, "/v1, Kind=Event is disallowed from being an owner"))
         if not reference.get("controller"):
             continue
         named = f"{reference.get('kind')}/{reference.get('name')}"

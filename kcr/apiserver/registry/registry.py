@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
 from kcr.apiserver.endpoints.routes import parse_integer
-from kcr.apiserver.kinds.catalogue import NAMESPACES, Kind
+from kcr.apiserver.kinds.catalogue import NAMESPACES, SERVICES, Kind
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.quota import QuotaAdmission
+from kcr.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr.apiserver.registry import metadata as meta
+from kcr.apiserver.registry.service_addresses import ServiceAddresses
 from kcr.apiserver.responses import (
     STALE,
     StatusError,
@@ -48,6 +49,8 @@ class Registry:
     def __init__(self, storage: Storage, quotas: QuotaAdmission, *, clock: Clock, random: random.Random) -> None:
         self.storage = storage
         self.quotas = quotas
+        self._limits = LimitRangeAdmission(storage)
+        self._addresses = ServiceAddresses(storage)
         self.clock = clock
         self.random = random
 
@@ -91,12 +94,16 @@ class Registry:
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
+        self._limits.set_defaults(kind, obj)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
         _drop_unstored(kind, obj)
+        if kind is SERVICES:
+            self._addresses.allocate(obj)
+        self._limits.check(kind, obj)
         self.quotas.check(kind, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
@@ -144,6 +151,8 @@ class Registry:
             errors = kind.strategy.validate_update(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
+        if kind is SERVICES and not status:
+            self._addresses.allocate(new)
         if not status and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         warnings += [] if status else kind.strategy.warnings(new, before)

@@ -15,7 +15,7 @@ from kcr.api.meta import ObjectMeta
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import in_order
-from kcr.apiserver.responses import no_such_resource, too_large_version
+from kcr.apiserver.responses import StatusError, no_such_resource, too_large_version
 from kcr.apiserver.storage.records import FIRST_REVISION, Change, Record, StoredRow, encode, key_of
 from kcr.apiserver.storage.watch_cache import WatchCache
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # loads sqlite3
     from kcr.apiserver.storage.journal import Journal
 
 _REVISION_TIMEOUT_SECONDS = 3.0
+# The default limit of etcd, 1.5 MiB.
+_LARGEST_OBJECT = 3 << 19
 _NOT_IN_BODY = ("metadata", "kind", "apiVersion")
 
 
@@ -102,11 +104,17 @@ class Storage:
         return Record(kind, body, msgspec.convert(metadata, ObjectMeta), revision)
 
     def put(self, kind: Kind, manifest: Manifest, old: Record | None) -> Record:
-        """Store a new object, or a new version of `old`; those of a view are converted."""
+        """Store a new object, or a new version of `old`; those of a view are converted.
+
+        Raises:
+            StatusError: 500, the object is larger than etcd takes.
+        """
         if kind.conversion is not None:
             kind.conversion.to_hub(manifest)
             kind, old = kind.stored, old and self._stored(old)
         record = self.build_record(kind, manifest, self.revision + 1)
+        if len(record.body) > _LARGEST_OBJECT:
+            raise StatusError(500, "", "etcdserver: request is too large")
         self._commit(Change(record.revision, old, record))
         return record
 

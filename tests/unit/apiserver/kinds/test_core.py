@@ -2,14 +2,9 @@ from typing import Any
 
 import pytest
 
-from kcr.apiserver.kinds.core import (
-    ConfigMapStrategy,
-    EventStrategy,
-    LeaseStrategy,
-    NamespaceStrategy,
-    NodeStrategy,
-    SecretStrategy,
-)
+from kcr.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
+from kcr.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
+from kcr.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from tests.kit.manifests import texts
 
