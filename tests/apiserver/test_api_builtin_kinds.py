@@ -188,7 +188,12 @@ TEMPLATE = {
 }
 SELECTOR = {"matchLabels": {"a": "b"}}
 SUBJECTS = [{"kind": "User", "name": "ann"}, {"kind": "ServiceAccount", "namespace": "x", "name": "bot"}]
-CLAIM = {"accessModes": ["ReadWriteOnce"], "volumeName": "v", "storageClassName": "fast"}
+CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "volumeName": "v",
+    "resources": {"requests": {"storage": "1Gi"}},
+    "storageClassName": "fast",
+}
 BUDGET = {"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1}}
 
 

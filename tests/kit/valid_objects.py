@@ -60,6 +60,7 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
                              "volumeClaimTemplates": [CLAIM]}},
     "ReplicationController": {"spec": {"selector": {"a": "1"}, "template": TEMPLATE}},
     "PodTemplate": {"template": TEMPLATE},
+    "PersistentVolumeClaim": {"spec": {**CLAIM["spec"], "storageClassName": "", "volumeName": "v"}},
     "PersistentVolume": {"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
                                   "hostPath": {"path": "/x"}}},
     "StorageClass": {"provisioner": "a.io/b", "parameters": {"a": ""}, "allowVolumeExpansion": False},

@@ -10,6 +10,7 @@ from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrateg
 from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
+from kcr.apiserver.kinds.core.claims import ClaimStrategy
 from kcr.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
 from kcr.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
 from kcr.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
@@ -290,6 +291,7 @@ SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), return
 SERVICES = _kind(
     "v1", "Service", ServiceStrategy(), allow_create_on_update=True, returns_deleted_object=True, name_rule=dns_label
 )
+CLAIMS = _kind("v1", "PersistentVolumeClaim", ClaimStrategy("persistentvolumeclaims", has_generation=False))
 RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
 LIMIT_RANGES = _kind("v1", "LimitRange", LimitRangeStrategy(), allow_create_on_update=True)
 JOBS = _kind(
@@ -316,8 +318,8 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 )
 
 _WITH_STRATEGY: tuple[Kind, ...] = (
-    CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS, SERVICES,
-    JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CUSTOM_RESOURCE_DEFINITIONS,
+    CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
+    SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CUSTOM_RESOURCE_DEFINITIONS,
 )  # fmt: skip
 
 

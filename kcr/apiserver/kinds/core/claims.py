@@ -1,0 +1,60 @@
+"""The strategy of PersistentVolumeClaims.
+
+Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVolumeClaimSpec and
+ValidatePersistentVolumeClaimUpdate; pkg/registry/core/persistentvolumeclaim/strategy.go.
+"""
+
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr.apiserver.kinds.names import check_selector, dns_subdomain
+from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, semantic_equal
+from kcr.apiserver.schema.quantities import amount
+
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_VOLUME_MODES = ("Block", "Filesystem")
+_STORAGE = "spec.resources[storage]"
+_FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+
+
+class ClaimStrategy(GenericStrategy):
+    """Claims of volumes: nothing here provisions or binds them, which a warning says."""
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set the phase."""
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a claim."""
+        spec: Manifest = obj.get("spec") or {}
+        modes: list[str] = spec.get("accessModes") or []
+        errors = [] if modes else [required("spec.accessModes", "at least 1 access mode is required")]
+        errors += check_selector(spec.get("selector") or {}, "spec.selector")
+        errors += [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes
+                   if mode not in _ACCESS_MODES]  # fmt: skip
+        if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:3]):
+            words = "may not use ReadWriteOncePod with other access modes"
+            errors.append(forbidden("spec.accessModes", words))
+        storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+        if storage is None:
+            errors.append(required(_STORAGE))
+        elif amount(storage) <= 0:
+            errors.append(invalid(_STORAGE, storage, "must be greater than zero"))
+        if name := spec.get("storageClassName"):
+            errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
+        mode = spec.get("volumeMode")
+        if mode is not None and mode not in _VOLUME_MODES:
+            errors.append(not_supported("spec.volumeMode", mode, _VOLUME_MODES))
+        return errors
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update: the volume is set once, and requests of bound claims may grow."""
+        after, before = dict(new["spec"]), dict(old["spec"])
+        if not before.get("volumeName"):
+            before.pop("volumeName", None)
+            after.pop("volumeName", None)
+        if (new.get("status") or {}).get("phase") == "Bound":
+            after.pop("resources", None)
+            before.pop("resources", None)
+        errors = self.validate(new)
+        if not semantic_equal(after, before):
+            errors.append(forbidden("spec", _FIXED))
+        return errors
