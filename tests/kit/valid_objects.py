@@ -34,7 +34,7 @@ TEMPLATE = {"metadata": {"labels": {"a": "1"}}, "spec": {**POD_SPEC, "restartPol
 SELECTOR = {"matchLabels": {"a": "1"}}
 JOB = {"parallelism": 0, "suspend": True, "backoffLimitPerIndex": 0, "completionMode": "Indexed", "completions": 2,
        "template": {"spec": POD_SPEC}}  # fmt: skip
-CLAIM = {
+CLAIM: Mapping[str, Any] = {
     "metadata": {"name": "v"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
