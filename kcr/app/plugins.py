@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 import click
 import msgspec
 
+from kcr.app.faults import import_fault
 from kcr.errors import ConfigError
 from kcr.manager import Manager
 
@@ -56,12 +57,18 @@ def _load(point: EntryPoint) -> Setup:
         setup = point.load()
     except Exception as error:
         # Whatever a module may raise while it is imported: the user needs its name, not our stack.
-        raise ConfigError(
-            f"controller {point.name!r} cannot be imported from {point.value}: {type(error).__name__}: {error}: "
+        # One that was named `module:setup` is called by that alone.
+        where = "" if point.name == point.value else f" from {point.value}"
+        hint = (
             "reinstall it, or see whether a package or file of yours stands in its way"
-        ) from error
-    if not callable(setup):
-        raise ConfigError(f"controller {point.name!r}: {point.value} is no function: name its setup function")
+            if where
+            else "name it module:setup, as in an import; the folder you are in is searched first"
+        )
+        fault = import_fault(error, point.module, hint)
+        raise ConfigError(f"controller {point.name!r} cannot be imported{where}: {fault}") from error
+    if not callable(setup) or isinstance(setup, type):
+        what = "a class" if isinstance(setup, type) else "no function"
+        raise ConfigError(f"controller {point.name!r}: {point.value} is {what}: name its function setup(manager)")
     return setup  # type: ignore[no-any-return]  # what an entry point loads is not typed
 
 

@@ -12,6 +12,7 @@ import yaml
 
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.meta import Resource
+from kcr.app.faults import import_fault
 from kcr.errors import ConfigError
 
 # One kind in all its versions.
@@ -67,9 +68,9 @@ def kinds_in(reference: str) -> Iterator[Versions]:
             kinds.setdefault((one.resource.group, one.resource.kind), {})[one] = None
     taken = [tuple(versions) for (_, kind), versions in kinds.items() if wanted in ("", kind)]
     if not taken:
-        declared = ", ".join(kind for _, kind in kinds) or "none"
+        declared = ", but " + ", ".join(kind for _, kind in kinds) if kinds else ""
         raise ConfigError(
-            f"{name} declares no kind {wanted}".rstrip() + f" of its own, but {declared}: a kind is "
+            f"{name} declares no kind {wanted}".rstrip() + f" of a group of your own{declared}: a kind is "
             '`class Website(kcr.Resource, api_version="example.dev/v1", plural="websites")`'
         )
     yield from taken
@@ -117,9 +118,8 @@ def _imported(name: str) -> ModuleType:
         return importlib.import_module(module)
     except Exception as error:
         # Whatever a module may raise while it is imported: the user needs its name, not our stack.
-        raise ConfigError(
-            f"{name} cannot be imported: {type(error).__name__}: {error}: name a module as in an import, or its file"
-        ) from error
+        fault = import_fault(error, module, "name a module as in an import, or its file")
+        raise ConfigError(f"{name} cannot be imported: {fault}") from error
     finally:
         sys.path.remove(str(folder))
 

@@ -6,13 +6,12 @@ An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 fo
 import importlib
 import os
 import sys
-import traceback
-from pathlib import Path
 
 import click
 import structlog
 from click.core import ParameterSource
 
+from kcr.app.faults import remedy, unexpected
 from kcr.app.logs import configure_logs, flush_stderr
 from kcr.errors import KcrError
 
@@ -103,19 +102,9 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
             return 141
         case Exception():
             structlog.get_logger().debug("unexpected error", exc_info=error)
-            hint = "this is a bug; KCR_LOG_LEVEL=debug shows the traceback"
-            return _say(program, f"{unexpected(error)}: {hint}", 1)
+            return _say(program, f"{unexpected(error)}: {remedy(error)}", 1)
         case _:
             raise error
-
-
-def unexpected(error: Exception) -> str:
-    """Return an unexpected error as one line: component and key, error, place in the code."""
-    # The innermost component comes first.
-    who = ", ".join(getattr(error, "__notes__", ()))
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
-    return f"{who + ': ' if who else ''}{type(error).__name__}: {error}{where}"
 
 
 def _fault(error: click.UsageError) -> str:

@@ -14,7 +14,7 @@ import kcr
 from kcr.api.batch import Job
 from kcr.api.core import Event, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.main import unexpected
+from kcr.app.faults import unexpected
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
