@@ -113,9 +113,20 @@ class CrdOptions(NamedTuple):
         Rules of the base hold for the class as well; what is said of a version is for that version alone.
         """
         own = {name: options.pop(name) for name in self._fields if name in options}
+        for name, item in _ITEMS.items():
+            given = own.get(name, ())
+            # The usual slip: in `("web")` the parentheses make no tuple.
+            if isinstance(given, (str, PrinterColumn, Validation)) or not all(isinstance(one, item) for one in given):
+                example = '"…"' if item is str else f"kcr.{item.__name__}(…)"
+                raise TypeError(f"{name}={given!r}: write a tuple, with a comma after an only item: ({example},)")
         if "validations" in own:
             own["validations"] = (*self.validations, *own["validations"])
         return self._replace(**{**_OF_A_VERSION, **own})
 
 
+# What the keywords that take several are tuples of.
+_ITEMS: Mapping[str, type] = {
+    "short_names": str, "categories": str, "selectable_fields": str,
+    "columns": PrinterColumn, "validations": Validation,
+}  # fmt: skip
 _OF_A_VERSION: Mapping[str, Any] = {"storage": None, "served": True, "deprecation_warning": None}

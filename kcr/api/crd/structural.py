@@ -7,6 +7,7 @@ Source: apiextensions-apiserver/pkg/apiserver/schema; sigs.k8s.io/controller-too
 """
 
 import collections.abc
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
@@ -67,6 +68,8 @@ _KNOWN: Mapping[type, Schema] = {
     },
 }  # fmt: skip
 _ATOMIC = (LabelSelector,)
+# What the default of a field may be.
+_VALUES = (str, bytes, int, float, tuple, list, dict, set, datetime, Enum, msgspec.Struct)
 
 # Names of msgspec.Meta that are limits of numbers, and what they are in a schema.
 _LIMITS = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "multiple_of": "multipleOf"}
@@ -99,7 +102,7 @@ def object_schema(kind: type[msgspec.Struct], outer: tuple[type, ...] = ()) -> S
     if kind in _KNOWN:
         return dict(_KNOWN[kind])
     schema: Schema = {"description": summary(kind), "type": "object"} if summary(kind) else {"type": "object"}
-    found = [one for one in fields(kind) if not (issubclass(kind, Resource) and one.name == "metadata")]
+    found = [one for one in _fields(kind) if not (issubclass(kind, Resource) and one.name == "metadata")]
     properties = {one.encode_name: _property(kind, one, (*outer, kind)) for one in found}
     required = [one.encode_name for one in found if one.required]
     if required:
@@ -112,6 +115,20 @@ def object_schema(kind: type[msgspec.Struct], outer: tuple[type, ...] = ()) -> S
     return schema | (
         {"x-kubernetes-validations": rules(options.validations)} if options and options.validations else {}
     )
+
+
+def _fields(kind: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
+    """Return the fields of a class; a value that has no type looks like one, and is none."""
+    try:
+        found, typed = fields(kind), {name for base in kind.__mro__ for name in inspect.get_annotations(base)}
+    except NameError as error:
+        raise TypeError(f"{kind.__name__}: {error}: import in {kind.__module__} what its annotations name") from error
+    for name, value in vars(kind).items():
+        # Names with an underscore and names in capitals are constants of the class.
+        if isinstance(value, _VALUES) and name not in typed and not name.startswith("_") and not name.isupper():
+            remedy = f"write `{name}: {type(value).__name__} = …`, or a constant in capitals"
+            raise TypeError(f"{kind.__name__}.{name}: it has a value and no type, and so is no field: {remedy}")
+    return found
 
 
 def rules(validations: tuple[Validation, ...]) -> list[Schema]:

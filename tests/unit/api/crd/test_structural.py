@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from enum import Enum
-from typing import Annotated, Any, Literal, NewType, get_args
+from typing import Annotated, Any, ClassVar, Literal, NewType, get_args
 from uuid import UUID
 
 import msgspec
@@ -238,3 +238,41 @@ class Website(kcr.Resource, api_version="example.dev/v1", plural="websites"):
 def test_what_no_schema_can_say_names_class_field_and_remedy(annotation: Any, fault: str) -> None:
     with pytest.raises(TypeError, match=fault):
         schema_of(annotation)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "fault"),
+    [
+        pytest.param({"size": 1}, "Made.size: it has a value and no type, .*: write `size: int = …`", id="value"),
+        pytest.param(
+            {"__annotations__": {"size": "Missing"}}, "Made: .*'Missing' is not defined: import in", id="name"
+        ),
+    ],
+)
+def test_class_with_a_slip_is_told_its_remedy(namespace: dict[str, Any], fault: str) -> None:
+    with pytest.raises(TypeError, match=fault):
+        object_schema(ObjectType("Made", (kcr.Object,), {"__module__": __name__, **namespace}))
+
+
+def test_constant_of_a_class_is_no_field() -> None:
+    class Sized(kcr.Object):
+        LIMIT = 5
+        _unit = "m"
+        shown: ClassVar[str] = "size"
+        size: int = LIMIT
+
+    assert list(object_schema(Sized)["properties"]) == ["size"]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "given"),
+    [
+        pytest.param("short_names", "web", id="text"),
+        pytest.param("columns", kcr.PrinterColumn("Age", ".metadata.creationTimestamp"), id="column"),
+        pytest.param("validations", kcr.Validation("self.a > 0"), id="rule"),
+        pytest.param("validations", ("self.a > 0",), id="rule-as-text"),
+    ],
+)
+def test_tuple_without_its_comma_is_refused(keyword: str, given: object) -> None:
+    with pytest.raises(TypeError, match=f"^{keyword}=.*: write a tuple"):
+        ObjectType("Made", (kcr.Object,), {}, **{keyword: given})
