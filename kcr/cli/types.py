@@ -1,19 +1,16 @@
 """`kcr types generate`: typed classes of CustomResourceDefinitions and of built-in kinds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from kcr.api.yaml_json import YamlError, load_yaml_documents
+from kcr.cli.manifests import EXTENSIONS, read_documents
 from kcr.codegen import builtin
 from kcr.codegen.crds import crd_classes
 from kcr.codegen.model import Class, flat
 from kcr.codegen.render import module_text
 from kcr.errors import ConfigError
-
-_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 @click.group("types")
@@ -31,10 +28,11 @@ def command() -> None:
 def generate(sources: tuple[str, ...], version: str, output: str) -> None:
     """Write a module of typed classes.
 
-    A FILE has CustomResourceDefinitions; `-` is stdin. A KIND is one of Kubernetes' own, such as apps/v1/Deployment:
-    with kcr's extra `schema` its docstrings are those of Kubernetes. `kcr.api.full` has the most usual ones already.
+    A FILE, or a URL of one, has CustomResourceDefinitions; `-` is stdin. A KIND is one of Kubernetes' own, such as
+    apps/v1/Deployment: with kcr's extra `schema` its docstrings are those of Kubernetes. `kcr.api.full` has the most
+    usual ones already.
     """
-    files = [one for one in sources if one == "-" or one.endswith(_SUFFIXES)]
+    files = [one for one in sources if one == "-" or one.endswith(EXTENSIONS)]
     found = {one.name: one for one in _builtin_classes([one for one in sources if one not in files])}
     for path in files:
         _add_definitions(path, version, found)
@@ -51,8 +49,7 @@ def generate(sources: tuple[str, ...], version: str, output: str) -> None:
 def _builtin_classes(names: list[str]) -> list[Class]:
     kinds = [builtin.builtin_kind(*_split(name)) for name in names]
     types = builtin.types_of(kinds)
-    prose = builtin.published_prose() if kinds else builtin.no_prose
-    return builtin.classes(types, kinds, builtin.class_names(types), prose)
+    return builtin.classes(types, kinds, builtin.class_names(types), builtin.published_prose)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -63,7 +60,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _add_definitions(path: str, version: str, found: dict[str, Class]) -> None:
-    definitions = list(_definitions(path))
+    definitions = [one.manifest for one in read_documents(path) if one.kind == "CustomResourceDefinition"]
     if not definitions:
         raise ConfigError(f"{path} has no CustomResourceDefinition: name a file with one, or a kind of Kubernetes")
     for manifest in definitions:
@@ -71,19 +68,6 @@ def _add_definitions(path: str, version: str, found: dict[str, Class]) -> None:
             crd_classes(manifest, version, found)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
-
-
-def _definitions(path: str) -> Iterator[dict[str, Any]]:
-    try:
-        with click.open_file(path, encoding="utf-8") as file:
-            documents = list(load_yaml_documents(file.read()))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}: name a file that can be read") from error
-    except (YamlError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: no YAML: {error}") from error
-    for one in documents:
-        if isinstance(one, dict) and one.get("kind") == "CustomResourceDefinition":
-            yield one
 
 
 def _title(classes: Iterable[Class]) -> str:

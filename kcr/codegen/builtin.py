@@ -6,11 +6,22 @@ takes it from there.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
+from kcr.apiserver.openapi.definitions import full_name
+from kcr.apiserver.openapi.prose import installed_prose
+from kcr.apiserver.schema.builtin import (
+    LIST,
+    MAP,
+    FieldFacts,
+    builtin_kinds,
+    kind_types,
+    kubernetes_version,
+    type_facts,
+    type_of_kind,
+)
 from kcr.codegen import model
 from kcr.codegen.model import Class, ClassField, Expr, Pair, Text
 from kcr.codegen.names import class_name, field_names
@@ -21,7 +32,8 @@ _SCALARS: Mapping[str, Expr] = {
     "time": "datetime", "microtime": "MicroTime", "quantity": "Quantity", "int-or-string": "IntOrString",
     "any": model.OPAQUE,
 }  # fmt: skip
-_LIST, _MAP = "[]", "map[string]"
+# What comes between group and name of the types of kinds in other objects.
+_EMBEDDED = ".Embedded"
 # Types that kcr.api has already, whole but for managed fields.
 _SHARED: Mapping[str, str] = {
     "meta.v1.ObjectMeta": "ObjectMeta", "meta.v1.OwnerReference": "OwnerReference", "meta.v1.Condition": "Condition",
@@ -59,24 +71,11 @@ class KindFacts(NamedTuple):
 
 
 @cache
-def _table() -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.decode(
-        resources.files("kcr.apiserver.schema").joinpath("kubernetes.json").read_bytes()
-    )
-    _embed_kinds(found)
-    return found
-
-
-def _embed_kinds(table: dict[str, Any]) -> None:
-    """Give kinds in other objects types of their own: there apiVersion and kind are fields like any other."""
-    types = table["types"]
-    kinds = {known if isinstance(known, str) else known["type"] for known in table["kinds"].values()}
-    used = ((owner, field, facts) for owner, fields in types.items() for field, facts in fields.items())
-    for owner, field, facts in [one for one in used if _item(one[2]) in kinds]:
-        group, _, short = _item(facts).rpartition(".")
-        types[f"{group}.Embedded{short}"] = types[f"{group}.{short}"]
-        given = {"type": facts} if isinstance(facts, str) else facts
-        types[owner][field] = {**given, "type": given["type"].replace(f".{short}", f".Embedded{short}")}
+def _fields(of: str) -> dict[str, FieldFacts]:
+    """Return the fields of a type; kinds in it have types of their own, where apiVersion is a field like any other."""
+    facts, kinds = type_facts(of.replace(_EMBEDDED, ".")), frozenset(kind_types().values())
+    embedded = {name: one for name, one in facts.items() if _item(one) in kinds}
+    return facts | {name: replace(one, type=_EMBEDDED.join(one.type.rsplit(".", 1))) for name, one in embedded.items()}
 
 
 def builtin_kind(api_version: str, name: str) -> KindFacts:
@@ -85,14 +84,15 @@ def builtin_kind(api_version: str, name: str) -> KindFacts:
     Raises:
         ConfigError: Kubernetes has no such kind.
     """
-    known = _table()["kinds"].get(f"{api_version} {name}")
-    if known is None:
-        others = [key.partition(" ")[0] for key in _table()["kinds"] if key.partition(" ")[2] == name]
-        remedy = f"there is {' and '.join(f'{one}/{name}' for one in others)}" if others else "name apiVersion/Kind"
-        raise ConfigError(f"{api_version}/{name} is no kind of Kubernetes {_table()['source']['kubernetes']}: {remedy}")
-    if isinstance(known, str):
-        return KindFacts(api_version, name, known, _plural(name.lower()), name in _NAMESPACED)
-    return KindFacts(api_version, name, known["type"], known["plural"], known["namespaced"])
+    of = type_of_kind(api_version, name)
+    if of is None:
+        others = [f"{version}/{kind}" for version, kind in kind_types() if kind == name]
+        remedy = f"there is {' and '.join(others)}" if others else "name apiVersion/Kind"
+        raise ConfigError(f"{api_version}/{name} is no kind of Kubernetes {kubernetes_version()}: {remedy}")
+    named = builtin_kinds().get((api_version, name))
+    if named is None:
+        return KindFacts(api_version, name, of, _plural(name.lower()), name in _NAMESPACED)
+    return KindFacts(api_version, name, of, named.plural, named.namespaced)
 
 
 def _plural(name: str) -> str:
@@ -106,18 +106,18 @@ def types_of(kinds: Iterable[KindFacts]) -> list[str]:
     found = dict.fromkeys(kind.type for kind in kinds)
     waiting = list(found)
     while waiting:
-        for field, facts in _table()["types"][waiting.pop(0)].items():
+        for field, facts in _fields(waiting.pop(0)).items():
             name = _item(facts)
-            if field not in _TYPE_META and name in _table()["types"] and name not in _SHARED and name not in found:
+            # Of the names of types, those of scalars have no dot.
+            if field not in _TYPE_META and "." in name and name not in _SHARED and name not in found:
                 found[name] = None
                 waiting.append(name)
     return list(found)
 
 
-def _item(facts: Any) -> str:
+def _item(facts: FieldFacts) -> str:
     """Return the type in lists and maps of it."""
-    written: str = facts if isinstance(facts, str) else facts["type"]
-    return written.rpartition("]")[2]
+    return facts.type.rpartition("]")[2]
 
 
 def class_names(types: Iterable[str]) -> dict[str, str]:
@@ -143,7 +143,7 @@ def classes(types: Iterable[str], kinds: Iterable[KindFacts], names: Mapping[str
 
 
 def _class(of: str, kind: KindFacts | None, names: Mapping[str, str], prose: Prose) -> Class:
-    facts = {name: one for name, one in _table()["types"][of].items() if kind is None or name not in _TYPE_META}
+    facts = {name: one for name, one in _fields(of).items() if kind is None or name not in _TYPE_META}
     python = field_names(facts, of_kind=kind is not None)
     fields = tuple(
         _field(python[wire], wire, one, names, prose(of, wire), of_kind=kind is not None)
@@ -157,42 +157,36 @@ def _class(of: str, kind: KindFacts | None, names: Mapping[str, str], prose: Pro
         options.insert(0, Pair("kind", Text(kind.name)))
     if not kind.namespaced:
         options.append(Pair("namespaced", "False"))
-    holds_raw = any(_item(one) == "any" for name in types_of([kind]) for one in _table()["types"][name].values())
+    holds_raw = any(_item(one) == "any" for name in types_of([kind]) for one in _fields(name).values())
     return Class(names[of], "FullResource", prose(of, ""), fields, tuple(options), refers, holds_raw, of in _SECRET)
 
 
-def _field(name: str, wire: str, facts: Any, names: Mapping[str, str], text: str, *, of_kind: bool) -> ClassField:
-    written: str = facts if isinstance(facts, str) else facts["type"]
-    required = not isinstance(facts, str) and facts.get("required", False)
-    of = _type(written, names)
+def _field(
+    name: str, wire: str, facts: FieldFacts, names: Mapping[str, str], text: str, *, of_kind: bool
+) -> ClassField:
+    written, of = facts.type, _type(facts.type, names)
     if of_kind and written in names and wire in ("spec", "status"):
         # As Go has them: always there. One that would have to be filled is required, or for a status left out.
-        can_be_empty = not any(not isinstance(one, str) and one.get("required") for one in _fields_of(written).values())
-        if can_be_empty:
+        if not any(one.required for one in _fields(written).values()):
             return ClassField(name, wire, of, f"{names[written]}()", text)
         if wire == "spec":
             return ClassField(name, wire, of, None, text)
-    if required and written != "any":
+    if facts.required and written != "any":
         return ClassField(name, wire, of, None, text)
-    if written.startswith(_LIST):
+    if written.startswith(LIST):
         return ClassField(name, wire, of, model.EMPTY_LIST, text)
-    if written.startswith(_MAP):
+    if written.startswith(MAP):
         return ClassField(name, wire, of, model.EMPTY_MAP, text)
     if written == "any":
         return ClassField(name, wire, model.Either((of, "msgspec.UnsetType")), model.UNSET, text)
     return ClassField(name, wire, model.optional(of), model.NONE, text)
 
 
-def _fields_of(of: str) -> dict[str, Any]:
-    found: dict[str, Any] = _table()["types"][of]
-    return found
-
-
 def _type(written: str, names: Mapping[str, str]) -> Expr:
-    if written.startswith(_LIST):
-        return model.list_of(_type(written.removeprefix(_LIST), names))
-    if written.startswith(_MAP):
-        return model.map_of(_type(written.removeprefix(_MAP), names))
+    if written.startswith(LIST):
+        return model.list_of(_type(written.removeprefix(LIST), names))
+    if written.startswith(MAP):
+        return model.map_of(_type(written.removeprefix(MAP), names))
     return _SCALARS.get(written) or _SHARED.get(written) or names[written]
 
 
@@ -202,18 +196,7 @@ def no_prose(name: str, field: str) -> str:
     return "" if field else f"{short} of {group.replace('.', '/')}."
 
 
-def published_prose() -> Prose:
-    """Return the texts of Kubernetes' OpenAPI document, or `no_prose` where the extra `schema` is not installed."""
-    source = _table()["source"]
-    try:
-        raw = resources.files("kubernetes_validate").joinpath(source["file"]).read_bytes()
-    except (ModuleNotFoundError, FileNotFoundError):
-        return no_prose
-    texts = {".".join(path.split(".")[-3:]): one for path, one in msgspec.json.decode(raw)["$defs"].items()}
-
-    def prose(name: str, field: str) -> str:
-        found = texts.get(name, {})
-        found = found.get("properties", {}).get(field, {}) if field else found
-        return found.get("description") or no_prose(name, field)
-
-    return prose
+def published_prose(name: str, field: str) -> str:
+    """Return the text of Kubernetes' OpenAPI document, that of `no_prose` without the extra `schema`."""
+    prose, full = installed_prose(), full_name(name)
+    return (prose.of_field(full, field) if field else prose.of_type(full)) or no_prose(name, field)

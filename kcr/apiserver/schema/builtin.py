@@ -117,6 +117,17 @@ def type_of_kind(api_version: str, kind: str) -> str | None:
     return known.type if isinstance(known, BuiltinKind) else known
 
 
+def kind_types() -> dict[tuple[str, str], str]:
+    """Return the names of the types of all kinds, by apiVersion and kind."""
+    named = ((name.split(" "), kind) for name, kind in _table().kinds.items())
+    return {(parts[0], parts[1]): kind if isinstance(kind, str) else kind.type for parts, kind in named}
+
+
+def kubernetes_version() -> str:
+    """Return of which version of Kubernetes the table is."""
+    return _table().source["kubernetes"]
+
+
 def document_path() -> str:
     """Return which file of the package `kubernetes-validate` the table was made of."""
     return _table().source["file"]

@@ -38,11 +38,18 @@ class Widget(kcr.Resource, api_version="example.dev/v1", plural="widgets"):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    both = [kcr.crd_manifest(Gadget), {"apiVersion": "v1", "kind": "ConfigMap"}, None, kcr.crd_manifest(Widget)]
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}}
+    both = [kcr.crd_manifest(Gadget), config, None, kcr.crd_manifest(Widget)]
     (tmp_path / "crds.yaml").write_text(yaml.safe_dump_all(both))
-    (tmp_path / "config.yaml").write_text("apiVersion: v1\nkind: ConfigMap\n")
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     (tmp_path / "broken.yaml").write_text("a: [")
-    (tmp_path / "malformed.yaml").write_text("kind: CustomResourceDefinition\nspec: {group: 5}\n")
+    malformed = {
+        "apiVersion": "v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "c"},
+        "spec": {"group": 5},
+    }
+    (tmp_path / "malformed.yaml").write_text(yaml.safe_dump(malformed))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from kcr.apiserver.openapi.prose import installed_prose
 from kcr.codegen.builtin import builtin_kind, class_names, classes, no_prose, published_prose, types_of
 from kcr.codegen.model import flat
 from kcr.codegen.render import module_text
@@ -65,12 +66,13 @@ def test_types_of_one_name_get_that_of_their_group() -> None:
 
 
 def test_prose_is_that_of_the_published_schema() -> None:
-    prose = published_prose()
-    assert prose("core.v1.Pod", "").startswith("Pod is a collection of containers")
-    assert "node" in prose("core.v1.PodSpec", "nodeName")
+    assert published_prose("core.v1.Pod", "").startswith("Pod is a collection of containers")
+    assert "node" in published_prose("core.v1.PodSpec", "nodeName")
 
 
 def test_without_the_extra_docstrings_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubernetes_validate", None)
-    prose = published_prose()
-    assert (prose("core.v1.Pod", ""), prose("core.v1.Pod", "spec")) == ("Pod of core/v1.", "")
+    installed_prose.cache_clear()
+    found = published_prose("core.v1.Pod", ""), published_prose("core.v1.Pod", "spec")
+    installed_prose.cache_clear()
+    assert found == ("Pod of core/v1.", "")
