@@ -9,6 +9,7 @@ from kcr.client.calls import Calls
 from kcr.client.typed_apis import Model, model_of, object_of
 from kcr.client.wire import decoding
 from kcr.client.wire.requests import delete_options, object_path
+from kcr.errors import ApiError, error_for
 
 R = TypeVar("R", bound=Resource)
 U = TypeVar("U", bound=FullResource)
@@ -61,7 +62,17 @@ class Writes(Calls):
         return await self._create(kind, namespace, body)
 
     async def _create(self, kind: type[R], namespace: str, body: bytes) -> R:
-        answer = await self._write("POST", kind.resource.path(namespace), self._options.query(), body)
+        try:
+            answer = await self._write("POST", kind.resource.path(namespace), self._options.query(), body)
+        except ApiError as error:
+            if error.code not in (404, 405) or namespace or not kind.resource.namespaced:
+                raise
+            # Objects of all namespaces are listed there, and none is created.
+            shown, remedy = (
+                f"{kind.resource.kind} {decoding.name_in(body)}",
+                "give it one, as in its metadata.namespace",
+            )
+            raise error_for(error.code, error.reason, f"{error}: {shown} has no namespace: {remedy}") from error
         return decoding.read_object(kind, answer, decoding.name_in(body))
 
     async def update(self, obj: U, *, subresource: str = "") -> U:

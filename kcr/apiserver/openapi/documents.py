@@ -17,6 +17,8 @@ from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.openapi.definitions import Definition, definitions_of
 from kcr.apiserver.responses import APIResponse, encoded, json_response, text_response
 
+# A document of kube-openapi's protobuf with its first field, `swagger: "2.0"`.
+_EMPTY_V2, _V2_PROTOBUF = b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 # Documents are named by their hash, so a client may keep them for ever.
 _IMMUTABLE = {"Cache-Control": "public, immutable"}
 _V3_REFERENCE, _V2_REFERENCE = "#/components/schemas/", "#/definitions/"
@@ -37,8 +39,8 @@ class OpenAPI:
 
         Args:
             steps: The path's steps, such as `["openapi", "v3"]`.
-            accept: What the client takes. The second version as protobuf is not to be had; kubectl asks for nothing
-                else, and does without.
+            accept: What the client takes. As protobuf the second version describes nothing: kubectl reads it for a kind
+                that the third does not have, and says that there is no such kind.
         """
         match steps:
             case ["openapi", "v3"]:
@@ -49,7 +51,9 @@ class OpenAPI:
                 return json_response(encoded({"paths": paths}))
             case ["openapi", "v3", *rest] if kinds := self._by_group_version().get("/".join(rest)):
                 return json_response(encoded(_v3("/".join(rest), kinds)), headers=_IMMUTABLE)
-            case ["openapi", "v2"] if "protobuf" not in accept:
+            case ["openapi", "v2"] if "protobuf" in accept:
+                return APIResponse(200, _EMPTY_V2, _V2_PROTOBUF)
+            case ["openapi", "v2"]:
                 return json_response(encoded(self._v2()))
         return text_response(404, "404 page not found\n")
 

@@ -26,7 +26,7 @@ from kcr.client import (
 )
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import RunResult
-from kcr.errors import BadRequestError, ConflictError, InvalidError, NotFoundError
+from kcr.errors import ApiError, BadRequestError, ConflictError, InvalidError, NotFoundError
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
 from tests.kit.owners import Website
@@ -202,6 +202,12 @@ async def test_kind_that_is_not_installed_is_named(client: Client) -> None:
         await client.list(Website)
     with pytest.raises(NotFoundError, match=r"/apis/batch/v1/namespaces/default/jubs/a; is the kind installed"):
         await client.get(unstructured("batch/v1", "Jub", plural="jubs"), Key("default", "a"))
+
+
+async def test_object_without_namespace_is_told_to_have_one(client: Client) -> None:
+    with pytest.raises(ApiError, match="ConfigMap a has no namespace: give it one") as caught:
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
+    assert caught.value.code == 405
 
 
 async def test_typed_kinds_travel_both_ways(client: Client) -> None:
