@@ -17,8 +17,9 @@ from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.openapi.definitions import Definition, definitions_of
 from kcr.apiserver.responses import APIResponse, encoded, json_response, text_response
 
-# A document of kube-openapi's protobuf with its first field, `swagger: "2.0"`.
-_EMPTY_V2, _V2_PROTOBUF = b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+# A document with its first field, `swagger: "2.0"`. Its type is spelled otherwise than what clients accept, which has
+# an `@` and cannot be parsed. Source: kube-openapi/pkg/handler/handler.go.
+_EMPTY_V2, _V2_PROTOBUF = b"\x0a\x032.0", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # Documents are named by their hash, so a client may keep them for ever.
 _IMMUTABLE = {"Cache-Control": "public, immutable"}
 _V3_REFERENCE, _V2_REFERENCE = "#/components/schemas/", "#/definitions/"
@@ -52,7 +53,7 @@ class OpenAPI:
             case ["openapi", "v3", *rest] if kinds := self._by_group_version().get("/".join(rest)):
                 return json_response(encoded(_v3("/".join(rest), kinds)), headers=_IMMUTABLE)
             case ["openapi", "v2"] if "protobuf" in accept:
-                return APIResponse(200, _EMPTY_V2, _V2_PROTOBUF)
+                return APIResponse(200, {"Content-Type": _V2_PROTOBUF}, _EMPTY_V2)
             case ["openapi", "v2"]:
                 return json_response(encoded(self._v2()))
         return text_response(404, "404 page not found\n")
