@@ -14,6 +14,9 @@ from structlog.typing import Processor
 # How a plain line begins, as kubectl's do.
 _MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
 
+# So many tracebacks are remembered by those who show each of them once.
+_MAX_TRACES = 100
+
 
 class _Stderr:
     """Writes to whatever stderr is at the moment: the live display of `kcr dev` stands in for it for a while."""
@@ -57,17 +60,30 @@ def _as_json(value: object, **_: object) -> str:
         return json.dumps(value, default=str)
 
 
-def _as_line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
-    """Return a record as one line of talk, `Warning: watch closed (kind=pods)`, and its traceback below."""
-    mark = _MARKS.get(fields.pop("level", ""), "")
-    # What a server warns of is said in its own words, as kubectl says it.
-    event = fields.pop("event", "")
-    event = fields.pop("warning", event)
-    fields.pop("timestamp", None)
-    trace = fields.pop("exception", "")
-    details = ", ".join(f"{name}={value}" for name, value in fields.items())
-    line = f"{mark}{event} ({details})" if details else f"{mark}{event}"
-    return f"{line}\n{trace}" if trace else line
+class _PlainLines:
+    """Renders records as lines of talk, `Warning: watch closed (kind=pods)`, with a traceback below.
+
+    The same traceback is shown once: a reconcile that fails is tried again, ten times in its first five seconds.
+    """
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def __call__(self, _logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
+        mark = _MARKS.get(fields.pop("level", ""), "")
+        # What a server warns of is said in its own words, as kubectl says it.
+        event = fields.pop("event", "")
+        event = fields.pop("warning", event)
+        fields.pop("timestamp", None)
+        trace = fields.pop("exception", "")
+        details = ", ".join(f"{name}={value}" for name, value in fields.items())
+        line = f"{mark}{event} ({details})" if details else f"{mark}{event}"
+        if not trace or trace in self._shown:
+            return line
+        if len(self._shown) == _MAX_TRACES:
+            self._shown.clear()
+        self._shown.add(trace)
+        return f"{line}\n{trace}"
 
 
 def configure_logs(form: str | None, level: str) -> None:
@@ -88,7 +104,7 @@ def configure_logs(form: str | None, level: str) -> None:
         structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_as_json)
     ]  # fmt: skip
     if form == "plain":
-        renderers = [structlog.processors.format_exc_info, _as_line]
+        renderers = [structlog.processors.format_exc_info, _PlainLines()]
     elif human:
         # Tracebacks without the values of variables: tokens are among them.
         plain = structlog.dev.plain_traceback

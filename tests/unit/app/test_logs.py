@@ -57,6 +57,22 @@ def test_console_shows_tracebacks_without_values(capsys: pytest.CaptureFixture[s
     assert token not in printed.replace('token = "secret"', "")
 
 
+def test_plain_lines_show_the_same_traceback_once(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("plain", "info")
+    for attempt, text in enumerate(("a", "a", "b")):
+        try:
+            raise ZeroDivisionError(text)
+        except ZeroDivisionError as error:
+            structlog.get_logger().error("failed", attempt=attempt, exc_info=error)
+    printed = capsys.readouterr().err
+    lines = [line for line in printed.splitlines() if not line.startswith(("  ", "Traceback"))]
+    assert lines == [
+        "Error: failed (attempt=0)", "ZeroDivisionError: a", "Error: failed (attempt=1)", "Error: failed (attempt=2)",
+        "ZeroDivisionError: b",
+    ]  # fmt: skip
+    assert printed.count("Traceback") == 2
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs(form, "info")
