@@ -56,8 +56,11 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
     for file in files:
         try:
             documents = [document for document in load_yaml_documents(file.read_text(encoding="utf-8")) if document]
-        except (OSError, YamlError) as error:
-            raise ConfigError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
+        except OSError as error:
+            remedy = "a kind is named by its class, or by a file or folder of CustomResourceDefinitions"
+            raise ConfigError(f"{file}: {error.strerror}: {remedy}") from error
+        except YamlError as error:
+            raise ConfigError(f"{file}: {error}") from error
         for document in documents:
             if not isinstance(document, dict) or document.get("kind") != CustomResourceDefinition.resource.kind:
                 raise ConfigError(f"{file}: an object that is no CustomResourceDefinition: take it out of the file")

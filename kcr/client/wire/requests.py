@@ -60,13 +60,18 @@ def object_path(kind: type[Resource], key: Key, subresource: str = "") -> str:
     """Return the path of an object or its subresource.
 
     Raises:
+        TypeError: The key is none, such as a name.
         ValueError: The name is no name. An empty one would mean all objects, and a DELETE of it everything.
 
     Source: kubernetes/staging/src/k8s.io/client-go/rest/request.go, Request.Name.
     """
-    if key.name in ("", ".", ".."):
-        raise ValueError(f"{kind.resource.display}: {key.name!r} is no name of an object")
-    return kind.resource.path(key.namespace, key.name, subresource)
+    try:
+        namespace, name = key.namespace, key.name
+    except AttributeError:
+        raise TypeError(f"{kind.resource.display}: {key!r} is no kcr.Key: write kcr.Key(namespace, name)") from None
+    if name in ("", ".", ".."):
+        raise ValueError(f"{kind.resource.display}: {name!r} is no name of an object")
+    return kind.resource.path(namespace, name, subresource)
 
 
 def watch_query(resource_version: str, timeout_seconds: float, *, initial_events: bool) -> dict[str, object]:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from kcr.api.core import Pod
@@ -11,6 +13,12 @@ from tests.kit.scripted_transport import Script
 def test_what_is_no_name_never_becomes_a_path(name: str) -> None:
     with pytest.raises(ValueError, match=r"pods: .* is no name of an object"):
         object_path(Pod, Key("default", name))
+
+
+@pytest.mark.parametrize("key", ["a", "default/a", ("default", "a")])
+def test_key_that_is_none_is_refused_with_the_remedy(key: Any) -> None:
+    with pytest.raises(TypeError, match=r"pods: .* is no kcr.Key: write kcr.Key\(namespace, name\)"):
+        object_path(Pod, key)
 
 
 @pytest.mark.kcr_virtual
