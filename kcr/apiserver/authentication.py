@@ -1,4 +1,4 @@
-"""Who sends a request: users, and the tokens of service accounts.
+"""Authentication: the users of requests, and service account tokens.
 
 A token is a JSON Web Token, signed with a key of this server (HS256). It is valid as long as its time has not run out,
 and as the service account, and the pod or Secret that it is bound to, are those it was issued for.
@@ -29,7 +29,7 @@ UidOf = Callable[[str, str, str], str]
 
 
 class User(NamedTuple):
-    """Who sends a request.
+    """The authenticated user of a request.
 
     Attributes:
         username: Such as `system:serviceaccount:default:builder`.
@@ -54,7 +54,7 @@ ADMIN = User("system:admin", groups=("system:masters", "system:authenticated"))
 
 
 class BoundObject(NamedTuple):
-    """The object whose end ends a token."""
+    """The object that a token is bound to: its deletion invalidates the token."""
 
     kind: str
     name: str
@@ -62,10 +62,10 @@ class BoundObject(NamedTuple):
 
 
 class ServiceAccountTokens:
-    """Issues the tokens of service accounts, and authenticates who sends one."""
+    """Issues service account tokens, and authenticates them."""
 
     def __init__(self, key: bytes) -> None:
-        """Sign with a key; tokens signed with another one are not valid here."""
+        """Sign with a key; tokens that are signed with another key are not valid."""
         self._key = key
 
     def issue(
@@ -104,7 +104,7 @@ class ServiceAccountTokens:
         return b".".join((signed, _encode(self._sign(signed)))).decode()
 
     def authenticate(self, token: str, now: datetime, uid_of: UidOf) -> User | None:
-        """Return whose token it is, None where it is not valid.
+        """Return the user of a token, None for an invalid one.
 
         Args:
             token: The token.
@@ -126,7 +126,7 @@ class ServiceAccountTokens:
         return User(claims["sub"], account["uid"], groups, extra)
 
     def _claims(self, token: str) -> dict[str, Any] | None:
-        """Return what a token says, None where this server has not signed it."""
+        """Return the claims of a token, None unless this server has signed it."""
         signed, _, signature = token.encode("utf-8", "replace").rpartition(b".")
         if not hmac.compare_digest(_encode(self._sign(signed)), signature):
             return None

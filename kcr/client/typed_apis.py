@@ -1,4 +1,4 @@
-"""kubernetes-asyncio's typed APIs and models, for those who know them (ST-32).
+"""Adapter for kubernetes-asyncio: its typed APIs and models over kcr's transport (ST-32).
 
 ```python
 from kubernetes_asyncio.client import BatchV1Api, V1Job

@@ -161,7 +161,7 @@ class _Version:
         return model.annotated(_marked(of, limits, own), *marks)
 
     def _unlimited(self, schema: Schema, path: tuple[str, ...]) -> tuple[Expr, Schema, Schema]:
-        """Return the type of values, the limits that msgspec checks, and all that is said besides."""
+        """Return the type of values, the limits that msgspec checks, and its other keywords."""
         if _is_class(schema):
             return self._object(schema, path), *constraints(schema, "")
         if "enum" in schema and enumerated(schema):

@@ -57,7 +57,7 @@ def enumerated(schema: Schema) -> Expr:
 
 
 def constraints(schema: Schema, of: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is said of a value beside its type: arguments of msgspec.Meta, and the rest as it stands.
+    """Return the keywords of a schema beside its type: arguments of msgspec.Meta, and the rest as it stands.
 
     Args:
         schema: Of the value.

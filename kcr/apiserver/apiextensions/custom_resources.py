@@ -133,7 +133,7 @@ class CustomResourceStrategy(Strategy):
         return errors
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Return what is said of finalizers that are new and have no domain."""
+        """Return the warnings for new finalizers without a domain."""
         had = () if old is None else old["metadata"].get("finalizers") or ()
         added = sorted(set(new["metadata"].get("finalizers") or ()) - set(had))
         return [text for name in added for text in _finalizer_warnings(name)]

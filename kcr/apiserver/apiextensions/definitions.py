@@ -8,7 +8,7 @@ without the cluster's controllers, can define, serve and delete custom resources
 - A definition gets the names that are free, and is established when it has all of them.
 - The kinds of an established definition are in `Routes` and in the storage. When they change, watches on them end, as
   upstream's do: clients begin anew and see objects as they are served now.
-- A terminating definition deletes its objects, refuses new ones, and goes when the last object has gone.
+- A terminating definition deletes its objects, refuses new ones, and is deleted after the last object.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status/naming_controller,
 establish/establishing_controller,finalizer/crd_finalizer}.go; pkg/apiserver/customresource_handler.go.
@@ -134,7 +134,7 @@ class CustomResourceDefinitions:
             call()
 
     def _terminate(self, record: Record, crd: Manifest) -> None:
-        """Delete the objects of a definition, then let it go."""
+        """Delete the objects of a definition, then the definition."""
         kinds = self._kinds.get(record.metadata.name)
         if kinds is None:
             self._finish(record, crd, _NEVER_ESTABLISHED)
@@ -170,7 +170,7 @@ class CustomResourceDefinitions:
         return True
 
     def _finish(self, record: Record, crd: Manifest, why: tuple[str, str]) -> None:
-        """Take the finalizer away; where it was the last one, the definition goes."""
+        """Remove the finalizer; when it was the last one, the definition is deleted."""
         conditions = set_condition(
             crd["status"].get("conditions") or [], "Terminating", "False", why, self._registry.clock.now()
         )

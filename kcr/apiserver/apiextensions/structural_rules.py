@@ -1,4 +1,4 @@
-"""Which schemas are structural: each value has one type, and what is said of it elsewhere restricts it only.
+"""Validation of structural schemas: each value has one type, and the junctors (allOf, anyOf, …) only restrict it.
 
 Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{validation,complete}.go.
 """

@@ -1,8 +1,9 @@
-"""The field manager: what an apply or another write makes of an object and of who owns its fields.
+"""The field manager: applies configurations, and keeps track of which manager owns which fields of an object.
 
-An apply owns what its configuration says. Where that differs from the live object and another manager owns it, it is a
-conflict; forced, it is taken over. What the manager applied before, leaves out now, and nobody else owns, is removed.
-Every other write takes over what it changes.
+A manager owns the fields of the configuration that it applies. A field that differs from the live object and that
+another manager owns is a conflict; a forced apply takes it over. A field that the manager applied before, that its
+configuration leaves out now, and that no other manager owns, is removed. Every other write takes over the fields that
+it changes.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/{fieldmanager,structuredmerge,
 stripmeta,managedfieldsupdater,skipnonapplied,lastappliedmanager,lastappliedupdater}.go;
@@ -37,7 +38,7 @@ _BEFORE_FIRST_APPLY, _CLIENT_SIDE_APPLY = "before-first-apply", "kubectl-client-
 _METADATA = (
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion",
 )  # fmt: skip
-# What nobody owns.
+# Fields that no manager owns.
 _SYSTEM_FIELDS: FieldSet = {
     field_element("apiVersion"): LEAF,
     field_element("kind"): LEAF,
@@ -46,7 +47,7 @@ _SYSTEM_FIELDS: FieldSet = {
 
 
 class ApplyResult(NamedTuple):
-    """The object that an apply makes, and who owns its fields then."""
+    """The object after an apply, and its field managers."""
 
     manifest: Manifest
     managed: Managed
@@ -100,7 +101,7 @@ def apply(shape: Shape, live: Manifest, config: Configuration, managed: Managed)
 
 
 def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, managed: Managed) -> Managed:
-    """Return who owns the fields of an object after a write that is no apply: what it changes is its manager's.
+    """Return the field managers of an object after a write that is no apply: its manager owns the fields it changes.
 
     Args:
         shape: The fields of the object.
@@ -120,7 +121,7 @@ def update(shape: Shape, before: Manifest, new: Manifest, by: ManagerEntry, mana
 
 
 def before_first_apply(shape: Shape, live: Manifest, by: ManagerEntry, *, has_status: bool) -> Managed:
-    """Return who owns the fields of an object that nobody applied so far: managers of updates with names of their own.
+    """Return the field managers of an object before its first apply: managers of updates, with names of their own.
 
     An object that kubectl's client-side apply made is that of its manager, so that kubectl can migrate it. Unlike
     upstream, where status is tracked from the start, the status is owned as well, as if written through `/status`.
@@ -142,7 +143,7 @@ def before_first_apply(shape: Shape, live: Manifest, by: ManagerEntry, *, has_st
 
 
 def existing(shape: Shape, manifest: Manifest, managed: Managed) -> Managed:
-    """Return who owns the fields that an object has."""
+    """Return the field managers of an object without the fields that it does not have."""
     there = all_paths(Field(shape.type), manifest)
     found = (entry._replace(fields=intersection(entry.fields, there)) for entry in managed.values())
     return {entry.key: entry for entry in found if entry.fields}

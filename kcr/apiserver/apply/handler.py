@@ -75,7 +75,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def _check_type(config: Manifest, api_version: str, kind: str) -> None:
-    """Refuse a configuration of another type than the path's, and one that says who owns it.
+    """Refuse a configuration of another type than the path's, and one that has managedFields.
 
     Raises:
         StatusError: 400.
@@ -149,7 +149,7 @@ def _settable(write: Write, config: Manifest) -> Manifest:
 
 
 def _managed(write: Write, live: Manifest, by: managed_fields.ManagerEntry) -> Managed:
-    """Return who owns the fields of the live object before this apply."""
+    """Return the field managers of the live object before this apply."""
     if not live:
         return {}
     given: Any = live["metadata"].get(MANAGED_FIELDS)

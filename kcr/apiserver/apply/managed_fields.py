@@ -37,7 +37,7 @@ class ManagerEntry(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What identifies it: those who apply keep their fields when they go on in another version."""
+        """The key of the entry: an applier keeps its fields when it applies another version."""
         version = "" if self.operation == APPLY else self.api_version
         return (self.operation, self.manager, version, self.subresource)
 
@@ -80,7 +80,7 @@ def _decode_entry(member: Mapping[str, Any]) -> ManagerEntry:
 
 
 def encode(managed: Managed) -> list[dict[str, Any]]:
-    """Return the managedFields of an object: first those who apply, then by time."""
+    """Return the managedFields of an object: appliers first, then by time."""
     ordered = sorted(
         managed.values(), key=lambda one: (one.operation, one.time, one.manager, one.api_version, one.subresource)
     )
@@ -120,6 +120,6 @@ def cap(managed: Managed) -> Managed:
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
-    """Return the name of who writes: what the request says, or the first part of its User-Agent."""
+    """Return the name of the field manager: that of the request, or the first part of its User-Agent."""
     name = field_manager or "".join(filter(str.isprintable, user_agent.partition("/")[0]))
     return name.encode()[:_LONGEST_MANAGER].decode("utf-8", "ignore") or "unknown"

@@ -1,6 +1,6 @@
 """When managedFields are kept: from the first apply of an object on, by every write of it.
 
-An object that nobody ever applied has none and costs nothing: who owns its fields makes no difference until then.
+An object that was never applied has none and costs nothing: until then it makes no difference who owns its fields.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/{fieldmanager,skipnonapplied}.go;
 kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
@@ -18,7 +18,7 @@ MANAGED_FIELDS = "managedFields"
 
 
 class Tracking(NamedTuple):
-    """Who writes an object, for its managedFields.
+    """The field manager of a write.
 
     Attributes:
         by: Returns the manager of the write, at the time that it is given.
@@ -65,7 +65,7 @@ def track(shape: Shape, before: Manifest, new: Manifest, tracking: Tracking, now
     managed = field_manager.existing(shape, new, managed)
     is_update = all(entry.operation == managed_fields.UPDATE for entry in managed.values())
     if tracking.applied is not None and is_update and not had:
-        # Nobody owns anything by an apply so far.
+        # No manager has applied a field so far.
         return
     if had and unchanged and _same(managed, _decode(had)):
         # Only times would differ: a write that changes nothing else changes nothing.

@@ -1,4 +1,4 @@
-"""The subresource serviceaccounts/token: a TokenRequest is answered with a token, and stored nowhere.
+"""The subresource serviceaccounts/token: issues a token for a TokenRequest, which is not stored.
 
 Source: kubernetes/pkg/registry/core/serviceaccount/storage/token.go;
 kubernetes/pkg/apis/authentication/validation/validation.go.
@@ -59,7 +59,7 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
 
 
 def authenticate(registry: Registry, tokens: ServiceAccountTokens, token: str) -> User | None:
-    """Return the service account whose token it is, None where it is not valid."""
+    """Return the service account of a token, None for an invalid one."""
 
     def uid_of(kind: str, namespace: str, name: str) -> str:
         of = _BOUND_KINDS.get(kind, SERVICE_ACCOUNTS)

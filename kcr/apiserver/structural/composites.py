@@ -123,7 +123,7 @@ def items(schema: Schema, compile_schema: Compile) -> Check | None:
 
 
 def correlation(schema: Schema, old: Any) -> Callable[[Any], Any]:
-    """Return a function from an item of a list to the item that it was before; `ABSENT` where nobody can tell.
+    """Return a function from an item of a list to the item that it was before; `ABSENT` where it cannot be correlated.
 
     Only the items of lists of type `map` keep their identity while others come and go.
 

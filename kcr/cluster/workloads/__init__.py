@@ -1,8 +1,8 @@
 """The cluster's workload controllers: Deployments make ReplicaSets, and ReplicaSets make pods.
 
-They run on `Manager` like anybody's, and start with the first object of their kinds: a cluster without Deployments does
-not pay for them. Decisions are plain functions over values (`revisions`, `rollout`, `progress`); the two reconcilers
-read stores and write.
+They run on `Manager` like any other controllers, and start with the first object of their kinds: a cluster without
+Deployments does not pay for them. Decisions are plain functions over values (`revisions`, `rollout`, `progress`); the
+two reconcilers read stores and write.
 """
 
 from kcr.cluster.workloads import deployments, replicasets
