@@ -61,6 +61,10 @@ async def refused(api: Api, schema: Json, spec: Any) -> dict[str, Any]:
             "Invalid value: \"ab\": spec.x in body should match '^a+$'", id="pattern",
         ),
         pytest.param(
+            {"type": "string", "pattern": "^(a+)+$"}, "a" * 40 + "b", "FieldValueInvalid",
+            f"Invalid value: \"{'a' * 40}b\": spec.x in body should match '^(a+)+$'", id="pattern-of-repeated-groups",
+        ),
+        pytest.param(
             {"type": "string", "enum": ["red", "blue"]}, "green", "FieldValueNotSupported",
             'Unsupported value: "green": supported values: "red", "blue"', id="enum",
         ),

@@ -4,10 +4,13 @@ Source: k8s.io/kube-openapi/pkg/validation/{validate/{validator,values,formats},
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kcr.apiserver.kinds.field_errors import FieldError, invalid, not_supported, rendered, too_long
+from kcr.apiserver.structural.cel import expressions as cel
 from kcr.apiserver.structural.formats import INTEGER_BITS, string_format
 from kcr.apiserver.structural.patterns import compile_pattern
 from kcr.apiserver.structural.shapes import Schema
@@ -16,6 +19,8 @@ from kcr.apiserver.structural.shapes import Schema
 # that fail, the errors of the best one are shown. It gets the value of before, or `ABSENT`.
 Check = Callable[[Any, str, Any, list[FieldError]], int]
 
+# The end of a group that may match several times.
+_REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{\d+,)")
 # A path that is empty is shown so: it is Go's nil.
 ROOT = "<nil>"
 
@@ -75,7 +80,7 @@ def string(schema: Schema) -> Check | None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
-    matches = compile_pattern(pattern).search if pattern else None
+    matches = _search(pattern) if pattern else None
 
     def check(value: Any, path: str, old: Any, errors: list[FieldError]) -> int:
         if type(value) is not str:
@@ -84,13 +89,21 @@ def string(schema: Schema) -> Check | None:
             errors.append(too_long(path, longest))
         elif shortest is not None and len(value) < shortest:
             errors.append(in_body(path, value, f"should be at least {shortest} chars long"))
-        elif matches is not None and matches(value) is None:
+        elif matches is not None and not matches(value):
             errors.append(in_body(path, value, f"should match '{pattern}'"))
         else:
             return 1
         return 0
 
     return check
+
+
+def _search(pattern: str) -> Callable[[str], object]:
+    """Return the search of a pattern, by RE2 where Python's takes exponential time: CEL's library brings it."""
+    if _REPEATED_GROUP.search(pattern) and cel.is_available():
+        with suppress(cel.CompilationError):
+            return cel.compile_search(pattern)
+    return compile_pattern(pattern).search
 
 
 def text_format(schema: Schema) -> Check | None:

@@ -12,6 +12,8 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kcr.apiserver.structural.cel.analysis import analyse
 from kcr.apiserver.structural.cel.values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
@@ -107,6 +109,17 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
         raise CompilationError(f"must evaluate to {article}")
     names = tuple((name, variable) for name, (variable, _) in moments.items() if variable in text)
     return Program(_evaluator(program, scope, names), uses_old(expression))
+
+
+def compile_search(pattern: str) -> Callable[[str], bool]:
+    """Return the search of a regular expression by RE2, in linear time.
+
+    Raises:
+        CompilationError: It is none, or needs too much memory.
+    """
+    text = f"self.matches({msgspec.json.encode(pattern).decode()})"
+    program = _compile(_environment("string", ()), text, 0)
+    return lambda text: program.eval(data={"self": text}).value() is True
 
 
 def check_types(expression: str, scope: Scope) -> int:
