@@ -41,7 +41,9 @@ def _matches(pattern: str) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def _parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+def parses(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    """Return a predicate: whether a function takes a text without a ValueError."""
+
     def holds(text: str) -> bool:
         with suppress(ValueError):
             parse(text)
@@ -84,13 +86,13 @@ def _is_cidr(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return _parses(parse_duration)(text) or _SCALA_DURATION.search(text) is not None
+    return parses(parse_duration)(text) or _SCALA_DURATION.search(text) is not None
 
 
 def _is_datetime(text: str) -> bool:
     if not _DATETIME.fullmatch(text):
         return False
-    return _parses(datetime.fromisoformat)(text.upper().replace(",", "."))
+    return parses(datetime.fromisoformat)(text.upper().replace(",", "."))
 
 
 def _is_isbn10(text: str) -> bool:
@@ -125,17 +127,17 @@ _OCTET = r"(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
 
 FORMATS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _matches(f"{_HEX}{{24}}"),
-    "byte": _parses(lambda text: base64.b64decode(text, validate=True)),
+    "byte": parses(lambda text: base64.b64decode(text, validate=True)),
     "cidr": _is_cidr,
     "creditcard": _is_credit_card,
-    "date": _parses(lambda text: date.fromisoformat(text) if len(text) == 10 else int("no date")),
+    "date": parses(lambda text: date.fromisoformat(text) if len(text) == 10 else int("no date")),
     "datetime": _is_datetime,
     "duration": _is_duration,
     "email": _is_email,
     "hexcolor": _matches(f"#?(?:{_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": _is_hostname,
-    "ipv4": _parses(ipaddress.IPv4Address),
-    "ipv6": _parses(ipaddress.IPv6Address),
+    "ipv4": parses(ipaddress.IPv4Address),
+    "ipv6": parses(ipaddress.IPv6Address),
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,

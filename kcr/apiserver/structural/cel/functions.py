@@ -9,7 +9,6 @@ github.com/google/cel-go/ext/sets.go.
 import ipaddress
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
@@ -17,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 from kcr.apiserver.kinds.names import dns_1035_label, dns_label, dns_subdomain, label_value, qualified_name
 from kcr.apiserver.schema.quantities import amount
 from kcr.apiserver.structural.cel.values import temporal
-from kcr.apiserver.structural.formats import FORMATS
+from kcr.apiserver.structural.formats import FORMATS, parses
 from kcr.apiserver.structural.patterns import compile_pattern
 
 _NANO = 10**9
@@ -41,16 +40,6 @@ def _value(name: str, given: Any) -> str:
     if isinstance(given, dict) and f"@{name}" in given:
         return str(given[f"@{name}"])
     raise ValueError("no such overload")
-
-
-def _is(parse: Callable[[str], Any]) -> Callable[[str], bool]:
-    def holds(text: str) -> bool:
-        with suppress(ValueError):
-            parse(text)
-            return True
-        return False
-
-    return holds
 
 
 def _sum(values: Sequence[Any]) -> Any:
@@ -266,7 +255,7 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
     ),
     "sets.intersects": (Overload("bool", (_LIST, _LIST), lambda a, b: any(one in a for one in b), False),),
     "url": (Overload("dyn", (_TEXT,), _url, False),),
-    "isURL": (Overload("bool", (_TEXT,), _is(_parse_url), False),),
+    "isURL": (Overload("bool", (_TEXT,), parses(_parse_url), False),),
     "getScheme": (Overload(_TEXT, _ONE, _of_url(lambda parts: parts.scheme)),),
     "getHost": (Overload(_TEXT, _ONE, _of_url(_host)),),
     "getHostname": (Overload(_TEXT, _ONE, _of_url(lambda parts: _hostname(parts).strip("[]"))),),
@@ -278,7 +267,7 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
     "ip": (
         Overload("dyn", (_TEXT,), _ip, False), Overload("dyn", _ONE, lambda given: _ip(str(_of_cidr(given).ip))),
     ),
-    "isIP": (Overload("bool", (_TEXT,), _is(_parse_ip), False),),
+    "isIP": (Overload("bool", (_TEXT,), parses(_parse_ip), False),),
     "ip.isCanonical": (Overload("bool", (_TEXT,), lambda text: str(_parse_ip(text)) == text, False),),
     "family": (Overload("int", _ONE, _of_ip(lambda address: address.version)),),
     "isUnspecified": (Overload("bool", _ONE, _of_ip(lambda address: address.is_unspecified)),),
@@ -289,13 +278,13 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
     "isLinkLocalUnicast": (Overload("bool", _ONE, _of_ip(lambda address: address.is_link_local)),),
     "isGlobalUnicast": (Overload("bool", _ONE, _of_ip(_is_global_unicast)),),
     "cidr": (Overload("dyn", (_TEXT,), _cidr, False),),
-    "isCIDR": (Overload("bool", (_TEXT,), _is(_parse_cidr), False),),
+    "isCIDR": (Overload("bool", (_TEXT,), parses(_parse_cidr), False),),
     "containsIP": (Overload("bool", ("dyn", "dyn"), _contains_ip),),
     "containsCIDR": (Overload("bool", ("dyn", "dyn"), _contains_cidr),),
     "masked": (Overload("dyn", _ONE, lambda given: _cidr(str(_of_cidr(given).network))),),
     "prefixLength": (Overload("int", _ONE, lambda given: _of_cidr(given).network.prefixlen),),
     "quantity": (Overload("dyn", (_TEXT,), _quantity, False),),
-    "isQuantity": (Overload("bool", (_TEXT,), _is(amount), False),),
+    "isQuantity": (Overload("bool", (_TEXT,), parses(amount), False),),
     "sign": (Overload("int", _ONE, lambda given: _sign(_nanos(given))),),
     "isInteger": (Overload("bool", _ONE, _is_integer),),
     "asInteger": (Overload("int", _ONE, _as_integer),),
