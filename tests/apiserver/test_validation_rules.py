@@ -96,6 +96,19 @@ async def test_rule_holds_or_not(api: Api, rule: str, spec: Json, holds: bool) -
         assert reply.body["details"]["causes"] == [{"reason": "FieldValueInvalid", "message": message, "field": "spec"}]
 
 
+async def test_rule_that_takes_too_long_for_an_object_is_its_error(api: Api) -> None:
+    rule = "self.l.all(a, self.l.all(b, self.l.all(c, true)))"
+    fields = {"l": {"type": "array", "maxItems": 200, "items": {"type": "integer"}}}
+    schema = spec_schema(fields, **{"x-kubernetes-validations": [{"rule": rule}]})
+    await api.post(DEFINITIONS, definition(version("v1", schema)))
+    reply = await api.call("POST", WIDGETS, widget("w", {"l": list(range(200))}))
+    assert (reply.status, reply.body["details"]["causes"][0]["message"]) == (
+        422,
+        "Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': "
+        f"no further validation rules will be run due to call cost exceeds limit for rule: {rule}",
+    )
+
+
 @pytest.mark.parametrize(
     ("more", "reason", "field", "message"),
     [

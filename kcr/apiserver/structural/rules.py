@@ -40,6 +40,7 @@ _BLOCKING = (
 )  # fmt: skip
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]")
 _MISMATCH = "call arguments did not match a supported operator, function or macro signature for rule"
+_TOO_COSTLY = "no further validation rules will be run due to call cost exceeds limit for rule"
 NOT_CHECKED = FieldError(
     ROOT,
     "FieldValueInvalid",
@@ -208,6 +209,8 @@ class _CompiledRule(NamedTuple):
         except cel.EvaluationError as error:
             if str(error).startswith("no such overload"):
                 return invalid(path or ROOT, self.type, f"'{error}': {_MISMATCH}: {words}")
+            if str(error) == cel.OVER_BUDGET:
+                return invalid(path or ROOT, self.type, f"'{error}': {_TOO_COSTLY}: {words}")
             return invalid(path or ROOT, self.type, f"{error} evaluating rule: {words}")
         separator = "." if path and self.field and not self.field.startswith("[") else ""
         return self._refusal(f"{path}{separator}{self.field}" or ROOT, value, self._detail(seen, old))

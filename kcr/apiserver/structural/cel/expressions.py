@@ -19,6 +19,7 @@ from kcr.apiserver.structural.cel.values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
 
 LIBRARY = "cel-expr-python"
+OVER_BUDGET = "operation cancelled: actual cost limit exceeded"
 _STRINGS = re.compile(
     r"""[rR]?("""
     + r'"""(?:\\.|[^\\])*?"""'
@@ -165,7 +166,11 @@ def _evaluator(
             root, *path = name.split(".")
             if (found := temporal(_at(data.get(root), path))) is not None:
                 data[variable] = found
-        result = program.eval(data=data)
+        try:
+            result = program.eval(data=data)
+        except RuntimeError as error:
+            # The library counts iterations, as cel-go counts what they cost.
+            raise EvaluationError(OVER_BUDGET if "budget exceeded" in str(error) else str(error)) from None
         if result.type().name() == "ERROR":
             raise EvaluationError(_in_words_of_cel_go(str(result.value())))
         return result.value()
