@@ -89,6 +89,14 @@ async def test_conditions_of_definitions_may_have_no_time(api: Api) -> None:
     assert (await api.call("GET", target)).status == 404
 
 
+async def test_conditions_of_definitions_always_have_type_and_status(api: Api) -> None:
+    # Go's struct writes them even when they are empty.
+    target = f"{DEFINITIONS}/widgets.ex.io"
+    await api.post(DEFINITIONS, definition(version("v1", REPLICAS)))
+    shown = await api.patch(f"{target}/status", {"status": {"conditions": [{"reason": "Odd"}]}})
+    assert {"type": "", "status": "", "reason": "Odd"} in shown["status"]["conditions"]
+
+
 @pytest.mark.parametrize("metadata", ["text", {"name": 1}, [], None])
 async def test_another_kind_is_refused_whatever_its_metadata(api: Api, metadata: Any) -> None:
     await api.post(DEFINITIONS, definition(version("v1", REPLICAS)))

@@ -15,6 +15,7 @@ _CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
 _ROLLING_UPDATE = {"type": "RollingUpdate"}
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "apiextensions.v1.CustomResourceDefinitionCondition": {"type": "", "status": ""},
     "apps.v1.DaemonSetSpec": {"revisionHistoryLimit": 10, "updateStrategy": {}},
     "apps.v1.DaemonSetUpdateStrategy": _ROLLING_UPDATE,
     "apps.v1.Deployment": {"spec": {}},

@@ -41,6 +41,7 @@ def _parsed(text: str) -> tuple[int, str]:
     return (-amount if sign == "-" else amount), suffix
 
 
+@lru_cache(4096)
 def amount(text: str) -> int:
     """Return a quantity in billionths.
 
