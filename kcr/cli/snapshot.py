@@ -1,5 +1,6 @@
 """`kcr snapshot save` and `kcr snapshot restore`: the state of `kcr dev --data-dir`, as one file."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -7,8 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from kcr.apiserver.storage.journal import restore_snapshot, save_snapshot
-from kcr.cluster.datadir import JOURNAL
-from kcr.errors import ConfigError
+from kcr.cluster.datadir import JOURNAL, lock_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,9 +54,9 @@ def restore(file: Path, data_dir: Path) -> None:
     Its versions continue a billion higher, so that controllers list anew and take no old object for a new one. Token
     and certificates are new.
     """
+    lock = lock_folder(data_dir)
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot use {data_dir}: {error.strerror}: name a folder that you can write") from error
-    restore_snapshot(file, data_dir / JOURNAL)
+        restore_snapshot(file, data_dir / JOURNAL)
+    finally:
+        os.close(lock)
     click.echo(f"kcr snapshot: restored: start it with `kcr dev --data-dir {data_dir}`", err=True)

@@ -46,6 +46,23 @@ class ListenerCredentials(msgspec.Struct, frozen=True):
         return f"ListenerCredentials(port={self.port})"
 
 
+def lock_folder(folder: Path) -> int:
+    """Make a folder where it is missing, and lock it for this process until the returned descriptor is closed.
+
+    Raises:
+        ConfigError: Another process uses it, or it cannot be used; the message has the remedy.
+    """
+    with _refused(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise ConfigError(f"{folder} is in use by another kcr dev: end it, or name another folder") from error
+    return lock
+
+
 class DataDir:
     """A data folder in use by this process.
 
@@ -61,22 +78,13 @@ class DataDir:
             ConfigError: Another process uses it, or it cannot be used; the message has the remedy.
         """
         self._folder = folder
-        with _refused(folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock = lock_folder(folder)
         try:
-            self._take_lock()
             self.signing_key = self._read_or_make_key()
             self.journal = Journal(folder / JOURNAL)
         except ConfigError:
             os.close(self._lock)
             raise
-
-    def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ConfigError(f"{self._folder} is in use by another kcr dev: end it, or name another folder") from error
 
     def _read_or_make_key(self) -> bytes:
         file = self._folder / _SIGNING_KEY

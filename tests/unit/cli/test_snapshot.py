@@ -1,11 +1,12 @@
 """Files, lines and exit codes of `kcr snapshot`; what is in them is `tests/unit/apiserver/storage/test_journal.py`."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kcr.cli.main import exit_code_of
-from kcr.cluster.datadir import DataDir
+from kcr.cluster.datadir import DataDir, lock_folder
 
 
 @pytest.fixture
@@ -51,3 +52,14 @@ def test_refusal_is_one_line(
     error = capsys.readouterr().err
     assert error.startswith(f"kcr: {line}")
     assert error.count("\n") == 1
+
+
+def test_folder_in_use_is_not_restored_into(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot, used = str(data.with_name("snapshot")), data.with_name("used")
+    assert exit_code_of(["snapshot", "save", snapshot, "--data-dir", str(data)]) == 0
+    lock = lock_folder(used)
+    try:
+        assert exit_code_of(["snapshot", "restore", snapshot, "--data-dir", str(used)]) == 1
+    finally:
+        os.close(lock)
+    assert "is in use by another kcr dev" in capsys.readouterr().err
