@@ -122,7 +122,7 @@ class PodEvents(Handler[Pod]):
             return
         before, job = self._job_of(old), self._job_of(new)
         if before is not None and before is not job and not is_finished(before):
-            # Somebody took the pod away from its Job, which may want another one.
+            # Another client took the pod away from its Job, which may want another one.
             self._keys.enqueue_batched(before, "")
         self._changed(new, job, is_news=new.status != old.status)
         if new.metadata.labels != old.metadata.labels or controller_of(old.metadata) is not None:

@@ -85,7 +85,7 @@ def time_left(job: Job, now: datetime) -> timedelta:
 
     Raises:
         ValueError: The Job is not to be cleaned up at all.
-        NoFinishTimeError: Nobody wrote down when it ended.
+        NoFinishTimeError: No condition tells when it ended.
 
     Source: kubernetes/pkg/controller/ttlafterfinished/ttlafterfinished_controller.go, timeLeft.
     """

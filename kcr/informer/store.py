@@ -75,7 +75,7 @@ class Store(Generic[R]):
         server. In tests the fixtures of `kcr.testing` raise MutatedError at the end for an object that was changed so.
 
         Raises:
-            NotSyncedError: Nobody knows yet.
+            NotSyncedError: The first list is not stored yet.
         """
         if not self.synced:
             self._check_early()
@@ -89,7 +89,7 @@ class Store(Generic[R]):
             labels: Those an object must have; `add_index("label:app")` makes looking for `app` quick.
 
         Raises:
-            NotSyncedError: Nobody knows yet.
+            NotSyncedError: The first list is not stored yet.
         """
         if not self.synced:
             self._check_early()
@@ -115,7 +115,7 @@ class Store(Generic[R]):
 
         Raises:
             KeyError: There is no such index.
-            NotSyncedError: Nobody knows yet.
+            NotSyncedError: The first list is not stored yet.
         """
         if not self.synced:
             self._check_early()

@@ -52,7 +52,7 @@ TWO_VERSIONS = definition(version("v1", WIDE, storage=False), version("v2", NARR
 
 
 async def test_managers_own_nothing_that_is_not_stored(api: Api) -> None:
-    """The storage version has no field b. Upstream, the manager owns it until somebody writes the object again."""
+    """The storage version has no field b. Upstream, the manager owns it until the next write of the object."""
     await api.post(DEFINITIONS, TWO_VERSIONS)
     reply = await api.apply(f"{WIDGETS}/w", widget("w", {"a": "1", "b": "2"}))
     assert reply.body["spec"] == {"a": "1"}

@@ -18,7 +18,7 @@ APPLY = "application/apply-patch+yaml"
 
 async def answered(api: Api, method: str, target: str, body: object = b"", **headers: str) -> Reply:
     reply = await api.call(method, target, body, **headers)
-    # Upstream answers 500 to an apply of what is not of the schema's types; what nobody meant has this reason.
+    # Upstream answers 500 to an apply of what is not of the schema's types; our own have this reason.
     is_meant = reply.status < 500 or "reason" not in reply.body
     assert is_meant, (method, target, body, reply.body)
     return reply

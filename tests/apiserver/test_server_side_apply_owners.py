@@ -155,7 +155,7 @@ async def test_scale_is_applied(api: Api) -> None:
     assert (obj["spec"]["replicas"], owners(obj)["sscale"]) == (3, [".spec.replicas"])
 
 
-async def test_defaults_come_back_and_are_nobodys(api: Api) -> None:
+async def test_defaults_come_back_without_an_owner(api: Api) -> None:
     before = await applied(api, deployment(replicas=3, pod={"dnsPolicy": "Default"}), target=DEPLOYMENT)
     assert ".spec.revisionHistoryLimit" not in owners(before)["m"]
     after = await applied(api, deployment(), target=DEPLOYMENT)
@@ -272,7 +272,7 @@ async def test_managed_fields_are_stripped_on_request(api: Api, form: str, patch
     after = await api.patch(TARGET, patch, form)
     assert "managedFields" not in after["metadata"]
     assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
-    # Nobody owns it from here on, until it is applied again.
+    # No manager owns it from here on, until it is applied again.
     assert (await applied(api, config_map(a="2"), "m2", force=True))["data"] == {"a": "2"}
 
 
@@ -296,7 +296,7 @@ async def test_managed_fields_are_not_written_through_a_subresource(api: Api) ->
     assert owners(after)["m"] == owners(before)["m"]
 
 
-async def test_system_fields_are_nobodys(api: Api) -> None:
+async def test_system_fields_have_no_owner(api: Api) -> None:
     before = await applied(api, config_map(a="1"))
     echoed = {name: value for name, value in before.items() if name != "metadata"}
     metadata = {name: value for name, value in before["metadata"].items() if name != "managedFields"}
@@ -314,7 +314,7 @@ class StatusAlone(GenericStrategy):
         new["metadata"] = {**old["metadata"], "managedFields": new["metadata"].get("managedFields", [])}
 
 
-async def test_metadata_are_nobodys_where_the_status_is_written_alone(kcr_clock: VirtualClock) -> None:
+async def test_metadata_have_no_owner_where_the_status_is_written_alone(kcr_clock: VirtualClock) -> None:
     # AS 9.4
     kinds = [
         replace(kind, strategy=StatusAlone("deployments.apps", has_generation=True))

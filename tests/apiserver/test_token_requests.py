@@ -63,7 +63,7 @@ async def test_bound_token_names_its_pod_and_ends_with_it(api: Api) -> None:
 
 
 @pytest.mark.parametrize("change", ["payload", "signature", "nonsense", "empty"])
-async def test_token_that_was_not_issued_here_is_nobodys(api: Api, change: str) -> None:
+async def test_token_that_was_not_issued_here_is_refused(api: Api, change: str) -> None:
     await make_account(api)
     token = (await api.post(TOKENS, {}))["status"]["token"]
     header, payload, signature = token.split(".")

@@ -57,7 +57,7 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         raise undecodable(kind, str(error)) from None
     kept = {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
     if isinstance(given, dict) and given.get("managedFields") == []:
-        # Unlike other empty lists, it says something: that the fields are nobody's.
+        # Unlike other empty lists, it has a meaning: no manager owns the fields.
         kept["managedFields"] = []
     return kept
 
