@@ -17,7 +17,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
-from kcr.cluster.node.process_runtime import process_runtime
+from kcr.cluster.node.process.process_runtime import process_runtime
 from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo
 from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
 from kcr.errors import AlreadyExistsError, ApiError, TransportError

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kcr.api.durations import parse_duration
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import controller_of
-from kcr.cluster.node.environment import is_idle_shell
 from kcr.cluster.node.logs import Log, Logs
+from kcr.cluster.node.process.environment import is_idle_shell
 from kcr.cluster.node.runtime import Exit, OnExit, RunningContainer, StartDeferred
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"

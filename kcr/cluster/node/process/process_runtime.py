@@ -15,9 +15,16 @@ from urllib.parse import urlsplit
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
-from kcr.cluster.node.environment import MissingConfigError, argv_of, expand, hostname_of, no_command, variables_of
 from kcr.cluster.node.logs import Log, Logs
-from kcr.cluster.node.processes import (
+from kcr.cluster.node.process.environment import (
+    MissingConfigError,
+    argv_of,
+    expand,
+    hostname_of,
+    no_command,
+    variables_of,
+)
+from kcr.cluster.node.process.processes import (
     BusyError,
     ProcessRun,
     StartError,

@@ -1,0 +1,1 @@
+"""The process runtime: containers are processes of this machine."""
