@@ -69,6 +69,7 @@ while it waits are coalesced, and one that failed is requeued with exponential b
   `finalizers_changed`, `resource_version_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
   `map_to=keys_by_index(…)` enqueues those that refer to what changed; `Result(requeue_after=600, jitter=0.1)` resyncs.
 - `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics and probes.
+  Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_election=…)`.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
   whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
         GoneError,
         InvalidError,
         KcrError,
+        LeadershipLostError,
         NotFoundError,
         NotSyncedError,
         ServerError,
@@ -161,6 +163,7 @@ if TYPE_CHECKING:
         Selection,
         Store,
     )
+    from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
     from kcr.workqueue import RateLimiter, WorkQueue
@@ -188,6 +191,9 @@ __all__ = [
     "InvalidError",
     "KcrError",
     "Key",
+    "LeaderElectionConfig",
+    "LeaderElector",
+    "LeadershipLostError",
     "ListType",
     "Manager",
     "Metrics",
@@ -282,6 +288,7 @@ _HOMES = {
     "kcr.events": "EventRecorder",
     "kcr.expectations": "Expectations",
     "kcr.informer": "Handler Informer Selection Store",
+    "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
     "kcr.workqueue": "RateLimiter WorkQueue",

@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import random as randomness
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import Any, Self, TypeVar, cast
 
@@ -16,13 +16,15 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Source
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
-from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, parse_address
-from kcr.errors import NotSyncedError, leaves
+from kcr.errors import LeadershipLostError, leaves
 from kcr.events import EventRecorder
-from kcr.health import Health, LoopMonitor
+from kcr.health import Health
 from kcr.informer import Informer, Selection, Store
 from kcr.informer.selection import disjoint
+from kcr.informer.syncing import wait_synced
+from kcr.leaderelection import ElectorThread, LeaderElector
 from kcr.metrics import Metrics
+from kcr.operations import Operations
 from kcr.runnables import Runnable, RunnableGroup, running
 from kcr.workqueue import RateLimiter, WorkQueue
 
@@ -31,10 +33,6 @@ R = TypeVar("R", bound=Resource)
 _log = structlog.get_logger()
 _SYSTEM_CLOCK = SystemClock()
 
-# Source: controller-runtime, Controller.CacheSyncTimeout.
-SYNC_SECONDS = 120.0
-# How often a log line names the caches that are not synced.
-UNSYNCED_LINE_SECONDS = 20.0
 # With fewer objects a full collection is quick.
 FREEZE_FROM = 1000
 
@@ -45,6 +43,10 @@ class Manager:
     `run` starts them in order: ports for metrics and probes, informers, and once these are synced, controllers and
     whatever was added. It stops them in the reverse order: running reconciles may finish, then the informers end, the
     ports are closed, and the last events are written.
+
+    With leader election, several replicas run and one leads: controllers run on the leader only. The others stand by
+    with synced caches and filled work queues, so that they reconcile as soon as they lead. The lease is released when
+    the controllers have ended. A leader that loses its lease ends without a grace period.
 
     Attributes:
         client: Talks to the server; cached reads are `store`.
@@ -63,8 +65,19 @@ class Manager:
         random: randomness.Random | None = None,
         namespace: str = "",
         metrics: Metrics | None = None,
+        leader_election: LeaderElector | ElectorThread | None = None,
     ) -> None:
-        self.client = client
+        """Make a manager; `run` runs it.
+
+        Args:
+            client: Talks to the server.
+            clock: What time it is.
+            random: The source of randomness; a seed makes a test repeatable.
+            namespace: The one namespace to watch; empty for all.
+            metrics: Where metrics are registered; None for a registry of its own.
+            leader_election: Decides whether this replica leads; None for a program that runs once.
+        """
+        self.client = client if leader_election is None else client.with_options(fence=leader_election.check)
         self.clock = clock
         self.random = random or randomness.Random()
         self.namespace = namespace
@@ -75,16 +88,22 @@ class Manager:
         self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
         self._controllers: dict[str, Controller] = {}
         self._recorders: dict[str, EventRecorder] = {}
+        # What the leader must not write any more, it may still report.
+        self._recorder_client = client
+        self._elector = leader_election
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
-        self._endpoints: list[HTTPServer] = []
-        # Whether ports can no longer be added.
-        self._exposed = False
-        self._monitoring = RunnableGroup("monitors")
+        self._operations = Operations(self.metrics, self.health)
+        self._electing = RunnableGroup("leader election")
         self._watching = RunnableGroup("informers")
+        self._standing_by = RunnableGroup("components")
         self._working = RunnableGroup("controllers")
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
+        if leader_election is not None:
+            self.health.add_ready("leader-election", str, remark=leader_election.standby_remark)
+            self.metrics.leader_election(leader_election.config.name, leader_election)
+            self.health.add_live("leaderElection", leader_election.overdue)
 
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only these objects of a kind, perhaps by namespace, and store what their transforms return.
@@ -146,7 +165,7 @@ class Manager:
         """
         recorder = self._recorders.get(component)
         if recorder is None:
-            recorder = EventRecorder(self.client, component, clock=self.clock, random=self.random, host=host)
+            recorder = EventRecorder(self._recorder_client, component, clock=self.clock, random=self.random, host=host)
             self._recorders[component] = recorder
             self._writing.add(recorder.run, component)
         return recorder
@@ -172,6 +191,7 @@ class Manager:
         own_writes: OwnWrites | None = None,
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
+        needs_leader_election: bool = True,
     ) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
@@ -186,6 +206,7 @@ class Manager:
             own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
+            needs_leader_election: Whether it runs on the leader only.
 
         Raises:
             ValueError: There is a controller of this name already.
@@ -207,7 +228,7 @@ class Manager:
         self._controllers[name] = controller
         for source in watches:
             self.add_watch(controller, source)
-        self.add(controller)
+        self.add(controller, needs_leader_election=needs_leader_election)
         return controller
 
     def add_watch(self, controller: Controller, source: Source | Channel) -> None:
@@ -224,15 +245,21 @@ class Manager:
         else:
             self.informer(source.kind).add_handler(EnqueueRequests(controller.name, source, controller.queue.add))
 
-    def add(self, component: Runnable) -> None:
-        """Run a component beside the controllers: once the stores are synced."""
+    def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:
+        """Run a component beside the controllers: once the stores are synced.
+
+        Args:
+            component: The component.
+            needs_leader_election: Whether it runs on the leader only.
+        """
 
         async def run() -> None:
             # The stores it may read, however late it is added.
-            await self._wait_synced()
+            await wait_synced(self._informers.values())
             await component.run()
 
-        self._working.add(run, getattr(component, "name", repr(component)))
+        group = self._working if needs_leader_election else self._standing_by
+        group.add(run, getattr(component, "name", repr(component)))
 
     def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
@@ -245,23 +272,7 @@ class Manager:
             ConfigError: An address is malformed.
             RuntimeError: The manager runs already, or this is the second call.
         """
-        if self._exposed:
-            raise RuntimeError("expose a manager once, and before it runs")
-        self._exposed = True
-        for what, text, page in (("metrics", metrics, self._metrics_page), ("probes", probes, self._probe_page)):
-            address = parse_address(text)
-            if address is not None:
-                self._endpoints.append(HTTPServer(what, address, page))
-        monitor = LoopMonitor(self.metrics.loop_lag)
-        self._monitoring.add(monitor.run, monitor.name)
-        self.health.add_live("event-loop", monitor.check)
-
-    def _metrics_page(self, asked: ProbeRequest) -> ProbeResponse | None:
-        return ProbeResponse(200, *self.metrics.render(asked.accept)) if asked.path == "/metrics" else None
-
-    def _probe_page(self, asked: ProbeRequest) -> ProbeResponse | None:
-        verdict = self.health.answer(asked.path, asked.query)
-        return ProbeResponse(verdict.status, verdict.text.encode()) if verdict is not None else None
+        self._operations.expose(metrics, probes)
 
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.
@@ -269,18 +280,19 @@ class Manager:
         Raises:
             ConfigError: An address given to `expose` cannot be bound.
             NotSyncedError: A store could not be filled; the message names the cause.
+            LeadershipLostError: Another process leads now, or may do so soon.
             Exception: What a component raised, as it is.
         """
         failure: BaseException | None = None
         try:
-            async with self._writing, self._listening(), self._monitoring, self._watching:
-                await self._wait_synced(self._log_unsynced)
+            async with self._writing, self._operations.serving(), self._electing, self._watching:
+                await wait_synced(self._informers.values(), log=True)
                 if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
                     # Full collections that walk the cached objects would block the event loop.
                     gc.collect()
                     gc.freeze()
-                async with self._working:
-                    await self._work()
+                async with self._standing_by:
+                    await self._lead_and_work()
         except BaseExceptionGroup as group:
             failure, *others = leaves(group)
             for other in others:
@@ -302,47 +314,35 @@ class Manager:
         """
         return running(self, self.wait_ready)
 
-    @asynccontextmanager
-    async def _listening(self) -> AsyncIterator[None]:
-        self._exposed = True
-        async with AsyncExitStack() as stack:
-            for endpoint in self._endpoints:
-                await stack.enter_async_context(endpoint)
-            yield
-
-    async def _work(self) -> None:
-        self._ready.set()
-        _log.info("ready: caches are synced, workers run")
+    async def _lead_and_work(self) -> None:
         try:
-            # Ends by cancellation only.
-            await asyncio.get_running_loop().create_future()
+            if self._elector is not None:
+                self._electing.add(self._campaign, self._elector.config.name)
+                self._ready.set()
+                _log.info("ready: caches are synced, standing by", lease=str(self._elector.config.key))
+                await self._elector.elected.wait()
+                self._elector.record_event(self.recorder(self._elector.config.name))
+            async with self._working:
+                self._ready.set()
+                _log.info("ready: caches are synced, workers run")
+                # Ends by cancellation only.
+                await asyncio.get_running_loop().create_future()
         finally:
             self._ready.clear()
 
-    async def wait_ready(self) -> None:
-        """Wait until the stores are synced and the workers run."""
-        await self._ready.wait()
-
-    async def _wait_synced(self, while_waiting: Callable[[], None] = lambda: None) -> None:
+    async def _campaign(self) -> None:
+        """Run the elector; it ends after the controllers do, unless it loses."""
+        assert self._elector is not None
         try:
-            async with asyncio.timeout(SYNC_SECONDS):
-                while late := self._late():
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(UNSYNCED_LINE_SECONDS):
-                            await late[0].wait_synced()
-                            continue
-                    while_waiting()
-        except TimeoutError as error:
-            causes = "; ".join(informer.not_synced_reason for informer in self._late())
-            raise NotSyncedError(f"not synced after {SYNC_SECONDS:.0f} s: {causes}") from error
+            await self._elector.run()
+        except LeadershipLostError:
+            for controller in self._controllers.values():
+                controller.skip_grace_period()
+            raise
 
-    def _log_unsynced(self) -> None:
-        late = self._late()
-        causes = "; ".join(informer.not_synced_reason for informer in late)
-        _log.warning("waiting for caches to sync", kinds=len(late), error=causes, gives_up_after_seconds=SYNC_SECONDS)
-
-    def _late(self) -> list[Informer[Any]]:
-        return [informer for informer in self._informers.values() if not informer.store.synced]
+    async def wait_ready(self) -> None:
+        """Wait until the stores are synced and the workers run, or stand by for leadership."""
+        await self._ready.wait()
 
 
 def _check_name(kind: type[Resource]) -> str:

@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import structlog
 
+from kcr.app.elections import ElectionSettings, make_elector
 from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
 from kcr.app.process import fast_loop, run_to_end, tune_gc
@@ -34,6 +35,13 @@ class Settings(NamedTuple):
     ready_file: Path | None = None
     log_format: str | None = None
     log_level: str = "info"
+    election: ElectionSettings = ElectionSettings()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the settings that hold these values, by option."""
+        election = ElectionSettings(**{name: values[name] for name in ElectionSettings._fields})
+        return cls(**{name: values[name] for name in cls._fields if name != "election"}, election=election)
 
 
 def run(
@@ -62,13 +70,16 @@ async def _run(
     settings: Settings, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object]
 ) -> int:
     config = load_config(settings.kubeconfig, settings.context)
+    elector = make_elector(settings.election, settings.kubeconfig, settings.context, config.namespace)
     metrics, host = Metrics(), urlsplit(config.server).netloc
     limiter = None
     if settings.kube_api_qps:
         limiter = RateLimit(settings.kube_api_qps, settings.kube_api_burst, on_wait=metrics.rate_limiter(host))
     async with HttpTransport(config) as transport:
         client = Client(transport, limiter=limiter, on_request=metrics.requests(host))
-        manager = Manager(client, metrics=metrics, random=random.Random(), namespace=settings.namespace)
+        manager = Manager(
+            client, metrics=metrics, random=random.Random(), namespace=settings.namespace, leader_election=elector
+        )
         try:
             version = await client.server_version()
             manager.expose(metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address)
@@ -80,7 +91,7 @@ async def _run(
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config.server, config.origin)) from error
         if settings.ready_file:
-            manager.add(ReadyFile(manager, settings.ready_file))
+            manager.add(ReadyFile(manager, settings.ready_file), needs_leader_election=False)
         structlog.get_logger().info("connected", server=config.server, version=version, **logged)
         tune_gc()
         await manager.run()
@@ -101,7 +112,7 @@ def clear(ready_file: Path) -> None:
 
 
 class ReadyFile:
-    """A file that exists while the caches are synced and the workers run."""
+    """A file that exists while the caches are synced and the workers run, or stand by for leadership."""
 
     def __init__(self, manager: Manager, path: Path) -> None:
         self._manager = manager

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kcr.api.durations import parse_duration
 from kcr.endpoint import parse_address
 from kcr.errors import ConfigError
 from kcr.gates import read_gates
@@ -55,6 +56,48 @@ def operation_options(default_level: str) -> Callable[[F], F]:
         return qps(burst(metrics(probes(ready_file(log_options(default_level)(command))))))
 
     return decorate
+
+
+def election_options(name: str) -> Callable[[F], F]:
+    """Return a decorator that adds the options of leader election, which are those of kube-controller-manager.
+
+    Args:
+        name: The name of the Lease without an option or variable; empty when there has to be one.
+    """
+
+    def decorate(command: F) -> F:
+        elect = click.option(
+            "--leader-elect/--no-leader-elect", default=False, show_default="no", show_envvar=True,
+            help="Lead only while holding a Lease: of several replicas one works, the others stand by.",
+        )  # fmt: skip
+        resource = click.option(
+            "--leader-elect-resource-name", metavar="NAME", default=name, show_envvar=True, show_default=bool(name),
+            help="Lease to hold; the same in all replicas.",
+        )  # fmt: skip
+        namespace = click.option(
+            "--leader-elect-resource-namespace", metavar="NAME", default="", show_envvar=True,
+            show_default="the pod's own, or the context's", help="Namespace of the Lease.",
+        )  # fmt: skip
+        lease = _duration_option("lease-duration", "15s", "Time after which a Lease that is not renewed may be taken.")
+        renew = _duration_option("renew-deadline", "10s", "Time in which the leader must have renewed, or stop.")
+        retry = _duration_option("retry-period", "2s", "Time between two tries to take or renew the Lease.")
+        return elect(resource(namespace(lease(renew(retry(command))))))
+
+    return decorate
+
+
+def _duration_option(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(
+        f"--leader-elect-{name}", metavar="DURATION", default=default, show_default=True, show_envvar=True,
+        callback=_seconds, help=text,
+    )  # fmt: skip
+
+
+def _seconds(ctx: click.Context, parameter: click.Parameter, text: str) -> float:
+    try:
+        return parse_duration(text) / 1e9
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; write it as 15s or 1m30s") from error
 
 
 def log_options(default_level: str, default_format: str = "console on a terminal, else json") -> Callable[[F], F]:

@@ -18,6 +18,7 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
     metrics_bind_address: str = "0",
     health_probe_bind_address: str = "0",
     ready_file: str | Path | None = None,
+    leader_election: str = "",
     log_format: str | None = None,
     log_level: str = "info",
 ) -> None:
@@ -44,7 +45,9 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         kube_api_burst: Requests at once, under a limit.
         metrics_bind_address: Where to serve `/metrics`, such as `:8080`; `0` for nowhere.
         health_probe_bind_address: Where to serve `/healthz`, `/livez` and `/readyz`; `0` for nowhere.
-        ready_file: A file that exists while the caches are synced and the workers run; None for none.
+        ready_file: A file that exists while the caches are synced and the workers run, or stand by; None for none.
+        leader_election: The name of the Lease that the leader of several replicas holds, the others stand by; it is
+            `--leader-elect-resource-name`. `--no-leader-elect` runs without. Empty for no election.
         log_format: `json` or `console`; None for `console` on a terminal, else `json`.
         log_level: `debug`, `info`, `warning` or `error`.
     """
@@ -57,6 +60,8 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         "metrics_bind_address": metrics_bind_address,
         "health_probe_bind_address": health_probe_bind_address,
         "ready_file": ready_file,
+        "leader_elect": bool(leader_election),
+        "leader_elect_resource_name": leader_election,
         "log_format": log_format,
         "log_level": log_level,
     }

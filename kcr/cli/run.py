@@ -34,6 +34,7 @@ from kcr.cli.main import explain, open_standard_streams, single
 )
 @shared.workers_option
 @shared.feature_gates_option
+@shared.election_options("kcr-controller-manager")
 @shared.operation_options("info")
 def command(**values: Any) -> None:
     """Run controllers against a Kubernetes API server."""
@@ -41,7 +42,7 @@ def command(**values: Any) -> None:
     if not names:
         raise click.UsageError("--controllers names none")
     given = {name: values.pop(name) for name in ("workers", "take_over", "feature_gates")}
-    run(Settings(**values), lambda: find_plugins(names), given, controllers=names)
+    run(Settings.of(values), lambda: find_plugins(names), given, controllers=names)
 
 
 def run_program(setup: Setup, args: Sequence[str] | None, defaults: Mapping[str, Any]) -> None:
@@ -78,8 +79,9 @@ def _command(setup: Setup, defaults: Mapping[str, Any]) -> click.Command:
 
     @click.command(context_settings=settings, help=inspect.getdoc(setup) or "Run controllers against an API server.")
     @shared.connection_options
+    @shared.election_options("")
     @shared.operation_options("info")
     def command(**values: Any) -> None:
-        run(Settings(**values), lambda: {"the program": setup}, {})
+        run(Settings.of(values), lambda: {"the program": setup}, {})
 
     return command

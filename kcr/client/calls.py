@@ -1,7 +1,7 @@
 """Requests of a client: throttling, retries, warnings, missing permissions."""
 
 import copy
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple, Self
 
@@ -61,6 +61,8 @@ class Calls:
         self._transport = transport if on_request is None else ObservedTransport(transport, on_request)
         self._limiter = limiter
         self._options = WriteOptions(field_manager)
+        # Called before every write; it raises when this process may write no more.
+        self._fence: Callable[[], None] | None = None
         # Part of the User-Agent; empty for the program as a whole.
         self._component = ""
         # The server's warnings that were logged; one set for all clients made from this one.
@@ -76,6 +78,7 @@ class Calls:
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
         dry_run: bool | None = None,
+        fence: Callable[[], None] | None = None,
     ) -> Self:
         """Return a client on the same connection with other options of writes; None keeps an option.
 
@@ -85,6 +88,8 @@ class Calls:
             field_validation: Whether fields that the server does not know are refused (`Strict`), logged as a
                 warning (`Warn`, the server's default) or dropped silently (`Ignore`).
             dry_run: Whether writes are checked and answered by the server, and not kept.
+            fence: Called before every write; what it raises keeps the write from being sent, such as
+                `LeaderElector.check`.
         """
         other, old = copy.copy(self), self._options
         other._options = WriteOptions(
@@ -93,6 +98,7 @@ class Calls:
             old.dry_run if dry_run is None else dry_run,
         )
         other._component = self._component if field_manager is None else field_manager
+        other._fence = self._fence if fence is None else fence
         return other
 
     @property
@@ -147,6 +153,7 @@ class Calls:
         The client's rate limit holds for all requests that have a timeout, and its metrics count it; warnings and
         missing permissions are logged.
         """
+        self._check_fence(request)
         if self._limiter is not None and request.timeout_seconds is not None:
             await self._limiter.wait(request.method)
         async with self._transport.send(request) as response:
@@ -162,9 +169,14 @@ class Calls:
     async def _send(self, request: Request) -> bytes:
         if self._limiter is not None:
             await self._limiter.wait(request.method)
+        self._check_fence(request)
         async with self._transport.send(request) as response:
             await self._check(request, response)
             return await response.read()
+
+    def _check_fence(self, request: Request) -> None:
+        if self._fence is not None and request.method != "GET":
+            self._fence()
 
     async def _check(self, request: Request, response: Response) -> None:
         """Raise an error for a refusal, and log warnings."""

@@ -86,6 +86,10 @@ class Controller:
             finally:
                 await self._stop()
 
+    def skip_grace_period(self) -> None:
+        """Cancel running reconciles at once when the controller stops: they must not write any more."""
+        self._grace = 0.0
+
     async def _stop(self) -> None:
         dropped = self.queue.shut_down(discard=True)
         _log.debug("controller stops", controller=self.name, delayed_keys_dropped=dropped)

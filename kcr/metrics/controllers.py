@@ -1,6 +1,7 @@
-"""Controller metrics.
+"""Metrics of controllers, and of leader election.
 
-Source: controller-runtime/pkg/internal/controller/metrics/metrics.go.
+Source: controller-runtime/pkg/internal/controller/metrics/metrics.go;
+component-base/metrics/prometheus/clientgo/leaderelection/metrics.go.
 """
 
 from typing import Literal
@@ -76,5 +77,25 @@ CONTROLLER_ROWS = (
     Row(
         GaugeMetricFamily, "controller_runtime_active_workers",
         "Number of currently used workers per controller", lambda controller: controller.active,
+    ),
+)  # fmt: skip
+
+
+ELECTION_LABELS = ("name",)
+
+# How both help texts end.
+_NAME = "'name' is the string used to identify the lease. Please make sure to group by name."
+
+ELECTION_ROWS = (
+    Row(
+        GaugeMetricFamily, "leader_election_master_status",
+        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. "
+        + _NAME,
+        lambda elector: float(elector.leads),
+    ),
+    Row(
+        CounterMetricFamily, "leader_election_slowpath",
+        "Total number of slow path exercised in renewing leader leases. " + _NAME,
+        lambda elector: elector.slow_renewals,
     ),
 )  # fmt: skip

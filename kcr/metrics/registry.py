@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
-from kcr.metrics.controllers import CONTROLLER_ROWS, ControllerMetrics
+from kcr.metrics.controllers import CONTROLLER_ROWS, ELECTION_LABELS, ELECTION_ROWS, ControllerMetrics
 from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
 from kcr.metrics.requests import Requests
@@ -31,12 +31,13 @@ class Metrics:
         self._queues: MetricsTable[QueueMetrics] = MetricsTable(QUEUE_LABELS, QUEUE_ROWS)
         self._controllers: MetricsTable[ControllerMetrics] = MetricsTable(("controller",), CONTROLLER_ROWS)
         self._informers: MetricsTable[Any] = MetricsTable(INFORMER_LABELS, INFORMER_ROWS)
+        self._elections: MetricsTable[Any] = MetricsTable(ELECTION_LABELS, ELECTION_ROWS)
         self._requests = Requests()
         self.loop_lag = Histogram(
             "kcr_event_loop_lag_seconds", "Seconds by which the event loop was late.",
             buckets=LAG_BUCKETS, registry=self.registry,
         )  # fmt: skip
-        for part in (self._queues, self._controllers, self._requests, self._informers):
+        for part in (self._queues, self._controllers, self._requests, self._informers, self._elections):
             self.registry.register(part)
 
     def queue(self, name: str) -> QueueMetrics:
@@ -71,6 +72,15 @@ class Metrics:
             informer: A `kcr.Informer`, which counts for itself.
         """
         self._informers.sources[resource] = informer
+
+    def leader_election(self, name: str, elector: Any) -> None:
+        """Export the metrics of an elector from now on.
+
+        Args:
+            name: Of its Lease.
+            elector: A `kcr.LeaderElector`, which counts for itself.
+        """
+        self._elections.sources[name,] = elector
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text, and its content type; to be called on the event loop.

@@ -17,6 +17,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job import ttl
 from kcr.controllers.job.controller import Options, setup
 from kcr.controllers.job.decisions.pods import is_tracked
+from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import eventually
 
@@ -29,6 +30,7 @@ def job_controller(
     *,
     transport: Transport | None = None,
     seed: int | Random = 1,
+    leader_election: LeaderElector | None = None,
     **options: Any,
 ) -> AbstractAsyncContextManager[Manager]:
     """Run the Job controller for as long as the context lives.
@@ -36,7 +38,9 @@ def job_controller(
     It reconciles all Jobs, as on an embedded cluster, unless `take_over` is false.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
-    manager = Manager(Client(transport or cluster.transport), clock=clock, random=random)
+    manager = Manager(
+        Client(transport or cluster.transport), clock=clock, random=random, leader_election=leader_election
+    )
     setup(manager, Options(**{"take_over": True, **options}))
     return manager.running()
 

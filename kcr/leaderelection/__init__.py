@@ -1,0 +1,30 @@
+"""Leader election: of several replicas of a program one leads, and the others stand by with warm caches.
+
+The replicas compete for a Lease (`coordination.k8s.io/v1`). The leader writes its name and the time into it every
+`retry_period`; the others read it, and take it over once it has not changed for `lease_duration`. A write carries the
+resourceVersion that was read (optimistic concurrency), so of two candidates one meets a conflict.
+
+What it guarantees, and to whom:
+
+- *At most one leader by the clock of its own machine.* A candidate counts from the change that it has seen last, on
+  its own monotonic clock; clocks of machines are never compared. The leader counts from the moment at which it sent its
+  last successful renewal, which is earlier, and stops at the `renew_deadline`, which is shorter.
+- *A leader that has lost writes nothing more.* `LeaderElector.check` is called before every write of the manager's
+  client (fencing): a process that was stopped and wakes up after its lease has ended raises `LeadershipLostError`.
+- *Release on stop.* The manager ends its controllers first and releases the Lease after that, so that the next leader
+  begins at once, and never beside them.
+- *Renewal does not depend on the program's event loop.* `ElectorThread` runs on a thread, a loop and connections of its
+  own. A program that is wedged, which its missing heartbeat tells, loses its lease all the same.
+
+A leader that loses ends: `Manager.run` raises `LeadershipLostError`, and the process is started again as a candidate.
+Between the loss of the Lease and the end of a request that is on its way, the server's own optimistic concurrency and
+the names of what is created protect the objects, as ever: reconciling stays idempotent.
+
+Source: client-go/tools/leaderelection; controller-runtime/pkg/leaderelection, pkg/manager/internal.go.
+"""
+
+from kcr.leaderelection.config import LeaderElectionConfig
+from kcr.leaderelection.elector import LeaderElector
+from kcr.leaderelection.thread import ElectorThread
+
+__all__ = ["ElectorThread", "LeaderElectionConfig", "LeaderElector"]

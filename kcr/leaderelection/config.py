@@ -1,0 +1,83 @@
+"""The options of leader election."""
+
+import os
+import socket
+import uuid
+from dataclasses import dataclass, field
+
+from kcr.api.meta import Key
+from kcr.errors import ConfigError
+
+# Source: client-go/tools/leaderelection/leaderelection.go, JitterFactor.
+JITTER_FACTOR = 1.2
+_LEAST_REQUEST_SECONDS = 1.0
+
+
+def default_identity() -> str:
+    """Return a name that no other process has: the machine's, and something random.
+
+    Source: controller-runtime/pkg/leaderelection/leader_election.go, NewResourceLock.
+    """
+    return f"{os.environ.get('HOSTNAME') or socket.gethostname()}_{uuid.uuid4()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderElectionConfig:
+    """Which Lease to hold, and how long a leader that is gone keeps the others waiting.
+
+    ```python
+    LeaderElectionConfig(name="website-controller", namespace="websites")
+    ```
+
+    Attributes:
+        name: The name of the Lease; the same in all replicas, another one for each program.
+        namespace: Its namespace.
+        identity: The name of this replica; unique.
+        lease_duration: Seconds that the others wait after the last renewal that they have seen.
+        renew_deadline: Seconds that the leader tries to renew before it gives up.
+        retry_period: Seconds between two tries.
+        release_on_cancel: Whether a leader that is cancelled gives up the Lease, so that another one need not wait.
+
+    Source: client-go/tools/leaderelection/leaderelection.go, LeaderElectionConfig, NewLeaderElector.
+    """
+
+    name: str
+    namespace: str = "default"
+    identity: str = field(default_factory=default_identity)
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    release_on_cancel: bool = True
+
+    def __post_init__(self) -> None:
+        for wrong, what in (
+            (not self.name, "the Lease needs a name, the same in all replicas: set --leader-elect-resource-name"),
+            (not self.identity, "the identity is empty: give each replica one of its own"),
+            (self.retry_period <= 0, f"the retry period of {self.retry_period:g} s must be more than 0"),
+            (
+                self.lease_duration < 1,
+                f"the lease duration of {self.lease_duration:g} s must be at least 1 s, for a Lease counts seconds",
+            ),
+            (
+                self.lease_duration <= self.renew_deadline,
+                f"the lease duration of {self.lease_duration:g} s must be more than the renew deadline of "
+                f"{self.renew_deadline:g} s: else two replicas may lead at once",
+            ),
+            (
+                self.renew_deadline <= JITTER_FACTOR * self.retry_period,
+                f"the renew deadline of {self.renew_deadline:g} s must be more than {JITTER_FACTOR:g} times the retry "
+                f"period of {self.retry_period:g} s",
+            ),
+        ):
+            if wrong:
+                raise ConfigError(f"leader election: {what}")
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name of the Lease."""
+        return Key(self.namespace, self.name)
+
+    @property
+    def request_timeout(self) -> float:
+        """Seconds that one request may take, so that a second one fits into the renew deadline."""
+        return max(self.renew_deadline / 2, _LEAST_REQUEST_SECONDS)

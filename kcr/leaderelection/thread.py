@@ -1,0 +1,144 @@
+"""An elector on a thread and an event loop of its own: a busy program does not lose its lease, a wedged one does."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from random import Random
+
+from kcr.api.coordination import Lease
+from kcr.client import Client
+from kcr.clock import Clock
+from kcr.events import EventRecorder
+from kcr.leaderelection.config import LeaderElectionConfig
+from kcr.leaderelection.elector import LeaderElector
+
+
+class ElectorThread:
+    """A `LeaderElector` with connections, a thread and a loop of its own; used as one.
+
+    A callback that blocks the program's loop for a few seconds delays no renewal. The program's loop sends a heartbeat
+    meanwhile: once that is older than the renew deadline the lease is not renewed any more, and another process takes
+    over.
+
+    Attributes:
+        config: Which Lease, as whom, and how long.
+        elected: Set, on the program's loop, while this process leads.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Client]],
+        config: LeaderElectionConfig,
+        *,
+        clock: Clock,
+        random: Random,
+    ) -> None:
+        """Make an elector; its thread lives while `run` runs.
+
+        Args:
+            connect: Opens the connections of the elector, on its own loop.
+            config: Which Lease, as whom, and how long.
+            clock: For the times in the Lease.
+            random: For pauses.
+        """
+        self.config = config
+        self.elected = asyncio.Event()
+        self._connect = connect
+        self._clock = clock
+        self._random = random
+        self._elector: LeaderElector | None = None
+        self._heartbeat = 0.0
+
+    @property
+    def lease(self) -> Lease | None:
+        """The Lease as it was last seen; None before the first contact."""
+        return self._elector.lease if self._elector is not None else None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process leads."""
+        return self._elector is not None and self._elector.leads
+
+    @property
+    def slow_renewals(self) -> int:
+        """How many renewals had to read the Lease first."""
+        return self._elector.slow_renewals if self._elector is not None else 0
+
+    def check(self) -> None:
+        """Refuse to go on once the lease may be another's; see `LeaderElector.check`."""
+        if self._elector is not None:
+            self._elector.check()
+
+    def overdue(self) -> str:
+        """Return whether the lease was not renewed for too long; see `LeaderElector.overdue`."""
+        return self._elector.overdue() if self._elector is not None else ""
+
+    def standby_remark(self) -> str:
+        """Return who leads, from a replica that does not; see `LeaderElector.standby_remark`."""
+        return self._elector.standby_remark() if self._elector is not None else ""
+
+    def record_event(self, recorder: EventRecorder) -> None:
+        """Record that this process leads; see `LeaderElector.record_event`."""
+        if self._elector is not None:
+            self._elector.record_event(recorder)
+
+    async def run(self) -> None:
+        """Campaign, then renew until cancelled; the lease is released and the thread has ended then.
+
+        Raises:
+            LeadershipLostError: The lease could not be renewed in time, or another process has it.
+        """
+        main, own = asyncio.get_running_loop(), asyncio.new_event_loop()
+        ended: asyncio.Future[None] = main.create_future()
+        self._heartbeat = own.time()
+
+        def run_elector() -> None:
+            failure: BaseException | None = None
+            try:
+                with asyncio.Runner(loop_factory=lambda: own) as runner:
+                    runner.run(self._elect(main))
+            except asyncio.CancelledError:
+                pass
+            except BaseException as error:
+                failure = error
+            main.call_soon_threadsafe(_settle, ended, failure)
+
+        threading.Thread(target=run_elector, name="leader election", daemon=True).start()
+        try:
+            while not ended.done():
+                self._heartbeat = own.time()
+                await asyncio.wait((ended,), timeout=self.config.retry_period / 2)
+        finally:
+            self.elected.clear()
+            if not ended.done():
+                own.call_soon_threadsafe(_cancel_all, own)
+                await asyncio.wait((ended,))
+        ended.result()
+
+    async def _elect(self, main: asyncio.AbstractEventLoop) -> None:
+        async with self._connect() as client:
+            self._elector = LeaderElector(
+                client,
+                self.config,
+                clock=self._clock,
+                random=self._random,
+                is_wedged=self._is_wedged,
+                on_elected=lambda: main.call_soon_threadsafe(self.elected.set),
+            )
+            await self._elector.run()
+
+    def _is_wedged(self) -> bool:
+        return asyncio.get_running_loop().time() - self._heartbeat > self.config.renew_deadline
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+
+
+def _settle(ended: "asyncio.Future[None]", failure: BaseException | None) -> None:
+    if failure is None:
+        ended.set_result(None)
+    else:
+        ended.set_exception(failure)

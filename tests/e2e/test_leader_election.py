@@ -1,0 +1,136 @@
+"""Two replicas of `kcr run` with leader election: how leadership changes hands, and when it must not."""
+
+import re
+import signal
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from kcr.api.batch import Job, is_finished
+from kcr.api.coordination import Lease
+from kcr.api.core import ConfigMap
+from kcr.api.meta import Key
+from kcr.client import Client, HttpTransport, load_config
+from kcr.testing import eventually
+from tests.e2e.processes import Running, Start
+from tests.kit.harness import manifest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
+
+ELECTION = (
+    "--leader-elect", "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+    "--leader-elect-retry-period", "200ms",
+)  # fmt: skip
+LEASE = Key("default", "kcr-controller-manager")
+
+# Blocks the event loop, as a careless controller does, for as many seconds as the ConfigMap says.
+BLOCKER = dedent(
+    """
+    import time
+    import kcr
+    from kcr.api.core import ConfigMap
+
+    class Blocker:
+        def __init__(self, manager):
+            self._maps = manager.store(ConfigMap)
+
+        async def reconcile(self, key):
+            found = self._maps.get(key)
+            if found is not None and "seconds" in found.data:
+                time.sleep(float(found.data["seconds"]))
+            return kcr.Result()
+
+    def setup(manager):
+        manager.add_controller("blocker", Blocker(manager), watches=[kcr.watch(ConfigMap)])
+    """
+)
+
+
+async def standing_by(run: Running) -> None:
+    await eventually(lambda: "new leader elected" in run.err, seconds=30)
+
+
+def leads(run: Running) -> bool:
+    return "workers run" in run.err
+
+
+def identity(run: Running) -> str:
+    found = re.search(r'"identity":"([^"]+)"', run.err)
+    assert found is not None, run.err
+    return found[1]
+
+
+async def holder(client: Client) -> tuple[str, int | None]:
+    spec = (await client.get(Lease, LEASE)).spec
+    return spec.holder_identity, spec.lease_transitions
+
+
+async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start) -> None:
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        run = ("run", "--kubeconfig", kubeconfig, *ELECTION)
+        async with kcr(*run) as first, HttpTransport(load_config(kubeconfig)) as transport:
+            client = Client(transport)
+            await first.ready()
+            async with kcr(*run) as second:
+                await standing_by(second)
+                assert not leads(second)
+                await first.stop(signal.SIGKILL)
+                await second.ready()
+                assert await holder(client) == (identity(second), 1)
+                async with kcr(*run) as third:
+                    await standing_by(third)
+                    assert await second.stop() == 0
+                    await third.ready()
+                    # The Lease was released: nobody had to wait for its end.
+                    assert await holder(client) == (identity(third), 2)
+                    assert "released lease" in second.err
+                    await client.create_manifest(Job, manifest(), "default")
+
+                    async def is_over() -> bool:
+                        jobs = await client.list(Job)
+                        return bool(jobs) and all(map(is_finished, jobs))
+
+                    await eventually(is_over, seconds=30)
+
+
+async def test_blocked_loop_keeps_the_lease_and_a_wedged_one_does_not(kcr: Start, tmp_path: Path) -> None:  # CM-36
+    (tmp_path / "blocker.py").write_text(BLOCKER)
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        run = ("run", "--kubeconfig", kubeconfig, "--controllers", "blocker:setup", *ELECTION)
+        async with kcr(*run, folder=tmp_path) as first, HttpTransport(load_config(kubeconfig)) as transport:
+            client = Client(transport)
+            await first.ready()
+            async with kcr("run", "--kubeconfig", kubeconfig, *ELECTION) as second:
+                await standing_by(second)
+                # As long as the heartbeat may be late, and nearly as long as the lease lasts.
+                await block(client, "a", 1.8)
+                await eventually(lambda: "event loop was held up" in first.err, seconds=30)
+                assert await holder(client) == (identity(first), 0)
+                await block(client, "b", 60)
+                await second.ready()
+                assert (await holder(client))[0] == identity(second)
+
+
+async def block(client: Client, name: str, seconds: float) -> None:
+    data = {"metadata": {"name": name}, "data": {"seconds": str(seconds)}}
+    await client.create_manifest(ConfigMap, data, "default")
+
+
+async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start) -> None:  # CM-36
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        run = ("run", "--kubeconfig", kubeconfig, *ELECTION)
+        async with kcr(*run) as first:
+            await first.ready()
+            async with kcr(*run) as second:
+                await standing_by(second)
+                first.process.send_signal(signal.SIGSTOP)
+                await second.ready()
+                first.process.send_signal(signal.SIGCONT)
+                assert await first.end() == 1
+                last = first.err.splitlines()[-1]
+                assert last.startswith("kcr: lease default/kcr-controller-manager:"), last
+                assert "Traceback" not in first.err

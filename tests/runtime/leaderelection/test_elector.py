@@ -1,0 +1,213 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kcr.api.coordination import Lease
+from kcr.api.meta import Key
+from kcr.client import Client, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.errors import LeadershipLostError, NotFoundError, ServerError
+from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+LEASE = Key("default", "web")
+
+
+def elector(clock: VirtualClock, transport: Transport, identity: str, **options: Any) -> LeaderElector:
+    config = LeaderElectionConfig(name="web", identity=identity)
+    return LeaderElector(Client(transport), config, clock=clock, random=random.Random(identity), **options)
+
+
+@asynccontextmanager
+async def campaigning(*electors: LeaderElector) -> AsyncIterator[list[asyncio.Task[None]]]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one.run()) for one in electors]
+        yield tasks
+        for task in tasks:
+            task.cancel()
+
+
+class Ended(asyncio.Event):
+    """How an elector has ended: why it lost, or an empty text."""
+
+    why = ""
+
+
+@asynccontextmanager
+async def observed(one: LeaderElector) -> AsyncIterator[Ended]:
+    """Campaign, and tell when and why the elector has lost."""
+    ended = Ended()
+
+    async def run() -> None:
+        try:
+            await one.run()
+        except LeadershipLostError as error:
+            ended.why = str(error)
+            ended.set()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(run())
+        yield ended
+        task.cancel()
+
+
+async def lease(cluster: EmbeddedCluster) -> Lease:
+    return await cluster.client.get(Lease, LEASE)
+
+
+async def test_first_candidate_leads_at_once(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    one = elector(kcr_clock, kcr_cluster.transport, "a")
+    async with campaigning(one):
+        await kcr_clock.settle()
+        assert one.leads
+        spec = (await lease(kcr_cluster)).spec
+        assert (spec.holder_identity, spec.lease_duration_seconds, spec.lease_transitions) == ("a", 15, 0)
+
+
+async def test_standby_leads_once_a_crashed_leaders_lease_ends(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-31
+    wire = CrashingTransport(kcr_cluster.transport)
+    first, second = elector(kcr_clock, wire, "a"), elector(kcr_clock, kcr_cluster.transport, "b")
+    async with observed(first):
+        await kcr_clock.settle()
+        async with campaigning(second):
+            await kcr_clock.advance(60)
+            assert (first.leads, second.leads) == (True, False)
+            wire.crash_after(0)
+            await kcr_clock.advance(10)
+            assert not second.leads
+            # The last renewal is seen a retry period late, and its end as well.
+            await kcr_clock.advance(5 + 2 * 2 * 2.2)
+            assert second.leads
+            assert (await lease(kcr_cluster)).spec.lease_transitions == 1
+
+
+async def test_released_lease_is_taken_within_a_retry_period(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-34
+    first, second = (elector(kcr_clock, kcr_cluster.transport, name) for name in "ab")
+    async with campaigning(first) as (task,):
+        await kcr_clock.settle()
+        async with campaigning(second):
+            await kcr_clock.advance(30)
+            task.cancel()
+            await kcr_clock.advance(2 * 2.2)
+            assert second.leads
+
+
+async def test_candidate_that_never_wrote_releases_nothing(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-34
+    first, wire = elector(kcr_clock, kcr_cluster.transport, "a"), FaultyTransport(kcr_cluster.transport)
+    async with campaigning(first):
+        await kcr_clock.settle()
+        async with campaigning(elector(kcr_clock, wire, "b")):
+            await kcr_clock.advance(10)
+        assert {call.verb for call in wire.calls} == {"get"}
+
+
+async def test_leader_renews_by_one_request_each(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-32
+    wire = FaultyTransport(kcr_cluster.transport)
+    async with campaigning(elector(kcr_clock, wire, "a")):
+        await kcr_clock.settle()
+        wire.calls.clear()
+        await kcr_clock.advance(10)
+        assert [call.verb for call in wire.calls] == ["update"] * 5
+
+
+async def test_changed_lease_is_read_before_it_is_renewed(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-32
+    one = elector(kcr_clock, kcr_cluster.transport, "a")
+    async with campaigning(one):
+        await kcr_clock.settle()
+        await kcr_cluster.client.merge_patch(Lease, LEASE, {"metadata": {"labels": {"by": "somebody"}}})
+        await kcr_clock.advance(30)
+        assert one.leads
+        assert one.slow_renewals == 1
+        assert (await lease(kcr_cluster)).metadata.labels == {"by": "somebody"}
+
+
+@pytest.mark.parametrize("write", ["create", "update"])
+async def test_lost_reply_of_a_claim_is_found_out(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, write: Any
+) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    wire.on(write, Lease, nth=1).lose_reply("silence")
+    one = elector(kcr_clock, wire, "a")
+    async with campaigning(one):
+        await kcr_clock.advance(60)
+        assert one.leads
+        assert (await lease(kcr_cluster)).spec.lease_transitions == 0
+
+
+async def test_leader_without_server_gives_up_before_its_lease_ends(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-30
+    wire = FaultyTransport(kcr_cluster.transport)
+    one = elector(kcr_clock, wire, "a")
+    async with observed(one) as ended:
+        await kcr_clock.advance(3)
+        wire.on("update", Lease).fail(ServerError)
+        wire.on("get", Lease).fail(ServerError)
+        # The renewal that begins at 4 s fails until 14 s; the lease would end at 17 s.
+        await kcr_clock.advance(10.9)
+        assert not ended.is_set()
+        await kcr_clock.advance(0.2)
+        assert "not renewed within 10 s" in ended.why
+
+
+async def test_leader_whose_lease_was_taken_gives_up_at_once(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    one = elector(kcr_clock, kcr_cluster.transport, "a")
+    async with observed(one) as ended:
+        await kcr_clock.settle()
+        await kcr_cluster.client.merge_patch(Lease, LEASE, {"spec": {"holderIdentity": "thief"}})
+        await kcr_clock.advance(2.1)
+        assert "thief has taken it from a" in ended.why
+        with pytest.raises(LeadershipLostError):
+            one.check()
+
+
+async def test_deleted_lease_is_made_again(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    one = elector(kcr_clock, kcr_cluster.transport, "a")
+    async with campaigning(one):
+        await kcr_clock.settle()
+        await kcr_cluster.client.delete(Lease, LEASE)
+        await kcr_clock.advance(5)
+        assert (await lease(kcr_cluster)).spec.holder_identity == "a"
+
+
+async def test_wedged_process_loses_its_lease(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:  # CM-36
+    wedged = False
+    one = elector(kcr_clock, kcr_cluster.transport, "a", is_wedged=lambda: wedged)
+    async with observed(one) as ended:
+        await kcr_clock.settle()
+        wedged = True
+        await kcr_clock.advance(13)
+        assert "not renewed within 10 s" in ended.why
+
+
+async def test_release_leaves_another_holder_alone(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    one = elector(kcr_clock, kcr_cluster.transport, "a")
+    async with campaigning(one):
+        await kcr_clock.settle()
+        await kcr_cluster.client.merge_patch(Lease, LEASE, {"spec": {"holderIdentity": "thief"}})
+    assert (await lease(kcr_cluster)).spec.holder_identity == "thief"
+
+
+async def test_nothing_is_written_without_a_contest(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    elector(kcr_clock, kcr_cluster.transport, "a")
+    await kcr_clock.advance(60)
+    with pytest.raises(NotFoundError):
+        await lease(kcr_cluster)
