@@ -6,7 +6,7 @@ import random as randomness
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import structlog
 
@@ -20,8 +20,7 @@ from kcr.errors import LeadershipLostError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health
 from kcr.informer import Informer, Selection, Store
-from kcr.informer.selection import disjoint
-from kcr.informer.syncing import wait_synced
+from kcr.informer.cache import InformerCache
 from kcr.leaderelection import ElectorThread, LeaderElector
 from kcr.metrics import Metrics
 from kcr.operations import Operations
@@ -83,10 +82,10 @@ class Manager:
         self.namespace = namespace
         self.metrics = metrics or Metrics()
         self.health = Health()
-        self._informers: dict[type[Resource], Informer[Any]] = {}
-        # Selections of some kinds; of the others, everything in the manager's namespace.
-        self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
+        self._cache = InformerCache(namespace, self._make_informer)
         self._controllers: dict[str, Controller] = {}
+        # What each controller watches.
+        self._watched: dict[str, set[type[Resource]]] = {}
         self._recorders: dict[str, EventRecorder] = {}
         # What the leader must not write any more, it may still report.
         self._recorder_client = client
@@ -111,30 +110,26 @@ class Manager:
         Raises:
             ValueError: The kind has an informer already, or the selections overlap.
         """
-        chosen = disjoint(selections)
-        kind = chosen[0].kind
-        if kind in self._informers or kind in self._selected:
-            raise ValueError(f"{kind.resource.display}: select before the kind is used, and once")
-        self._selected[kind] = chosen
+        self._cache.select(selections)
 
     def informer(self, kind: type[R]) -> Informer[R]:
         """Return the informer of a kind; it is made on first use."""
-        informer = self._informers.get(kind)
-        if informer is None:
-            made = informer = Informer(self.client, self._selections_of(kind), random=self.random)
-            self._informers[kind] = made
-            self._watching.add(made.run, kind.resource.display)
-            name, (group, version, _, plural, _) = _check_name(kind), kind.resource
-            self.health.add_ready(name, lambda: made.not_synced_reason, remark=lambda: made.last_error)
-            self.metrics.informer((name.removeprefix("informer-"), group, version, plural), made)
-        return cast("Informer[R]", informer)
+        return self._cache.informer(kind)
+
+    def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
+        informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
+        self._watching.add(informer.run, kind.resource.display)
+        name, (group, version, _, plural, _) = _check_name(kind), kind.resource
+        self.health.add_ready(name, lambda: informer.unready_reason, remark=lambda: informer.last_error)
+        self.metrics.informer((name.removeprefix("informer-"), group, version, plural), informer)
+        return informer
 
     def remove_informer(self, kind: type[Resource]) -> None:
         """Stop watching a kind that the server serves no longer; its objects stay in the store as they were last seen.
 
         Source: controller-runtime/pkg/cache/cache.go, RemoveInformer.
         """
-        informer = self._informers.pop(kind, None)
+        informer = self._cache.pop(kind)
         if informer is not None:
             self._watching.remove(informer.run)
             self.health.remove_ready(_check_name(kind))
@@ -142,10 +137,7 @@ class Manager:
     @property
     def selections(self) -> tuple[Selection[Any], ...]:
         """What is watched: kinds, each in all namespaces or in some."""
-        return tuple(selection.normal() for kind in self._informers for selection in self._selections_of(kind))
-
-    def _selections_of(self, kind: type[R]) -> tuple[Selection[R], ...]:
-        return self._selected.get(kind) or (Selection(kind, self.namespace),)
+        return self._cache.selections
 
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind."""
@@ -228,7 +220,7 @@ class Manager:
         self._controllers[name] = controller
         for source in watches:
             self.add_watch(controller, source)
-        self.add(controller, needs_leader_election=needs_leader_election)
+        self._add(controller, self._watched.get(name, set()), needs_leader_election)
         return controller
 
     def add_watch(self, controller: Controller, source: Source | Channel) -> None:
@@ -243,6 +235,7 @@ class Manager:
         if isinstance(source, Channel):
             self.add(ChannelSource(controller.name, source, controller.queue))
         else:
+            self._watched.setdefault(controller.name, set()).add(source.kind)
             self.informer(source.kind).add_handler(EnqueueRequests(controller.name, source, controller.queue.add))
 
     def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:
@@ -252,14 +245,19 @@ class Manager:
             component: The component.
             needs_leader_election: Whether it runs on the leader only.
         """
+        self._add(component, set(), needs_leader_election)
+
+    def _add(self, component: Runnable, needs: Iterable[type[Resource]], needs_leader_election: bool) -> None:
+        name, needed = getattr(component, "name", repr(component)), set(needs)
 
         async def run() -> None:
             # The stores it may read, however late it is added.
-            await wait_synced(self._informers.values())
+            await self._cache.wait_synced()
+            await self._cache.wait_served(name, needed)
             await component.run()
 
         group = self._working if needs_leader_election else self._standing_by
-        group.add(run, getattr(component, "name", repr(component)))
+        group.add(run, name)
 
     def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
@@ -286,8 +284,8 @@ class Manager:
         failure: BaseException | None = None
         try:
             async with self._writing, self._operations.serving(), self._electing, self._watching:
-                await wait_synced(self._informers.values(), log=True)
-                if sum(len(informer.store) for informer in self._informers.values()) >= FREEZE_FROM:
+                await self._cache.wait_synced(log=True)
+                if sum(len(informer.store) for informer in self._cache) >= FREEZE_FROM:
                     # Full collections that walk the cached objects would block the event loop.
                     gc.collect()
                     gc.freeze()

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -27,27 +28,23 @@ class _Review(Object):
 
 
 async def check_access(client: Client, selections: Iterable[Selection[Any]]) -> None:
-    """Check that all selections can be listed and watched: a missing permission or kind shows at once, not later.
+    """Check that all selections can be listed and watched: a missing permission shows at once, not later.
 
-    What the controllers write is known to them alone: the client logs the first refusal of each right.
+    A kind that the server does not have is no failure: its controllers begin once it is installed. What the controllers
+    write is known to them alone: the client logs the first refusal of each right.
 
     Raises:
         ApiError: The server refuses.
     """
-    selections = tuple(selections)
+    served: list[Selection[Any]] = []
     for selection in selections:
         # Not decoded: one object that does not fit its type is no obstacle.
-        try:
+        with suppress(NotFoundError):
             await client.request("GET", selection.target({"limit": 1}))
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            # Of a group that it does not know, a server answers with a page that names nothing.
-            resource = selection.kind.resource
-            raise NotFoundError(404, "NotFound", f"{resource.plural} in {resource.api_version}") from error
+            served.append(selection)
     async with asyncio.TaskGroup() as group:
-        checks = [group.create_task(_may_watch(client, selection)) for selection in selections]
-    for selection, check in zip(selections, checks, strict=True):
+        checks = [group.create_task(_may_watch(client, selection)) for selection in served]
+    for selection, check in zip(served, checks, strict=True):
         if not check.result():
             resource, namespace = selection.kind.resource, selection.namespace
             where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
@@ -112,9 +109,6 @@ def explain_failure(error: KcrError, server: str, source: str) -> str:
         case ForbiddenError():
             hint = "grant it with a role, such as the ClusterRole in kcr's README, or use another identity"
             return f"the API server {server} refuses: {error.message}: {hint}"
-        case NotFoundError() if error.reason:
-            hint = f"install the kind, or see what {source} is about"
-            return f"{server} does not serve what the controllers need: {error.message}: {hint}"
         case ApiError(code=404):
             return f"{server} is no API server, it answers 404: see what {source} is about"
         case ApiError():

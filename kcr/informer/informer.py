@@ -18,6 +18,8 @@ R = TypeVar("R", bound=Resource)
 
 # After so many calls of handlers the event loop may go on.
 _SLICE = 200
+# How long a watch may fail after the first sync: a restart of the server takes less.
+_FAILING_SECONDS = 60.0
 
 
 class Informer(Generic[R]):
@@ -97,6 +99,21 @@ class Informer(Generic[R]):
             for reflector in self._reflectors
             if not reflector.is_filled
         )
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the server does not have the kind: its CustomResourceDefinition may not be installed yet."""
+        return any(reflector.is_absent for reflector in self._reflectors)
+
+    @property
+    def unready_reason(self) -> str:
+        """What keeps it from its work: it is not synced, or a watch has been failing for a minute; else empty.
+
+        A kind that the server has never had keeps nothing but its own controllers waiting.
+        """
+        if not self.store.synced:
+            return "" if self.is_absent else self.not_synced_reason
+        return self.last_error if any(one.failing_seconds > _FAILING_SECONDS for one in self._reflectors) else ""
 
     @property
     def last_error(self) -> str:

@@ -13,7 +13,16 @@ from typing import NamedTuple
 
 from kcr.api.meta import Object
 from kcr.client.wire.requests import PAGE_SIZE
-from kcr.errors import ApiError, BadRequestError, GoneError, InvalidError, KcrError, TransportError
+from kcr.errors import (
+    ApiError,
+    BadRequestError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    KcrError,
+    NotFoundError,
+    TransportError,
+)
 
 # A watch that ends sooner, without a single event, is a failure: no hot loop of watches (RF-18).
 SHORT_SECONDS = 1.0
@@ -113,6 +122,18 @@ def after_failure(phase: Phase, error: KcrError, now: float) -> Next:
 def is_unsupported(error: KcrError) -> bool:
     """Return whether this answer to a WatchList request says that the server does not know it (RF-24)."""
     return isinstance(error, InvalidError | BadRequestError)
+
+
+def in_words(error: KcrError) -> str:
+    """Return what a failure means, in the words of `Informer.not_synced_reason`."""
+    match error:
+        case ForbiddenError():
+            return f"forbidden, list and watch are needed: {error}"
+        case NotFoundError():
+            return f"absent: {error}"
+        case TransportError():
+            return f"unreachable: {error}"
+    return str(error)
 
 
 class ReflectorBackoff:

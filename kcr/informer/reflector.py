@@ -14,7 +14,7 @@ from kcr.api.meta import Resource
 from kcr.client import Client
 from kcr.client.wire.decoding import Undecodable, read_event, read_page
 from kcr.client.wire.requests import accept, watch_query
-from kcr.errors import ApiError, ForbiddenError, GoneError, KcrError, NotFoundError, TransportError
+from kcr.errors import ApiError, GoneError, KcrError, NotFoundError, TransportError
 from kcr.informer.accumulator import ListAccumulator, ListTiming, StoreWriter
 from kcr.informer.phases import (
     Empty,
@@ -27,6 +27,7 @@ from kcr.informer.phases import (
     Watching,
     after_end,
     after_failure,
+    in_words,
     is_unsupported,
 )
 from kcr.informer.selection import Selection
@@ -42,7 +43,7 @@ _WATCH_SECONDS = 300.0
 _GRACE_SECONDS = 15.0
 _WARNING_SECONDS = 10.0
 # How often a list of a kind is tried that the server does not have.
-_ABSENT_SECONDS = 10.0
+_ABSENT_SECONDS = 5.0
 # A stream of initial events that breaks so often is given up in favour of pages, for so long. One that broke after
 # a longer time counts for two: a proxy cuts it, and would cut the next one.
 _BROKEN_STREAMS = 2
@@ -69,7 +70,7 @@ class Reflector(Generic[R]):
     that this process has written to since. So no version can be too new or too old for a list (RF-4, RF-9).
 
     Attributes:
-        last_error: Why the last attempt failed, in the server's words; empty once one works.
+        error: Why the last attempt failed; None once one works.
         counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
             `timeout` (as they should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or
             `error`; `relists`; objects that were `undecodable`.
@@ -81,12 +82,12 @@ class Reflector(Generic[R]):
     def __init__(
         self, client: Client, selection: Selection[R], writer: StoreWriter[R], random: Random, counts: Counter[str]
     ) -> None:
-        self.last_error = ""
+        self.error: KcrError | None = None
         self.counts = counts
         self.selection = selection
         self.is_filled = False
         self.list_duration_seconds = 0.0
-        # When the first of the failures came that `last_error` is the last of.
+        # When the first of the failures came that `error` is the last of.
         self._failing_since = 0.0
         self._client = client
         self._random = random
@@ -117,9 +118,19 @@ class Reflector(Generic[R]):
         return ""
 
     @property
+    def is_absent(self) -> bool:
+        """Whether the server does not have the kind, as far as is known."""
+        return isinstance(self.error, NotFoundError)
+
+    @property
+    def last_error(self) -> str:
+        """Why the last attempt failed, in the server's words; empty once one works."""
+        return in_words(self.error) if self.error is not None else ""
+
+    @property
     def failing_seconds(self) -> float:
         """How long every attempt has failed, if the last one did."""
-        return asyncio.get_running_loop().time() - self._failing_since if self.last_error else 0.0
+        return asyncio.get_running_loop().time() - self._failing_since if self.error else 0.0
 
     @property
     def last_event_time(self) -> float:
@@ -235,7 +246,7 @@ class Reflector(Generic[R]):
         async with self._client.lines(path, idle_seconds=idle_seconds, accept=accepted) as lines:
             if isinstance(self._phase, Listed):
                 self._phase = Watching(version=version, began=loop.time())
-                self.last_error = ""
+                self.error = None
             elif isinstance(self._phase, Streaming):
                 self._phase = replace(self._phase, open=True)
             async with self._watchdog.over_stream():
@@ -283,7 +294,7 @@ class Reflector(Generic[R]):
         with self._timing.of("apply"):
             for _ in self._list.replace(version):
                 await asyncio.sleep(0)
-        self.last_error, self.is_filled = "", True
+        self.error, self.is_filled = None, True
         self.list_duration_seconds = self._timing.finish(str(self.selection))
 
     async def _is_behind(self) -> bool:
@@ -317,13 +328,16 @@ class Reflector(Generic[R]):
         elif isinstance(self._phase, Watching) and isinstance(error, TransportError):
             self.counts["error"] += 1
             _log.info("watch closed unexpectedly, resuming", kind=kind, error=str(error))
+        elif isinstance(error, NotFoundError):
+            if not self.is_absent:
+                _log.warning("kind is not served, waiting for it", kind=kind, error=str(error))
         else:
             self.counts["error"] += 1
             does = type(then.phase).__name__.lower()
             self._failures.error(now, "watch failed", kind=kind, error=str(error), then=does)
-        if not self.last_error:
+        if self.error is None:
             self._failing_since = now
-        self.last_error = _in_words(error)
+        self.error = error
 
     def _warn_later(self) -> None:
         self._warning = asyncio.get_running_loop().call_later(_WARNING_SECONDS, self._warn)
@@ -334,14 +348,3 @@ class Reflector(Generic[R]):
             kind, events = str(self.selection), self._phase.events
             _log.warning("initial events take long", kind=kind, events=events, seconds=round(seconds))
             self._warn_later()
-
-
-def _in_words(error: KcrError) -> str:
-    match error:
-        case ForbiddenError():
-            return f"forbidden, list and watch are needed: {error}"
-        case NotFoundError():
-            return f"absent: {error}"
-        case TransportError():
-            return f"unreachable: {error}"
-    return str(error)

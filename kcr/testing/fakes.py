@@ -19,7 +19,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -231,9 +231,10 @@ class FakeManager(Manager):
 
     def informer(self, kind: type[R]) -> FakeInformer[R]:
         """Return the fake informer of a kind; it is made, empty and synced, on first use."""
-        if kind not in self._informers:
-            self._informers[kind] = FakeInformer(kind)
-        return cast("FakeInformer[R]", self._informers[kind])
+        return cast("FakeInformer[R]", super().informer(kind))
+
+    def _make_informer(self, selections: tuple[Selection[Any], ...]) -> FakeInformer[Any]:
+        return FakeInformer(selections[0].kind)
 
     def recorder(self, component: str, *, host: str = "") -> FakeRecorder:
         """Return the fake recorder of a component."""
@@ -253,12 +254,12 @@ class FakeManager(Manager):
         Args:
             *kinds: None for all that have been asked for, with `store`, `informer` or a watch of a controller.
         """
-        for kind in kinds or tuple(self._informers):
-            found = [await self._list(selection) for selection in self._selections_of(kind)]
+        for kind in kinds or self._cache.kinds:
+            found = [await self._list(selection) for selection in self._cache.selections_of(kind)]
             self.informer(kind).relist([obj for objects in found for obj in objects])
 
     async def _follow(self) -> None:
-        for kind in tuple(self._informers):
+        for kind in self._cache.kinds:
             # A kind that the server does not have: its store holds what the test adds.
             with suppress(NotFoundError):
                 await self.relist(kind)

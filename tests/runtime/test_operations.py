@@ -14,7 +14,8 @@ import kcr
 from kcr.api.core import ConfigMap, Namespace
 from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.testing import CrashingTransport, eventually
+from kcr.errors import ForbiddenError
+from kcr.testing import CrashingTransport, FaultyTransport, eventually
 
 pytestmark = [pytest.mark.asyncio]
 
@@ -22,10 +23,6 @@ pytestmark = [pytest.mark.asyncio]
 class Idle:
     async def reconcile(self, key: kcr.Key) -> kcr.Result:
         return kcr.Result()
-
-
-class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets"):
-    pass
 
 
 class Ports:
@@ -69,13 +66,16 @@ async def running(manager: kcr.Manager) -> AsyncIterator[Ports]:
 
 async def test_ports_open_before_the_stores_and_tell_what_they_lack(cluster: EmbeddedCluster) -> None:
     # CM-20, CM-53, IN-8
-    manager = manager_on(cluster.transport)
-    manager.add_controller("idle", Idle(), watches=[kcr.watch(ConfigMap), kcr.watch(Gadget)])
+    faults = FaultyTransport(cluster.transport)
+    faults.on("list", Namespace).fail(ForbiddenError)
+    faults.on("watch", Namespace).fail(ForbiddenError)
+    manager = manager_on(faults)
+    manager.add_controller("idle", Idle(), watches=[kcr.watch(ConfigMap), kcr.watch(Namespace)])
     async with running(manager) as ports:
 
         async def told() -> bool:
             status, text = await ports.get("probes", "/readyz")
-            return status == 500 and "[-]informer-gadgets.example.dev failed: gadgets.example.dev: " in text
+            return status == 500 and "[-]informer-namespaces failed: namespaces: forbidden" in text
 
         await eventually(told)
         _, text = await ports.get("probes", "/readyz")

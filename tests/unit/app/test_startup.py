@@ -24,7 +24,6 @@ SERVER, SOURCE = "https://10.0.0.1:6443", "kubeconfig /home/me/.kube/config, con
         pytest.param(TransportError("cannot connect"), "cannot reach", "see that it runs", id="unreachable"),
         pytest.param(error_for(401, "Unauthorized", "no"), "does not know us", "renew", id="unknown-identity"),
         pytest.param(error_for(403, "Forbidden", "cannot list jobs"), "cannot list jobs", "role", id="no-permission"),
-        pytest.param(error_for(404, "NotFound", "not found"), "does not serve", SOURCE, id="kind-not-served"),
         pytest.param(error_for(404, "", "HTTP 404: <html>"), "is no API server", SOURCE, id="not-kubernetes"),
         pytest.param(error_for(500, "InternalError", "boom"), "answers 500: boom", "its own log", id="broken-server"),
     ],
@@ -78,6 +77,13 @@ async def test_server_without_access_reviews_is_taken_as_it_is() -> None:
     await check_access(
         Client(Script(*(Say({"items": []}) for _ in answers), *answers)), map(Selection, (Pod, Job, Pod))
     )
+
+
+@pytest.mark.kcr_virtual
+async def test_kind_that_is_not_installed_stops_nothing() -> None:  # CM-13
+    script = Script(failure(404, "NotFound"), Say({"items": []}), review(allowed=True))
+    await check_access(Client(script), (Selection(Job), Selection(Pod)))
+    assert script.targets[2:] == [REVIEWS]
 
 
 @pytest.mark.kcr_virtual

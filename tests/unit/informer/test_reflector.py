@@ -300,10 +300,10 @@ async def test_unknown_event_is_passed_over() -> None:
 
 
 # IN-8
-async def test_kind_the_server_does_not_have_is_looked_for_every_ten_seconds() -> None:
+async def test_kind_the_server_does_not_have_is_looked_for_every_five_seconds() -> None:
     absent = [failure(404, "NotFound") for _ in range(20)]
-    async with following(*absent, seconds=35) as (informer, script):
-        assert sorted({round(time) for time in script.times}) == [0, 10, 20, 30]
+    async with following(*absent, seconds=17) as (informer, script):
+        assert sorted({round(time) for time in script.times}) == [0, 5, 10, 15]
         assert informer.not_synced_reason.startswith("pods in d: absent: HTTP 404: the server does not know")
 
 
