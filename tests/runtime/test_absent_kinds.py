@@ -15,7 +15,7 @@ from kcr.testing import VirtualClock
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 
-class Widget(kcr.FullResource, api_version="example.dev/v1", plural="widgets"):
+class Late(kcr.FullResource, api_version="example.dev/v1", plural="widgets"):
     """A kind that is not always there."""
 
 
@@ -33,7 +33,7 @@ class Seen:
 def two_controllers(cluster: EmbeddedCluster, clock: VirtualClock) -> tuple[kcr.Manager, Seen, Seen]:
     manager = kcr.Manager(cluster.client, clock=clock, random=random.Random(0))
     widgets, namespaces = Seen(), Seen()
-    manager.add_controller("widgets", widgets, watches=[kcr.watch(Widget), kcr.watch(Namespace)])
+    manager.add_controller("widgets", widgets, watches=[kcr.watch(Late), kcr.watch(Namespace)])
     manager.add_controller("namespaces", namespaces, watches=[kcr.watch(Namespace)])
     return manager, widgets, namespaces
 
@@ -45,11 +45,11 @@ def readiness(manager: kcr.Manager) -> tuple[int, str]:
 
 
 async def install(cluster: EmbeddedCluster) -> None:
-    await cluster.client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(Widget))
+    await cluster.client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(Late))
 
 
 async def make(cluster: EmbeddedCluster, name: str) -> None:
-    await cluster.client.create(Widget(metadata=ObjectMeta(name=name, namespace="default")))
+    await cluster.client.create(Late(metadata=ObjectMeta(name=name, namespace="default")))
 
 
 async def test_absent_kind_holds_up_only_its_own_controllers(
@@ -91,7 +91,7 @@ async def test_deleted_definition_harms_nothing_else(kcr_cluster: EmbeddedCluste
         status, line = readiness(manager)
         assert status == 500
         assert line.startswith("[-]informer-widgets.example.dev failed: widgets.example.dev: absent: ")
-        assert not manager.store(Widget).list()
+        assert not manager.store(Late).list()
         namespaces.names.clear()
         await kcr_cluster.client.create(Namespace(metadata=ObjectMeta(name="later")))
         await kcr_clock.advance(1)
