@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         none_of,
         owned,
         resource_version_changed,
+        rights,
         watch,
     )
     from kcr.dependents import (
@@ -253,6 +254,7 @@ __all__ = [
     "remove_owner",
     "resource_version_changed",
     "retry_on_conflict",
+    "rights",
     "run",
     "set_condition",
     "set_controller",
@@ -279,7 +281,7 @@ _HOMES = {
     "kcr.controller": (
         "Controller OwnWrites Reconciler Result Source all_of annotations_changed any_of channel "
         "finalizers_changed generation_changed keys_by_index labels_changed labels_match none_of "
-        "owned resource_version_changed watch"
+        "owned resource_version_changed rights watch"
     ),
     "kcr.dependents": (
         "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "

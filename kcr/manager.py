@@ -1,7 +1,6 @@
 """The manager: what runs in one process, started and stopped in order."""
 
 import asyncio
-import gc
 import random as randomness
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
@@ -10,17 +9,18 @@ from typing import Any, Self, TypeVar
 
 import structlog
 
-from kcr.api.meta import Key, PartialObjectMetadata, Resource
+from kcr.api.core import Event
+from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
-from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Source
+from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
 from kcr.errors import LeadershipLostError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health
 from kcr.informer import Informer, Selection, Store
-from kcr.informer.cache import InformerCache
+from kcr.informer.cache import InformerCache, informer_name
 from kcr.leaderelection import ElectorThread, LeaderElector
 from kcr.metrics import Metrics
 from kcr.operations import Operations
@@ -31,9 +31,6 @@ R = TypeVar("R", bound=Resource)
 
 _log = structlog.get_logger()
 _SYSTEM_CLOCK = SystemClock()
-
-# With fewer objects a full collection is quick.
-FREEZE_FROM = 1000
 
 
 class Manager:
@@ -84,8 +81,9 @@ class Manager:
         self.health = Health()
         self._cache = InformerCache(namespace, self._make_informer)
         self._controllers: dict[str, Controller] = {}
-        # What each controller watches.
+        # What each controller watches, and what controllers and recorders ask of the server beside that.
         self._watched: dict[str, set[type[Resource]]] = {}
+        self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
         # What the leader must not write any more, it may still report.
         self._recorder_client = client
@@ -119,9 +117,10 @@ class Manager:
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
         self._watching.add(informer.run, kind.resource.display)
-        name, (group, version, _, plural, _) = _check_name(kind), kind.resource
-        self.health.add_ready(name, lambda: informer.unready_reason, remark=lambda: informer.last_error)
-        self.metrics.informer((name.removeprefix("informer-"), group, version, plural), informer)
+        name, (group, version, _, plural, _) = informer_name(kind), kind.resource
+        check, remark = lambda: informer.unready_reason, lambda: informer.last_error
+        self.health.add_ready(f"informer-{name}", check, remark=remark)
+        self.metrics.informer((name, group, version, plural), informer)
         return informer
 
     def remove_informer(self, kind: type[Resource]) -> None:
@@ -132,12 +131,17 @@ class Manager:
         informer = self._cache.pop(kind)
         if informer is not None:
             self._watching.remove(informer.run)
-            self.health.remove_ready(_check_name(kind))
+            self.health.remove_ready(f"informer-{informer_name(kind)}")
 
     @property
     def selections(self) -> tuple[Selection[Any], ...]:
         """What is watched: kinds, each in all namespaces or in some."""
         return self._cache.selections
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        """What all controllers, informers and recorders ask of the server, as far as they declare it."""
+        return self._rights.union(*(rights(kind, "list", "watch") for kind in self._cache.kinds))
 
     def store(self, kind: type[R]) -> Store[R]:
         """Return the cached objects of a kind."""
@@ -160,6 +164,7 @@ class Manager:
             recorder = EventRecorder(self._recorder_client, component, clock=self.clock, random=self.random, host=host)
             self._recorders[component] = recorder
             self._writing.add(recorder.run, component)
+            self._rights |= rights(Event, "create", "patch")
         return recorder
 
     def queue(self, controller: str, limiter: RateLimiter[Key] | None = None) -> WorkQueue[Key]:
@@ -184,6 +189,7 @@ class Manager:
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
         needs_leader_election: bool = True,
+        rights: frozenset[Right] = frozenset(),
     ) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
@@ -199,6 +205,8 @@ class Manager:
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
             needs_leader_election: Whether it runs on the leader only.
+            rights: What it asks of the server beside its watches, from `kcr.rights`: for `kcr rbac generate` and the
+                checks at the start.
 
         Raises:
             ValueError: There is a controller of this name already.
@@ -218,6 +226,7 @@ class Manager:
             metrics=self.metrics,
         )
         self._controllers[name] = controller
+        self._rights |= rights
         for source in watches:
             self.add_watch(controller, source)
         self._add(controller, self._watched.get(name, set()), needs_leader_election)
@@ -285,10 +294,7 @@ class Manager:
         try:
             async with self._writing, self._operations.serving(), self._electing, self._watching:
                 await self._cache.wait_synced(log=True)
-                if sum(len(informer.store) for informer in self._cache) >= FREEZE_FROM:
-                    # Full collections that walk the cached objects would block the event loop.
-                    gc.collect()
-                    gc.freeze()
+                self._cache.freeze()
                 async with self._standing_by:
                     await self._lead_and_work()
         except BaseExceptionGroup as group:
@@ -341,8 +347,3 @@ class Manager:
     async def wait_ready(self) -> None:
         """Wait until the stores are synced and the workers run, or stand by for leadership."""
         await self._ready.wait()
-
-
-def _check_name(kind: type[Resource]) -> str:
-    # A kind may have two informers, one of them of the metadata only.
-    return f"informer-{kind.resource.display}" + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")

@@ -14,7 +14,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
-from kcr.controller import OwnWrites, resource_version_changed, watch
+from kcr.controller import OwnWrites, resource_version_changed, rights, watch
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
@@ -30,6 +30,15 @@ from kcr.workqueue import WorkQueue
 COMPONENT = "cronjob-controller"
 # Source: kubernetes/pkg/controller/cronjob/metrics/metrics.go.
 SKEW_BUCKETS = tuple(2.0**power for power in range(10))
+
+
+RIGHTS = (
+    rights(CronJob, "get")
+    | rights(CronJob, "patch", subresource="status")
+    # Where owner references are checked (the admission plugin OwnerReferencesPermissionEnforcement).
+    | rights(CronJob, "update", subresource="finalizers")
+    | rights(Job, "get", "create", "delete")
+)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +96,7 @@ def setup(manager: Manager, options: Options) -> None:
         queue=queue,
         workers=options.workers,
         own_writes=own_writes,
+        rights=RIGHTS,
     )
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
     manager.add(ClockWatch(manager.clock, lambda: wake_all(queue, crons)))

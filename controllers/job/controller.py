@@ -11,7 +11,7 @@ from msgspec import Meta
 from kcr.api.batch import Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
-from kcr.controller import Batching, OwnWrites
+from kcr.controller import Batching, OwnWrites, rights
 from kcr.controllers.job.actions import Actions, Gangs
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
@@ -32,6 +32,14 @@ COMPONENT = "job-controller"
 RETRY_BASE_SECONDS, RETRY_MAX_SECONDS = 1.0, 60.0
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
 GRACE_SECONDS = 0.2
+
+RIGHTS = (
+    rights(Job, "get")
+    | rights(Job, "patch", subresource="status")
+    # Where owner references are checked (the admission plugin OwnerReferencesPermissionEnforcement).
+    | rights(Job, "update", subresource="finalizers")
+    | rights(Pod, "get", "create", "patch", "delete")
+)
 
 # Up to a year: beyond that lie "inf" and slips of the finger.
 _Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
@@ -83,8 +91,9 @@ def setup(manager: Manager, options: Options) -> None:
     memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period))
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
-    gangs = None
+    gangs, wanted = None, RIGHTS
     if WORKLOAD_WITH_JOB in read_gates(options.feature_gates):
+        wanted |= rights(Workload, "get", "create") | rights(PodGroup, "get", "create")
         gangs = Gangs(manager.client, manager.store(Workload), manager.store(PodGroup), own_writes, recorder)
     limits = Limits(
         options.job_pod_failure_backoff,
@@ -110,6 +119,7 @@ def setup(manager: Manager, options: Options) -> None:
         own_writes=own_writes,
         workers=options.workers,
         graceful_shutdown_timeout=GRACE_SECONDS,
+        rights=wanted,
     )
     orphans = manager.add_controller(
         "job_orphan_pod",

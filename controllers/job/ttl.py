@@ -16,7 +16,7 @@ from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
-from kcr.controller import Result, watch
+from kcr.controller import Result, rights, watch
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.errors import KcrError, NotFoundError
 from kcr.gates import require_take_over
@@ -65,6 +65,7 @@ def setup(manager: Manager, options: Options) -> None:
         watches=[watch(Job, predicate=lambda _, new: new is not None and needs_cleanup(new))],
         workers=options.workers,
         graceful_shutdown_timeout=GRACE_SECONDS,
+        rights=rights(Job, "get", "delete"),
     )
 
 

@@ -16,6 +16,7 @@ from kcr.controller.predicates import (
     resource_version_changed,
 )
 from kcr.controller.reconcile import Reconciler, Result
+from kcr.controller.rights import Right, policy_rules, rights
 from kcr.controller.sources import Channel, Source, channel, keys_by_index, owned, watch
 from kcr.controller.workers import DeadlineError
 
@@ -29,6 +30,7 @@ __all__ = [
     "Predicate",
     "Reconciler",
     "Result",
+    "Right",
     "Source",
     "StaleStoreError",
     "all_of",
@@ -42,6 +44,8 @@ __all__ = [
     "labels_match",
     "none_of",
     "owned",
+    "policy_rules",
     "resource_version_changed",
+    "rights",
     "watch",
 ]

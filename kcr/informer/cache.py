@@ -1,13 +1,14 @@
 """The informers of a manager: one per kind, made on first use, and waited for together."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import structlog
 
-from kcr.api.meta import Resource
+from kcr.api.meta import PartialObjectMetadata, Resource
 from kcr.errors import NotSyncedError
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection, disjoint
@@ -19,6 +20,8 @@ SYNC_SECONDS = 120.0
 # How often a log line names the caches that are not synced, and how often absent kinds are looked for.
 UNSYNCED_LINE_SECONDS = 20.0
 _LOOK_SECONDS = 1.0
+# With fewer objects a full collection is quick.
+_FREEZE_FROM = 1000
 
 _log = structlog.get_logger()
 
@@ -124,8 +127,22 @@ class InformerCache:
         for kind in kinds:
             await self.informer(kind).wait_synced()
 
+    def freeze(self) -> None:
+        """Let the garbage collector pass over what is cached: full collections would block the event loop."""
+        if sum(len(informer.store) for informer in self) >= _FREEZE_FROM:
+            gc.collect()
+            gc.freeze()
+
     def _late(self) -> list[Informer[Any]]:
         return [informer for informer in self if not informer.store.synced and not informer.is_absent]
 
     def _causes(self) -> str:
         return "; ".join(informer.not_synced_reason for informer in self._late())
+
+
+def informer_name(kind: type[Resource]) -> str:
+    """Return what the informer of a kind is called in health checks and metrics.
+
+    A kind may have two informers, one of them of the metadata only.
+    """
+    return kind.resource.display + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")

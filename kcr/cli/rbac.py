@@ -1,0 +1,56 @@
+"""`kcr rbac generate`: roles with exactly the rights that controllers declare, as YAML."""
+
+import asyncio
+import os
+
+import click
+import yaml
+
+from kcr.api.meta import Key
+from kcr.app.plugins import find_plugins
+from kcr.app.rbac import rbac_manifests, rights_of
+from kcr.cli import options as shared
+
+
+@click.group("rbac")
+def command() -> None:
+    """Make roles for controllers."""
+
+
+@command.command("generate", context_settings={"show_default": True})
+@shared.controllers_option("job")
+@click.option("--name", default="kcr", metavar="NAME", help="Name of the roles and bindings.")
+@click.option(
+    "--service-account", default="default/kcr", metavar="NAMESPACE/NAME", callback=lambda *given: _account(given[2]),
+    help="Account to bind them to.",
+)  # fmt: skip
+@click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
+@click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
+@shared.feature_gates_option
+def generate(
+    *, controllers: str, name: str, service_account: Key, namespace: str, leader_elect: bool, feature_gates: str
+) -> None:
+    """Write the rights that controllers need: what they watch, and what they declare of their requests.
+
+    Controllers of your own are named MODULE:SETUP, and declare their requests with
+    manager.add_controller(…, rights=kcr.rights(ConfigMap, "create", "patch")).
+    """
+    setups = find_plugins(shared.names(controllers))
+    environ = {**os.environ, **({"KCR_FEATURE_GATES": feature_gates} if feature_gates else {})}
+
+    async def wanted() -> str:
+        found = rights_of(setups, environ, namespace)
+        manifests = rbac_manifests(found, name=name, account=service_account, namespace=namespace, elects=leader_elect)
+        return yaml.safe_dump_all(manifests, sort_keys=False)
+
+    click.echo(asyncio.run(wanted()), nl=False)
+
+
+def _account(text: str) -> Key:
+    try:
+        account = Key.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if not account.namespace:
+        raise click.BadParameter(f"{text!r} names no namespace: write NAMESPACE/NAME")
+    return account

@@ -1,0 +1,60 @@
+"""Rights: what a controller asks of the API server, as RBAC rules say it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kcr.api.meta import Resource
+
+# The order in which Kubernetes' own roles name verbs.
+_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+
+
+class Right(NamedTuple):
+    """One verb on one resource; the resource has its subresource behind a slash, such as `jobs/status`."""
+
+    group: str
+    resource: str
+    verb: str
+
+
+def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozenset[Right]:
+    """Return the rights to do something with a kind: what a controller declares of its own requests.
+
+    ```python
+    manager.add_controller(
+        "website", reconciler, watches=[kcr.watch(Website)],
+        rights=kcr.rights(ConfigMap, "get", "create", "patch") | kcr.rights(Website, "patch", subresource="status"),
+    )
+    ```
+
+    Args:
+        kind: The kind.
+        verbs: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+        subresource: For example `status`; empty for the object itself.
+
+    Raises:
+        ValueError: There is no such verb, or none is given.
+    """
+    if not verbs or (unknown := [verb for verb in verbs if verb not in _VERBS]):
+        what = f"no verb is {unknown[0]!r}" if verbs else "no verb is given"
+        raise ValueError(f"rights of {kind.resource.display}: {what}: verbs are {', '.join(_VERBS)}")
+    resource = f"{kind.resource.plural}/{subresource}" if subresource else kind.resource.plural
+    return frozenset(Right(kind.resource.group, resource, verb) for verb in verbs)
+
+
+def policy_rules(wanted: Iterable[Right]) -> list[dict[str, list[str]]]:
+    """Return the fewest plain rules of a Role that grant exactly these rights, in a steady order.
+
+    Source: kubernetes/staging/src/k8s.io/api/rbac/v1/types.go, PolicyRule.
+    """
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for group, resource, verb in wanted:
+        verbs[group, resource].add(verb)
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for group, resource in sorted(verbs):
+        alike[group, tuple(verb for verb in _VERBS if verb in verbs[group, resource])].append(resource)
+    return [
+        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
+        for (group, allowed), resources in alike.items()
+    ]
