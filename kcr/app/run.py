@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from kcr.app.checks import Wanted, check_cluster
 from kcr.app.elections import ElectionSettings, make_elector
 from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
@@ -88,6 +89,10 @@ async def _run(
             take_over = version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
             await check_access(client, manager.selections)
+            wanted = Wanted(manager.rights, settings.namespace, takes_over=bool(given.get("take_over")))
+            for finding in await check_cluster(client, wanted, manager.clock):
+                if finding.is_wrong:
+                    structlog.get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config.server, config.origin)) from error
         if settings.ready_file:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import click
 
 from kcr.apiserver.schema.builtin import builtin_kinds
-from kcr.cli.crd import file_name, kinds_in, manifest_text
+from kcr.cli.generators.crd import file_name, kinds_in, manifest_text
 from kcr.errors import ConfigError
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")

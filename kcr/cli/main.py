@@ -17,13 +17,18 @@ from kcr.errors import KcrError
 
 # Each command is a module of its name, imported when it is called: `kcr run` never imports `kcr dev`.
 COMMANDS = {
+    "check": "Check a cluster before controllers run on it.",
     "crd": "Make CustomResourceDefinitions of classes.",
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "init": "Make a project of your own: a kind, its controller, and tests that pass.",
+    "rbac": "Make roles with exactly the rights of controllers.",
     "run": "Run controllers against a Kubernetes API server.",
     "snapshot": "Save and restore the state of `kcr dev --data-dir`.",
     "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
 }
+
+# Those that write files.
+GENERATORS = ("crd", "rbac", "types")
 
 
 class _Commands(click.Group):
@@ -33,7 +38,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"kcr.cli.{cmd_name}").command
+        folder = "generators." if cmd_name in GENERATORS else ""
+        command = importlib.import_module(f"kcr.cli.{folder}{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -7,7 +7,8 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli import crd, dev, run, snapshot, types
+from kcr.cli import check, dev, run, snapshot
+from kcr.cli.generators import crd, rbac, types
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from tests.kit.documents import ROOT
@@ -29,6 +30,8 @@ def options(command: click.Command) -> Sequence[click.Option]:
     [
         pytest.param("dev", dev.command, id="dev"),
         pytest.param("run", run.command, id="run"),
+        pytest.param("check", check.command, id="check"),
+        pytest.param("rbac generate", rbac.generate, id="rbac"),
         pytest.param("crd generate", crd.generate, id="crd"),
         pytest.param("types generate", types.generate, id="types"),
         pytest.param("snapshot save", snapshot.save, id="snapshot-save"),

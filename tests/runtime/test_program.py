@@ -316,8 +316,10 @@ async def test_program_begins_before_its_kind_is_installed(tmp_path: Path) -> No
         ).replace("watch(Namespace)", "watch(Website)")
         process = await start(tmp_path / "kubeconfig", program)
         assert process.stderr is not None
-        while b"controller waits for kinds" not in (line := await process.stderr.readline()):
-            assert line, "it has ended"
+        lines = [await process.stderr.readline()]
+        while b"controller waits for kinds" not in (line := lines[-1]):
+            assert line, b"".join(lines)
+            lines.append(await process.stderr.readline())
         assert b"websites.example.dev" in line
         assert b"install their CustomResourceDefinitions" in line
         process.terminate()

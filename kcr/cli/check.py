@@ -1,0 +1,52 @@
+"""`kcr check`: whether a cluster is ready for controllers, before they run."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+import click
+
+from kcr.app.checks import Finding, Wanted, check_cluster
+from kcr.app.plugins import Setup, find_plugins
+from kcr.app.rbac import rights_of
+from kcr.app.startup import explain_failure
+from kcr.cli import options as shared
+from kcr.client import Client, HttpTransport, load_config
+from kcr.clock import SystemClock
+from kcr.errors import ApiError, ConfigError, TransportError
+
+
+@click.command(
+    "check",
+    context_settings={"auto_envvar_prefix": "KCR", "show_default": True},
+    epilog="Exit codes: 0 when all is well, 1 when something has to be done, 2 on a wrong option.",
+)
+@shared.controllers_option("job")
+@shared.connection_options
+@click.option(
+    "--take-over", is_flag=True, show_envvar=True, help="Check for taking the place of the cluster's own controllers."
+)
+def command(*, controllers: str, kubeconfig: str | None, context: str | None, namespace: str, take_over: bool) -> None:
+    """Check a cluster before controllers run on it; nothing is written."""
+    names = shared.names(controllers)
+    findings = asyncio.run(_findings(find_plugins(names), names, (kubeconfig, context), namespace, take_over))
+    for finding in findings:
+        click.echo(f"{'FAIL' if finding.is_wrong else 'ok':<6}{finding.check:<13}{finding.text}")
+    if any(finding.is_wrong for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+async def _findings(
+    setups: Mapping[str, Setup], names: tuple[str, ...], connection: tuple[str | None, str | None], namespace: str,
+    take_over: bool,
+) -> list[Finding]:  # fmt: skip
+    config = load_config(*connection)
+    wanted = Wanted(
+        rights_of(setups, os.environ, namespace), namespace, takes_over=take_over,
+        shares_jobs="job" in names and not take_over,
+    )  # fmt: skip
+    async with HttpTransport(config) as transport:
+        try:
+            return await check_cluster(Client(transport), wanted, SystemClock())
+        except (ApiError, TransportError) as error:
+            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
