@@ -14,13 +14,13 @@ from kcr.apiserver.endpoints import (
     container_logs,
     discovery,
     listing,
-    self_subject_review,
     subresources,
     token_request,
     writing,
 )
 from kcr.apiserver.endpoints.discovery import Discovery
 from kcr.apiserver.endpoints.request_body import media_type
+from kcr.apiserver.endpoints.reviews import reviews
 from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
 from kcr.apiserver.endpoints.serialization import (
     PROTOBUF,
@@ -146,8 +146,8 @@ class APIServer:
         steps = path.removeprefix("/").removesuffix("/").split("/")
         route = self._route(steps)
         timeout_seconds = _timeout_seconds(route, query)
-        if self_subject_review.is_review(request.method, steps):
-            return self_subject_review.respond(steps, request.body, headers.get("content-type", ""), request.user)
+        if reviews.is_review(request.method, steps):
+            return reviews.respond(steps, request.body, headers.get("content-type", ""), request.user)
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
         served = self._serve(request, route, query, headers, timeout_seconds)
