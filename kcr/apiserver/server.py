@@ -10,6 +10,8 @@ from typing import NamedTuple
 from kcr.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr.apiserver.apply import handler as apply_handler
 from kcr.apiserver.authentication import ADMIN, ServiceAccountTokens, User
+from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, request_attributes
+from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.endpoints import (
     container_logs,
     discovery,
@@ -21,7 +23,8 @@ from kcr.apiserver.endpoints import (
 from kcr.apiserver.endpoints.discovery import Discovery
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.reviews import reviews
-from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method
+from kcr.apiserver.endpoints.reviews.access import Asker
+from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method, is_watch, timeout_seconds
 from kcr.apiserver.endpoints.serialization import (
     PROTOBUF,
     YAML,
@@ -90,9 +93,10 @@ class APIServer:
         registry: Creates, updates and deletes objects, for code in the same process.
         logs: Where the logs of pods come from; the node replaces it.
         definitions: The custom resources that are served.
+        authorizer: Decides who may do what.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a server consists of, by name
         self,
         storage: Storage,
         *,
@@ -101,6 +105,7 @@ class APIServer:
         kinds: Sequence[Kind] = KINDS,
         max_watch_backlog: int = 20_000,
         signing_key: bytes = b"",
+        authorizer: Rbac | None = None,
     ) -> None:
         """Make a server with the namespaces that always exist.
 
@@ -111,7 +116,10 @@ class APIServer:
             kinds: The kinds that are served.
             max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
             signing_key: What signs the tokens of service accounts; empty for a key of its own.
+            authorizer: Who may do what; None for everybody everything.
         """
+        self.authorizer: Authorizer = authorizer or AlwaysAllow()
+        self._rbac = authorizer
         self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
@@ -129,6 +137,8 @@ class APIServer:
         for name in _FIRST_NAMESPACES:
             if storage.get(NAMESPACES, "", name) is None:
                 self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
+        if authorizer is not None:
+            bootstrap.create_missing(self.registry)
         self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)
 
     async def handle(self, request: HTTPRequest) -> APIResponse:
@@ -144,13 +154,19 @@ class APIServer:
         query = Query(query_text)
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
-        route = self._route(steps)
-        timeout_seconds = _timeout_seconds(route, query)
-        if reviews.is_review(request.method, steps):
-            return reviews.respond(steps, request.body, headers.get("content-type", ""), request.user)
+        access = None
+        if self._rbac is not None:
+            access = authorized(self._rbac, request.user, request_attributes(request.method, path, query))
+        review = reviews.find(request.method, steps)
+        route = None if review is not None else self._route(steps)
+        # One that cannot be parsed is refused, also where nothing waits.
+        timeout_seconds(route, query)
+        if review is not None:
+            asker = Asker(request.user, self.authorizer, review.namespace)
+            return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
-        served = self._serve(request, route, query, headers, timeout_seconds)
+        served = self._serve(request, route, query, headers, access)
         if not route.kind.warning:
             return await served
         # Errors carry the warning as well.
@@ -162,17 +178,17 @@ class APIServer:
         route: Route,
         query: Query,
         headers: Mapping[str, str],
-        timeout_seconds: float | None,
+        access: Access | None,
     ) -> APIResponse:
         check_method(route, request.method)
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
-        if accepted.name == YAML and _is_watch(route, query):
+        if accepted.name == YAML and is_watch(route, query):
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
         encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(timeout_seconds(route, query)):
                 return await self._read(route, query, encoder)
-        write = Write(route, query, headers, request.body, encoder)
+        write = Write(route, query, headers, request.body, encoder, access)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         return self._write(request.method, write)
@@ -276,17 +292,6 @@ async def _respond(request: HTTPRequest, served: Awaitable[APIResponse]) -> APIR
     except Exception as error:
         _log.exception("%s %s failed", request.method, request.target)
         return internal(f"{type(error).__name__}: {error}").response()
-
-
-def _timeout_seconds(route: Route | None, query: Query) -> float | None:
-    """Return the timeout of a request, None for none; watches and logs have their own."""
-    if route is not None and (route.subresource == "log" or _is_watch(route, query)):
-        return None
-    return query.timeout_seconds()
-
-
-def _is_watch(route: Route, query: Query) -> bool:
-    return query.flag("watch") and not route.name
 
 
 def _health(name: str, query: Query) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal, Self
 import structlog
 
 from kcr.api.resources import ResourceType
+from kcr.apiserver.authorization import Rbac
+from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
@@ -34,6 +36,7 @@ if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only 
     from kcr.cluster.listener import ServerAddress
 
 Runtime = Literal["simulated", "process"]
+Authorization = Literal["always-allow", "rbac"]
 
 # The field manager of what the cluster's own controllers write.
 COMPONENT = "kcr-cluster"
@@ -61,6 +64,7 @@ class EmbeddedCluster:
         deployments: bool = True,
         legacy_apis: bool = False,
         gangs: bool = False,
+        authorization: Authorization = "always-allow",
         kinds: Sequence[KindSource] = (),
         on_run: OnRun | None = None,
         terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
@@ -81,6 +85,8 @@ class EmbeddedCluster:
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
                 here treats each pod for itself all the same.
+            authorization: Who may do what: everybody everything, or what roles and bindings grant (`rbac`). The
+                cluster's own controllers, its node and `client` may do everything in any case.
             kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and
                 folders of such files.
             on_run: What the simulated runtime asks for the outcome of a container.
@@ -98,10 +104,18 @@ class EmbeddedCluster:
         self._data = _open_data(data_dir)
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
         self.storage = Storage(journal)
+        authorizer = Rbac(self.storage) if authorization == "rbac" else None
         self._kinds = with_gangs(KINDS) if gangs else KINDS
+        if authorizer is not None:
+            self._kinds = with_rbac(self._kinds)
         served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
         self.server = APIServer(
-            self.storage, clock=self._clock, random=self._random, kinds=served, signing_key=signing_key
+            self.storage,
+            clock=self._clock,
+            random=self._random,
+            kinds=served,
+            signing_key=signing_key,
+            authorizer=authorizer,
         )
         define(self.server, definitions_of(kinds))
         self.transport = InProcessTransport(self.server)

@@ -61,7 +61,7 @@ async def test_fields_of_a_kind_without_controller_are_checked(api: Api) -> None
     ],
 )
 async def test_names_of_roles_need_only_fit_into_a_path(api: Api, name: str, reason: str) -> None:
-    reply = await api.call("POST", ROLES, {"metadata": {"name": name}, "rules": [{"verbs": ["get"]}]})
+    reply = await api.call("POST", ROLES, {"metadata": {"name": name}, "rules": []})
     if not reason:
         assert (await api.get(f"{ROLES}/{name.replace(':', '%3A')}"))["metadata"]["name"] == name
     else:

@@ -71,6 +71,9 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
                                "ports": [{"port": 80, "name": ""}]}]},
     "EndpointSlice": {"addressType": "IPv4", "ports": [{"port": 80, "name": ""}], "endpoints": [
         {"addresses": ["10.0.0.1"], "conditions": {"ready": False}, "hints": {"forZones": [{"name": "z"}]}}]},
+    "ClusterRole": {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]},
+                              {"verbs": ["*"], "nonResourceURLs": ["/metrics"]}],
+                    "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": ""}}]}},
     "RoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
                     "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "default"}]},
     "ClusterRoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "r"},

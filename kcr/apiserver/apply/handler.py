@@ -128,11 +128,12 @@ def _write(registry: Registry, write: Write, old: Record | None, config: Manifes
         # As for a PUT that creates: the version of an object that is gone is no obstacle.
         manifest["metadata"] = {**_metadata(manifest), "resourceVersion": ""}
         new = write.to_storage(manifest)
-        return registry.create(write.kind, route.namespace, new, tracking=tracking, dry_run=dry_run)
+        write.check_create()
+        return registry.create(write.kind, route.namespace, new, tracking=tracking, dry_run=dry_run, guard=write.guard)
     check_name(route, _metadata(config))
     check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
-    is_status = route.subresource == "status"
-    return registry.update(write.stored(old), write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run)
+    is_status, new = route.subresource == "status", write.to_storage(manifest)
+    return registry.update(write.stored(old), new, tracking, status=is_status, dry_run=dry_run, guard=write.guard)
 
 
 def _settable(write: Write, config: Manifest) -> Manifest:

@@ -139,6 +139,22 @@ class Route(NamedTuple):
         return not self.name and (bool(self.namespace) or not self.kind.type.namespaced)
 
 
+def is_watch(route: Route, query: Query) -> bool:
+    """Return whether a GET opens a watch."""
+    return query.flag("watch") and not route.name
+
+
+def timeout_seconds(route: Route | None, query: Query) -> float | None:
+    """Return the timeout of a request, None for none; watches and logs have their own.
+
+    Raises:
+        StatusError: 400, it is no duration.
+    """
+    if route is not None and (route.subresource == "log" or is_watch(route, query)):
+        return None
+    return query.timeout_seconds()
+
+
 _VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 
 

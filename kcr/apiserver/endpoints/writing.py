@@ -10,6 +10,7 @@ import msgspec
 
 from kcr.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
 from kcr.apiserver.apply.tracking import Tracking
+from kcr.apiserver.authorization.escalation import Access
 from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
 from kcr.apiserver.endpoints.serialization import ObjectEncoder, encoder_of
@@ -21,7 +22,7 @@ from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from kcr.apiserver.patch import json_patch, merge_patch, strategic_patch
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.registry.deletion import DeleteOptions, delete
-from kcr.apiserver.registry.registry import Registry, WriteResult
+from kcr.apiserver.registry.registry import Guard, Registry, WriteResult
 from kcr.apiserver.responses import (
     STALE,
     APIResponse,
@@ -51,13 +52,32 @@ _ORPHANS = (
 
 
 class Write(NamedTuple):
-    """One request that writes."""
+    """One request that writes.
+
+    Attributes:
+        access: What its user may grant and create; None where every user may do everything.
+    """
 
     route: Route
     query: Query
     headers: Mapping[str, str]
     body: bytes
     encoder: ObjectEncoder
+    access: Access | None = None
+
+    @property
+    def guard(self) -> Guard | None:
+        """Refuses an object that grants more than the user has."""
+        return None if self.access is None else self.access.check_grant
+
+    def check_create(self) -> None:
+        """Refuse an update that would create the object, unless the user may create it.
+
+        Raises:
+            StatusError: 403.
+        """
+        if self.access is not None:
+            self.access.check_create()
 
     @property
     def content_type(self) -> str:
@@ -114,7 +134,8 @@ def create(registry: Registry, write: Write) -> APIResponse:
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     dry_run = write.query.dry_run("CreateOptions")
     warnings = write.check(manifest)
-    written = registry.create(write.kind, route.namespace, write.to_storage(manifest), dry_run=dry_run)
+    new = write.to_storage(manifest)
+    written = registry.create(write.kind, route.namespace, new, dry_run=dry_run, guard=write.guard)
     return write_response(write, written, warnings, 201)
 
 
@@ -131,15 +152,13 @@ def update(registry: Registry, write: Write) -> APIResponse:
             raise conflict(route.kind.type, route.name, _OTHER_UID.format(uid, ""))
         # The version of an object that is gone is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
-        return write_response(
-            write, registry.create(route.kind, route.namespace, manifest, dry_run=dry_run), warnings, 201
-        )
+        write.check_create()
+        written = registry.create(route.kind, route.namespace, manifest, dry_run=dry_run, guard=write.guard)
+        return write_response(write, written, warnings, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
-    is_status, tracking = route.subresource == "status", Tracking(write.manager)
-    written = registry.update(
-        write.stored(old), write.to_storage(manifest), tracking, status=is_status, dry_run=dry_run
-    )
+    is_status, tracking, new = route.subresource == "status", Tracking(write.manager), write.to_storage(manifest)
+    written = registry.update(write.stored(old), new, tracking, status=is_status, dry_run=dry_run, guard=write.guard)
     return write_response(write, written, warnings)
 
 
@@ -183,7 +202,9 @@ def patch(registry: Registry, write: Write) -> APIResponse:
         warnings = write.check(new)
         check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
         is_status, tracking = route.subresource == "status", Tracking(write.manager)
-        written = registry.update(write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run)
+        written = registry.update(
+            write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run, guard=write.guard
+        )
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None

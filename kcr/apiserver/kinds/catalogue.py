@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
+from kcr.apiserver.kinds import rbac
 from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
@@ -308,6 +309,16 @@ LEASES = _kind(
     "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
 )
 
+
+def _rbac_kind(name: str, strategy: Strategy) -> Kind:
+    return _kind(f"{rbac.RBAC_GROUP}/v1", name, strategy, allow_create_on_update=True)
+
+
+CLUSTER_ROLES = _rbac_kind("ClusterRole", rbac.ClusterRoleStrategy())
+CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", rbac.ClusterRoleBindingStrategy())
+ROLES = _rbac_kind("Role", rbac.RoleStrategy())
+ROLE_BINDINGS = _rbac_kind("RoleBinding", rbac.RoleBindingStrategy())
+
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
     CustomResourceDefinitionStrategy(),
@@ -319,7 +330,8 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
-    SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CUSTOM_RESOURCE_DEFINITIONS,
+    SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
+    ROLE_BINDINGS, CUSTOM_RESOURCE_DEFINITIONS,
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/st
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
@@ -34,6 +34,8 @@ from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
 
 _NAME_TRIES = 8
+# Refuses an object with its defaults, given with the one that is there, by raising StatusError.
+Guard = Callable[[Manifest, Manifest | None], None]
 
 
 class WriteResult(NamedTuple):
@@ -66,7 +68,14 @@ class Registry:
         return record
 
     def create(
-        self, kind: Kind, namespace: str, given: Manifest, *, tracking: Tracking | None = None, dry_run: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        given: Manifest,
+        *,
+        tracking: Tracking | None = None,
+        dry_run: bool = False,
+        guard: Guard | None = None,
     ) -> WriteResult:
         """Store a new object.
 
@@ -76,6 +85,7 @@ class Registry:
             given: The object.
             tracking: Who applies it; None for a create, which keeps no managedFields.
             dry_run: Whether nothing is stored.
+            guard: What may refuse the object beforehand; None for nothing.
 
         Raises:
             StatusError: The object or its namespace does not allow it.
@@ -94,6 +104,8 @@ class Registry:
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
         kind.strategy.default(obj)
+        if guard is not None:
+            guard(obj, None)
         self._limits.set_defaults(kind, obj)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
@@ -117,7 +129,14 @@ class Registry:
         return WriteResult(self.storage.put(kind, obj, None), warnings)
 
     def update(
-        self, old: Record, given: Manifest, tracking: Tracking, *, status: bool = False, dry_run: bool = False
+        self,
+        old: Record,
+        given: Manifest,
+        tracking: Tracking,
+        *,
+        status: bool = False,
+        dry_run: bool = False,
+        guard: Guard | None = None,
     ) -> WriteResult:
         """Store a new version of an object, or remove it when the update removes the last finalizer.
 
@@ -130,6 +149,7 @@ class Registry:
             tracking: Who writes it.
             status: Whether it is written through `/status`.
             dry_run: Whether nothing is stored.
+            guard: What may refuse the new version beforehand; None for nothing.
 
         Raises:
             StatusError: The change is not allowed, or `old` is not the version that the client has.
@@ -143,6 +163,8 @@ class Registry:
         meta.keep_server_fields(metadata, before["metadata"])
         warnings = meta.remove_duplicate_owners(metadata)
         kind.strategy.default(new)
+        if guard is not None:
+            guard(new, before)
         if status:
             kind.strategy.prepare_status(new, before)
             errors = kind.strategy.validate_status(new, before)
