@@ -1,4 +1,4 @@
-"""Authentication: the users of requests, and service account tokens.
+"""Tokens of service accounts.
 
 A token is a JSON Web Token, signed with a key of this server (HS256). It is valid as long as its time has not run out,
 and as the service account, and the pod or Secret that it is bound to, are those it was issued for.
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.api.meta import ObjectMeta
+from kcr.apiserver.authentication.users import AUTHENTICATED, User, service_account_groups
 
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 _HEADER = b'{"alg":"HS256","typ":"JWT"}'
@@ -26,31 +27,6 @@ _EXTRA = "authentication.kubernetes.io/"
 Claims = Mapping[str, Any]
 # Returns the uid of an object that the claims name, by kind, namespace and name; `""` where there is none.
 UidOf = Callable[[str, str, str], str]
-
-
-class User(NamedTuple):
-    """The authenticated user of a request.
-
-    Attributes:
-        username: Such as `system:serviceaccount:default:builder`.
-        uid: Tells apart users who had the name one after another; `""` for none.
-        groups: The groups that the user is in.
-        extra: What else is known, such as the pod whose token it is.
-    """
-
-    username: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = {}
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """The user as reviews show it (`UserInfo`)."""
-        return {name: value for name, value in self._asdict().items() if value}
-
-
-ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
-ADMIN = User("system:admin", groups=("system:masters", "system:authenticated"))
 
 
 class BoundObject(NamedTuple):
@@ -122,7 +98,7 @@ class ServiceAccountTokens:
                 return None
         if pod := named.get("pod"):
             extra = {f"{_EXTRA}pod-name": (pod["name"],), f"{_EXTRA}pod-uid": (pod["uid"],)}
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        groups = (*service_account_groups(namespace), AUTHENTICATED)
         return User(claims["sub"], account["uid"], groups, extra)
 
     def _claims(self, token: str) -> dict[str, Any] | None:

@@ -1,0 +1,6 @@
+"""Authentication: the users of requests, and the tokens of service accounts."""
+
+from kcr.apiserver.authentication.tokens import AUDIENCE, BoundObject, ServiceAccountTokens
+from kcr.apiserver.authentication.users import ADMIN, ANONYMOUS, User, service_account_groups
+
+__all__ = ["ADMIN", "ANONYMOUS", "AUDIENCE", "BoundObject", "ServiceAccountTokens", "User", "service_account_groups"]
