@@ -264,6 +264,11 @@ class APIServer:
         return self._methods[method](self.registry, write)
 
     @property
+    def enforces_rights(self) -> bool:
+        """Whether users may do only what roles grant, and not everything."""
+        return self._rbac is not None
+
+    @property
     def open_watches(self) -> int:
         """How many watches are open."""
         return len(self._watches)

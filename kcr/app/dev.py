@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from kcr.app.plugins import Setup, attach
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.cluster import Authorization
 from kcr.cluster.faults import read_faults
 from kcr.errors import ConfigError
 from kcr.gates import GENERIC_WORKLOAD, read_gates
@@ -30,6 +31,7 @@ class ClusterSettings(NamedTuple):
     legacy_apis: bool = False
     terminated_pod_gc_threshold: int = 0
     feature_gates: str = ""
+    authorization: Authorization = "always-allow"
     no_controllers: bool = False
     data_dir: Path | None = None
     faults: Path | None = None
@@ -58,6 +60,7 @@ async def dev_cluster(
         deployments=not settings.no_controllers,
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
+        authorization=settings.authorization,
         gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),
         data_dir=settings.data_dir,
         faults=read_faults(settings.faults) if settings.faults else None,

@@ -63,6 +63,13 @@ _EXTRA = ("cryptography", "rich")
 @shared.controllers_option("job,ttl,cronjob")
 @shared.workers_option
 @shared.feature_gates_option
+@click.option(
+    "--authorization",
+    type=click.Choice(["always-allow", "rbac"]),
+    default="always-allow",
+    show_envvar=True,
+    help="Who may do what: everybody everything, or what roles and bindings grant.",
+)
 @click.option("--legacy-apis", is_flag=True, help="Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too.")
 @click.option(
     "--terminated-pod-gc-threshold",

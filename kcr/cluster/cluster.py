@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import structlog
 
 from kcr.api.resources import ResourceType
+from kcr.apiserver.authentication.users import user_named
 from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
@@ -21,7 +22,7 @@ from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.cluster.controllers import pod_gc, quota_status, scheduler
+from kcr.cluster.controllers import pod_gc, quota_status, role_aggregation, scheduler
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.faults import ListenerFaults
@@ -131,6 +132,8 @@ class EmbeddedCluster:
         if gc:
             pod_gc.setup(self.manager, terminated_pod_gc_threshold)
             quota_status.setup(self.manager, self.server.registry.quotas)
+        if authorizer is not None:
+            role_aggregation.setup(self.manager)
         self.node = None
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
@@ -231,6 +234,18 @@ class EmbeddedCluster:
         for task in self._tasks:
             task.cancel()
         self.server.close()
+
+    def client_as(self, username: str, groups: Sequence[str] = ()) -> Client:
+        """Return a client without a socket whose requests are those of a user.
+
+        With `authorization="rbac"` it may do what roles and bindings grant to the user; so a controller can be tested
+        with the rights that it will have.
+
+        Args:
+            username: Such as `alice`, or `system:serviceaccount:default:builder`.
+            groups: The groups that the user is in, beside those of every service account and every user.
+        """
+        return Client(InProcessTransport(self.server, user_named(username, groups)))
 
     async def serve(self, port: int = 0) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1 for as long as the context lives.

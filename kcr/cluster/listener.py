@@ -129,7 +129,7 @@ class Listener:
     async def _answer(self, request: web.BaseRequest) -> APIResponse:
         first_step = request.raw_path.removeprefix("/").partition("?")[0].partition("/")[0]
         user = self._user(request)
-        if user is None and first_step not in _OPEN:
+        if user is None and not self._may_be_anonymous(request, first_step):
             return StatusError(401, "Unauthorized", "Unauthorized").response()
         try:
             body = await request.read()
@@ -138,6 +138,14 @@ class Listener:
             return StatusError(413, "RequestEntityTooLarge", message).response()
         arrived = HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS)
         return await self._faults.handle(self._server, arrived)
+
+    def _may_be_anonymous(self, request: web.BaseRequest, first_step: str) -> bool:
+        """Return whether a request without a user is served: its path is for everybody, or roles decide.
+
+        Source: kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyAuthorization: who may do everything has
+        to be somebody.
+        """
+        return first_step in _OPEN or (self._server.enforces_rights and "Authorization" not in request.headers)
 
     def _user(self, request: web.BaseRequest) -> User | None:
         """Return who sends a request, None where it does not say so."""

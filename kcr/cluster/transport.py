@@ -4,16 +4,24 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from kcr.apiserver.authentication import ADMIN, User
 from kcr.apiserver.responses import APIResponse
 from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client.wire.transport import Request, Response
 
 
 class InProcessTransport:
-    """Passes requests to an API server in the same process, authenticated as the admin."""
+    """Passes requests to an API server in the same process."""
 
-    def __init__(self, server: APIServer) -> None:
+    def __init__(self, server: APIServer, user: User = ADMIN) -> None:
+        """Send as a user.
+
+        Args:
+            server: The server.
+            user: Who sends the requests; the admin by default.
+        """
         self._server = server
+        self._user = user
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
@@ -23,7 +31,8 @@ class InProcessTransport:
     async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:
         # As on a network: other tasks run before the request is sent, and it may be cancelled before.
         await asyncio.sleep(0)
-        answer = await self._server.handle(HTTPRequest(request.method, request.target, request.headers, request.body))
+        arrived = HTTPRequest(request.method, request.target, request.headers, request.body, self._user)
+        answer = await self._server.handle(arrived)
         try:
             yield _InProcessResponse(answer)
         finally:

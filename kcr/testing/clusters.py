@@ -19,6 +19,7 @@ from kcr.app.plugins import Setup, attach, find_plugins
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.cluster import Authorization
 from kcr.cluster.kinds import KindSource
 from kcr.cluster.node import RunResult
 from kcr.cluster.node.simulated import annotated_outcome
@@ -29,7 +30,7 @@ RUN_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def simulated_cluster(
+async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by name
     *,
     clock: Clock,
     random: Random,
@@ -37,6 +38,7 @@ async def simulated_cluster(
     controllers: Sequence[str | Callable[..., object]] = (),
     finish_pods: bool = False,
     deployments: bool = True,
+    authorization: Authorization = "always-allow",
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run an embedded cluster whose node simulates its pods; what the fixture `kcr_cluster` gives.
 
@@ -53,10 +55,17 @@ async def simulated_cluster(
         finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
             annotations say otherwise.
         deployments: Whether Deployments and ReplicaSets are reconciled; else they are left to controllers of your own.
+        authorization: Who may do what: everybody everything, or what roles and bindings grant (`rbac`). `client_as` of
+            the cluster gives a client that is somebody; its `client` may do everything.
     """
     on_run = _succeed if finish_pods else None
     async with EmbeddedCluster(
-        clock=clock, random=random, kinds=kinds, deployments=deployments, on_run=on_run
+        clock=clock,
+        random=random,
+        kinds=kinds,
+        deployments=deployments,
+        authorization=authorization,
+        on_run=on_run,
     ) as cluster:
         if not controllers:
             yield cluster

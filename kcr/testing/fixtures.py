@@ -118,7 +118,10 @@ def _options_of(request: pytest.FixtureRequest, mark: str) -> dict[str, Any]:
     return dict(found.kwargs)
 
 
-_OPTIONS = {"kcr_cluster": ("kinds", "controllers", "finish_pods", "deployments"), "kcr_apiserver": ("kinds",)}
+_OPTIONS = {
+    "kcr_cluster": ("kinds", "controllers", "finish_pods", "deployments", "authorization"),
+    "kcr_apiserver": ("kinds",),
+}
 
 
 @pytest.fixture(scope="session")

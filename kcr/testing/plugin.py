@@ -34,7 +34,8 @@ TIMELINE: "pytest.StashKey[Timeline]" = pytest.StashKey()
 _MARKS = (
     "kcr_virtual: runs on a loop whose time jumps to the next timer",
     "kcr_integration: can run on a real API server (fixture kcr_apiserver)",
-    "kcr_cluster(kinds=[], controllers=[], finish_pods=False, deployments=True): what kcr_cluster serves and runs",
+    "kcr_cluster(kinds=[], controllers=[], finish_pods=False, deployments=True, authorization='always-allow'): "
+    "what kcr_cluster serves and runs",
     "kcr_apiserver(kinds=[]): the kinds that the fixture kcr_apiserver serves beside the built-in ones",
 )
 

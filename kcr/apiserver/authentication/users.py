@@ -4,7 +4,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/authentication/user/user.go,
 pkg/authentication/serviceaccount/util.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain
@@ -52,3 +52,15 @@ def parse_service_account(username: str) -> tuple[str, str] | None:
     if not username.startswith(_SERVICE_ACCOUNT) or not colon or dns_label(namespace) or dns_subdomain(name):
         return None
     return namespace, name
+
+
+def user_named(username: str, groups: Sequence[str] = ()) -> User:
+    """Return a user with the groups that he is in by his name, behind those that are given.
+
+    Args:
+        username: His name; a service account is in the groups of its namespace.
+        groups: Other groups.
+    """
+    account = parse_service_account(username)
+    implied = (*(service_account_groups(account[0]) if account else ()), AUTHENTICATED)
+    return User(username, groups=tuple(dict.fromkeys((*groups, *implied))))

@@ -10,9 +10,10 @@ clusterrolebinding}/policybased/storage.go; pkg/registry/rbac/validation/rule.go
 from collections.abc import Callable, Sequence
 
 from kcr.apiserver.authentication import User
+from kcr.apiserver.authentication.users import MASTERS
 from kcr.apiserver.authorization.attributes import Attributes, forbidden, quoted, refused
 from kcr.apiserver.authorization.policy import binding_of
-from kcr.apiserver.authorization.rbac import MASTERS, Rbac, joined
+from kcr.apiserver.authorization.rbac import Rbac, joined
 from kcr.apiserver.authorization.rules import ALL, PolicyRule, compact, rules_of, uncovered
 from kcr.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from kcr.apiserver.kinds.rbac import RBAC_GROUP

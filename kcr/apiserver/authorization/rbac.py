@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from kcr.apiserver.authentication import User
+from kcr.apiserver.authentication.users import MASTERS
 from kcr.apiserver.authorization.attributes import Attributes
 from kcr.apiserver.authorization.policy import Grants, Policy
 from kcr.apiserver.authorization.rules import ALL, PolicyRule
 from kcr.apiserver.storage.storage import Storage
 
-MASTERS = "system:masters"
 # How many users, with their namespaces, and how many decisions of each are kept.
 _MOST_USERS, _MOST_DECISIONS = 1_000, 1_000
 
