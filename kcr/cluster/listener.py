@@ -142,10 +142,14 @@ class Listener:
     def _may_be_anonymous(self, request: web.BaseRequest, first_step: str) -> bool:
         """Return whether a request without a user is served: its path is for everybody, or roles decide.
 
-        Source: kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyAuthorization: who may do everything has
-        to be somebody.
+        A token that is not valid is refused in any case.
+
+        Source: kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyAuthorization: where everybody may do
+        everything, everybody has to be somebody.
         """
-        return first_step in _OPEN or (self._server.enforces_rights and "Authorization" not in request.headers)
+        scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
+        has_token = scheme.lower() == "bearer" and bool(token)
+        return first_step in _OPEN or (self._server.enforces_rights and not has_token)
 
     def _user(self, request: web.BaseRequest) -> User | None:
         """Return who sends a request, None where it does not say so."""

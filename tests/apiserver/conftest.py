@@ -22,3 +22,10 @@ async def bare(kcr_clock: VirtualClock) -> AsyncIterator[EmbeddedCluster]:
 def api(bare: EmbeddedCluster) -> Api:
     """Give the API of a cluster without a node."""
     return Api(bare.server)
+
+
+@pytest_asyncio.fixture
+async def guarded(kcr_clock: VirtualClock) -> AsyncIterator[Api]:
+    """Give the API, as the admin sees it, of a cluster where users may do what roles grant."""
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None, authorization="rbac") as cluster:
+        yield Api(cluster.server)

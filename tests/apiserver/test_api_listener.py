@@ -66,6 +66,19 @@ async def test_without_the_token_only_health_answers(http: aiohttp.ClientSession
         assert response.status == 401
 
 
+@pytest.mark.parametrize(("header", "code"), [("", 403), ("Basic abc", 403), ("Bearer wrong", 401)])
+async def test_without_a_token_roles_decide_on_the_anonymous_user(header: str, code: int) -> None:
+    async with EmbeddedCluster(runtime=None, gc=False, authorization="rbac") as cluster:
+        address = await cluster.serve()
+        connector = aiohttp.TCPConnector(ssl=strict(address))
+        async with (
+            aiohttp.ClientSession(address.url, headers={"Authorization": header}, connector=connector) as session,
+            session.get("/api/v1/namespaces") as response,
+        ):
+            assert response.status == code
+            assert code == 401 or 'User "system:anonymous" cannot list' in (await response.json())["message"]
+
+
 async def test_token_that_is_no_text_is_unauthorized(address: ServerAddress) -> None:
     host, _, port = address.url.removeprefix("https://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port), ssl=strict(address))

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.apiserver import APIServer
+from kcr.apiserver.authentication import ADMIN, User
+from kcr.apiserver.authentication.users import user_named
 from kcr.apiserver.server import HTTPRequest
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -22,14 +24,19 @@ class Reply(NamedTuple):
 class Api:
     """Sends requests to the server, and reads the answers."""
 
-    def __init__(self, server: APIServer) -> None:
+    def __init__(self, server: APIServer, user: User = ADMIN) -> None:
         self.server = server
+        self.user = user
+
+    def as_user(self, username: str, *groups: str) -> "Api":
+        """Return the API as a user sees it."""
+        return Api(self.server, user_named(username, groups))
 
     async def call(self, method: str, target: str, body: object = b"", **headers: str) -> Reply:
         """Send one request; headers are named `content_type`, `accept`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        answer = await self.server.handle(HTTPRequest(method, target, named, data))
+        answer = await self.server.handle(HTTPRequest(method, target, named, data, self.user))
         assert isinstance(answer.body, bytes)
         is_json = answer.headers.get("Content-Type", "").startswith("application/json") and answer.body
         return Reply(answer.status, answer.headers, msgspec.json.decode(answer.body) if is_json else answer.body)
@@ -66,7 +73,7 @@ class Api:
 
     async def watch(self, target: str, **headers: str) -> "Events":
         """Open a watch; `target` ends where `watch=true` is to follow."""
-        answer = await self.server.handle(HTTPRequest("GET", f"{target}watch=true", headers))
+        answer = await self.server.handle(HTTPRequest("GET", f"{target}watch=true", headers, user=self.user))
         assert answer.status == 200, answer.body
         assert not isinstance(answer.body, bytes)
         return Events(answer.body)
@@ -122,3 +129,20 @@ def owner(obj: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 async def exists(api: Api, target: str) -> bool:
     """Return whether a GET finds something."""
     return (await api.call("GET", target)).status == 200
+
+
+def role(name: str, verbs: str, *resources: str, **rule: Any) -> dict[str, Any]:
+    """Return a Role or ClusterRole with one rule about resources of the core group."""
+    given = {"verbs": verbs.split(), "apiGroups": [""], "resources": list(resources), **rule}
+    return {"metadata": {"name": name}, "rules": [given]}
+
+
+def binding(name: str, kind: str, role_name: str, *subjects: str) -> dict[str, Any]:
+    """Return a RoleBinding or ClusterRoleBinding; subjects are `Kind:name`, accounts also `Kind:namespace/name`."""
+    found = [_subject(*subject.split(":", 1)) for subject in subjects]
+    return {"metadata": {"name": name}, "roleRef": {"kind": kind, "name": role_name}, "subjects": found}
+
+
+def _subject(kind: str, name: str) -> dict[str, str]:
+    namespace, _, name = name.rpartition("/")
+    return {"kind": kind, "name": name, **({"namespace": namespace} if namespace else {})}

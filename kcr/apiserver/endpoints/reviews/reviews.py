@@ -54,7 +54,9 @@ class ReviewRoute(NamedTuple):
 
 def find(method: str, steps: list[str]) -> ReviewRoute | None:
     """Return the review that a request asks for, None for another request."""
-    match steps if method == "POST" else ():
+    if method != "POST" or steps[0] != "apis":
+        return None
+    match steps:
         case ["apis", group, version, plural]:
             namespace = ""
         case ["apis", group, version, "namespaces", namespace, plural]:
