@@ -40,6 +40,7 @@ from kcr.apiserver.endpoints.watching import Watch, watch_options
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.gojson import TOO_DEEP
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, Kind
+from kcr.apiserver.kinds.reviews import REVIEW_KINDS
 from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
@@ -126,7 +127,7 @@ class APIServer:
         self._storage = storage
         self._clock = clock
         self._random = random
-        self._routes = Routes(kinds)
+        self._routes = Routes((*kinds, *REVIEW_KINDS))
         self._discovery = Discovery(self._routes)
         self._openapi = OpenAPI(self._routes)
         self._max_backlog = max_watch_backlog

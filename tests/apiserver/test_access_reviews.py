@@ -96,3 +96,17 @@ async def test_everybody_may_everything_by_default(api: Api) -> None:
         "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
         "incomplete": False,
     }
+
+
+async def test_reviews_are_discovered_and_only_created(api: Api) -> None:
+    """Source: kubernetes/pkg/registry/authorization/rest/storage_authorization.go."""
+    found = (await api.get(REVIEWS))["resources"]
+    assert {one["name"]: (one["namespaced"], one["verbs"]) for one in found} == {
+        "localsubjectaccessreviews": (True, ["create"]),
+        "selfsubjectaccessreviews": (False, ["create"]),
+        "selfsubjectrulesreviews": (False, ["create"]),
+        "subjectaccessreviews": (False, ["create"]),
+    }
+    for method in ("GET", "DELETE", "PUT"):
+        assert (await api.call(method, f"{REVIEWS}/subjectaccessreviews")).status == 405
+    assert (await api.call("GET", f"{REVIEWS}/namespaces/default/localsubjectaccessreviews?watch=1")).status == 405

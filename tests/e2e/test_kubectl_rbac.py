@@ -26,6 +26,13 @@ metadata: {{name: builder-reads, namespace: default}}
 roleRef: {{apiGroup: {RBAC}, kind: Role, name: reader}}
 subjects: [{{apiGroup: {RBAC}, kind: User, name: alice}}]
 """
+REVIEW = """
+apiVersion: authorization.k8s.io/v1
+kind: SubjectAccessReview
+spec:
+  user: system:serviceaccount:default:builder
+  resourceAttributes: {namespace: default, verb: watch, resource: pods, subresource: log}
+"""
 
 
 class Users(Kubectl):
@@ -72,6 +79,9 @@ async def test_account_does_what_its_roles_allow(admin: Users, tmp_path: Path) -
     rows = [line.split() for line in (await builder("auth can-i --list")).splitlines()]
     assert ["pods/log", "[]", "[]", "[get", "list", "watch]"] in rows
     assert "system:serviceaccount:default:builder" in await builder("auth whoami")
+    (tmp_path / "review.yaml").write_text(REVIEW)
+    reviewed = await admin(f"create -f {shlex.quote(str(tmp_path / 'review.yaml'))} -o jsonpath={{.status.allowed}}")
+    assert reviewed == "true"
     refused = await builder("create configmap a", code=1)
     assert 'cannot create resource "configmaps" in API group ""' in refused
 

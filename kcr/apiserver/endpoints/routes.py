@@ -9,6 +9,7 @@ from kcr.api.durations import parse_duration
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, not_supported, required, too_long
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
+from kcr.apiserver.kinds.reviews import VirtualKind
 from kcr.apiserver.responses import (
     bad_request,
     invalid,
@@ -263,10 +264,11 @@ def check_method(route: Route, method: str) -> None:
     if route.subresource:
         allowed = any(verb in SUBRESOURCE_VERBS[route.subresource] for verb in verbs)
     elif route.name:
-        allowed = method != "POST" and bool(verbs)
+        allowed = method != "POST" and bool(verbs) and not isinstance(route.kind, VirtualKind)
     elif method == "DELETE":
         allowed = route.is_writable_collection and "deletecollection" in route.kind.verbs
     else:
-        allowed = method == "GET" or (method == "POST" and route.is_writable_collection)
+        reads = method == "GET" and not isinstance(route.kind, VirtualKind)
+        allowed = reads or (method == "POST" and route.is_writable_collection)
     if not allowed:
         raise method_not_allowed()
