@@ -198,3 +198,20 @@ async def test_folder_in_use_is_refused(start: Start) -> None:
                 pass
     async with start() as (cluster, _):
         assert cluster.storage.revision > 1
+
+
+async def test_roles_are_kept_as_they_were_changed(start: Start) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    async with start(authorization="rbac") as (_, api):
+        await api.patch(f"{roles}/system:discovery", {"rules": []})
+        await api.delete(f"{roles}/system:monitoring")
+        names = [one["metadata"]["name"] for one in (await api.get(roles))["items"]]
+    async with start(authorization="rbac") as (_, api):
+        assert (await api.call("GET", "/api")).status == 200
+        assert (await api.as_user("alice").call("GET", "/api")).status == 403
+        # What is missing is created, what is there stays.
+        found = {one["metadata"]["name"]: one for one in (await api.get(roles))["items"]}
+        assert found.keys() == {*names, "system:monitoring"}
+        assert not found["system:discovery"].get("rules")
+    async with start() as (_, api):
+        assert (await api.as_user("alice").call("GET", "/api")).status == 200

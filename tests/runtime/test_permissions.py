@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import yaml
@@ -11,28 +12,36 @@ from structlog.testing import capture_logs
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
 from kcr.api.scheduling import PodGroup, Workload
+from kcr.apiserver.authentication.users import user_named
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
-from kcr.cluster import EmbeddedCluster
+from kcr.cluster import EmbeddedCluster, InProcessTransport
 from kcr.cluster.node import RunResult
 from kcr.errors import BadRequestError, ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
 from tests.kit import cronjob_harness, harness
+from tests.kit.api import Api, binding
 from tests.kit.harness import ttl_controller
 
 pytestmark = pytest.mark.kcr_virtual
 
 GATES = "GenericWorkload=true,WorkloadWithJob=true"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 # Group, resource with its subresource, and verb.
 Right = tuple[str, str, str]
 
 
-def role() -> set[Right]:
+def role() -> dict[str, Any]:
     (text,) = re.findall(r"```yaml\n(apiVersion: rbac.*?)```", README, re.DOTALL)
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def rights() -> set[Right]:
     return {
         (group, resource, verb)
-        for rule in yaml.safe_load(text)["rules"]
+        for rule in role()["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -89,14 +98,21 @@ async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
     def runs(pod: object, container: str, attempt: int) -> RunResult:
         return RunResult(run_for=70 if container == "long" else 1)
 
-    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), gangs=True, on_run=runs) as cluster:
-        transport = FaultyTransport(cluster.transport)
+    async with EmbeddedCluster(
+        clock=kcr_clock, random=Random(0), gangs=True, on_run=runs, authorization="rbac"
+    ) as cluster:
+        client, api = cluster.client, Api(cluster.server)
+        await api.post(f"{RBAC}/clusterroles", role())
+        bound = binding("kcr", "ClusterRole", role()["metadata"]["name"], "ServiceAccount:kcr/kcr")
+        await api.post(f"{RBAC}/clusterrolebindings", bound)
+        # Who lacks a right is refused.
+        account = user_named("system:serviceaccount:kcr:kcr")
+        transport = FaultyTransport(InProcessTransport(cluster.server, account))
         for kind in (Job, Pod, CronJob, Workload, PodGroup):
             # A server without WatchList is listed; a lost reply is looked for, and so is what a store may miss.
             transport.on("watch", kind, nth=1).fail(BadRequestError)
             transport.on("create", kind, nth=1).lose_reply("silence")
         transport.on("patch", CronJob, nth=1).lose_reply("silence")
-        client = cluster.client
         async with (
             harness.job_controller(cluster, kcr_clock, transport=transport, feature_gates=GATES),
             ttl_controller(cluster, kcr_clock, transport=transport),
@@ -115,10 +131,10 @@ async def test_role_of_the_readme_suffices(kcr_clock: VirtualClock) -> None:
             await client.merge_patch(Job, stopped.key, {"spec": {"suspend": True}})
             await client.delete(Job, left.key, propagation="Orphan")
             await kcr_clock.advance(300)
-    print(sorted(role() - asked(transport)))
-    assert asked(transport) - role() == set()
+    assert asked(transport) - rights() == set()
+    assert rights() - asked(transport) == NEVER_ASKED
 
 
 async def test_readme_has_the_generated_role() -> None:
     setups = find_plugins(("job", "ttl", "cronjob"))
-    assert role() == rights_of(setups, {"KCR_FEATURE_GATES": GATES}) | LEASE_RIGHTS
+    assert rights() == rights_of(setups, {"KCR_FEATURE_GATES": GATES}) | LEASE_RIGHTS
