@@ -45,6 +45,8 @@ def create_missing(registry: Registry) -> None:
 def _defaults() -> Iterator[tuple[Kind, str, Manifest]]:
     for name in default_roles.CLUSTER_ROLES:
         yield CLUSTER_ROLES, "", _cluster_role(name)
+    for name, role in default_roles.APPROVER_ROLES.items():
+        yield CLUSTER_ROLES, "", _role(name, role.rules)
     for name, role in default_roles.CONTROLLER_ROLES.items():
         yield CLUSTER_ROLES, "", _role(f"system:controller:{name}", role.rules)
     for name, subjects in default_roles.CLUSTER_ROLE_BINDINGS.items():
@@ -89,10 +91,10 @@ def _rule(verbs: str, what: str, resources: str = "") -> Manifest:
     rule: Manifest = {"verbs": sorted(_VERBS.get(verbs) or verbs.split(","))}
     if not resources:
         return {**rule, "nonResourceURLs": what.split(",")}
-    resources, _, name = resources.partition("=")
+    resources, _, names = resources.partition("=")
     rule["apiGroups"] = ["" if group == "core" else group for group in what.split(",")]
     rule["resources"] = resources.split(",")
-    return rule | ({"resourceNames": [name]} if name else {})
+    return rule | ({"resourceNames": names.split(",")} if names else {})
 
 
 def _binding(name: str, kind: Kind, role: str, subjects: Iterable[str]) -> Manifest:

@@ -1,8 +1,8 @@
 """The ClusterRoles, Roles and bindings that every cluster has, as a table.
 
 One line of rules reads `verbs groups resources`, each with commas between; `core` is the group without a name, `read`
-and `write` stand for several verbs, `resource=name` limits a rule to one object, and a line `verbs /path,/path` is
-about paths. Of upstream's roles, those of components that nothing here runs are left out.
+and `write` stand for several verbs, `resource=name,name` limits a rule to some objects, and a line `verbs /path,/path`
+is about paths. Of upstream's roles, those of components that nothing here runs are left out.
 
 Source: kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/{policy,controller_policy,namespace_policy}.go.
 """
@@ -57,6 +57,7 @@ CLUSTER_ROLES: Mapping[str, DefaultRole] = {
         write policy poddisruptionbudgets
         write networking.k8s.io ingresses,networkpolicies
         read+write coordination.k8s.io leases
+        write resource.k8s.io resourceclaims,resourceclaimtemplates
         """,
         aggregate_to="edit",
     ),
@@ -77,6 +78,7 @@ CLUSTER_ROLES: Mapping[str, DefaultRole] = {
         read extensions replicationcontrollers/scale
         read policy poddisruptionbudgets,poddisruptionbudgets/status
         read networking.k8s.io ingresses,ingresses/status,networkpolicies
+        read resource.k8s.io resourceclaims,resourceclaims/status,resourceclaimtemplates
         """,
         aggregate_to="view",
     ),
@@ -99,7 +101,9 @@ CLUSTER_ROLES: Mapping[str, DefaultRole] = {
         create authorization.k8s.io subjectaccessreviews
         """
     ),
-    "system:service-account-issuer-discovery": DefaultRole("get /.well-known/openid-configuration,/openid/v1/jwks"),
+    "system:service-account-issuer-discovery": DefaultRole(
+        "get /.well-known/openid-configuration,/.well-known/openid-configuration/,/openid/v1/jwks,/openid/v1/jwks/"
+    ),
     "system:node": DefaultRole(
         """
         create authentication.k8s.io tokenreviews
@@ -124,6 +128,8 @@ CLUSTER_ROLES: Mapping[str, DefaultRole] = {
         read storage.k8s.io csidrivers
         create,delete,get,patch,update storage.k8s.io csinodes
         read node.k8s.io runtimeclasses
+        get resource.k8s.io resourceclaims
+        deletecollection resource.k8s.io resourceslices
         """
     ),
     "system:kube-scheduler": DefaultRole(
@@ -143,9 +149,22 @@ CLUSTER_ROLES: Mapping[str, DefaultRole] = {
         create authentication.k8s.io tokenreviews
         create authorization.k8s.io subjectaccessreviews
         read storage.k8s.io csinodes
+        read storage.k8s.io volumeattachments
         read core namespaces
         read storage.k8s.io csidrivers
         read storage.k8s.io csistoragecapacities
+        read resource.k8s.io deviceclasses
+        get,list,patch,update,watch resource.k8s.io resourceclaims
+        get,list,patch,update,watch resource.k8s.io resourceclaims/status
+        get,list,patch,update,watch core pods/finalizers
+        read resource.k8s.io resourceslices
+        """
+    ),
+    "system:volume-scheduler": DefaultRole(
+        """
+        get,list,patch,update,watch core persistentvolumes
+        read storage.k8s.io storageclasses
+        get,list,patch,update,watch core persistentvolumeclaims
         """
     ),
     "system:kube-controller-manager": DefaultRole(
@@ -165,8 +184,30 @@ CLUSTER_ROLES: Mapping[str, DefaultRole] = {
     ),
 }
 
+_SIGNERS = tuple(
+    f"kubernetes.io/{name}"
+    for name in ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving", "legacy-unknown")
+)
+# Who may approve certificates, by signer: nobody is bound to these.
+APPROVER_ROLES: Mapping[str, DefaultRole] = {
+    f"system:certificates.k8s.io:{signer.removeprefix('kubernetes.io/')}-approver": DefaultRole(
+        f"approve certificates.k8s.io signers={signer}"
+    )
+    for signer in _SIGNERS
+}
+
 # The roles of the controllers, each bound to the service account of that name in kube-system.
 CONTROLLER_ROLES: Mapping[str, DefaultRole] = {
+    "certificate-controller": DefaultRole(
+        f"""
+        delete,get,list,watch certificates.k8s.io certificatesigningrequests
+        update certificates.k8s.io certificatesigningrequests/approval,certificatesigningrequests/status
+        approve certificates.k8s.io signers={_SIGNERS[1]}
+        sign certificates.k8s.io signers={",".join(_SIGNERS)}
+        create authorization.k8s.io subjectaccessreviews
+        {_EVENTS}
+        """
+    ),
     "clusterrole-aggregation-controller": DefaultRole(
         "escalate,get,list,patch,update,watch rbac.authorization.k8s.io clusterroles"
     ),
@@ -247,6 +288,7 @@ CLUSTER_ROLE_BINDINGS: Mapping[str, tuple[str, ...]] = {
     "system:monitoring": ("group:system:monitoring",),
     "system:kube-controller-manager": ("system:kube-controller-manager",),
     "system:kube-scheduler": ("system:kube-scheduler",),
+    "system:volume-scheduler": ("system:kube-scheduler",),
     # Upstream leaves nodes to an authorizer of their own.
     "system:node": (),
     "system:service-account-issuer-discovery": ("group:system:serviceaccounts",),
