@@ -73,6 +73,23 @@ POSTS: dict[str, Manifest] = {
     },
     "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": {"spec": {"resourceAttributes": {"verb": "get"}}},
     "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews": {"spec": {"namespace": "default"}},
+    "/apis/authorization.k8s.io/v1/subjectaccessreviews": {
+        "spec": {"user": "a", "groups": ["b"], "nonResourceAttributes": {"path": "/", "verb": "get"}}
+    },
+    "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews": {
+        "metadata": {"namespace": "default"},
+        "spec": {"user": "a", "resourceAttributes": {"verb": "get", "namespace": "default", "resource": "pods"}},
+    },
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles": {
+        "metadata": {"name": "r"},
+        "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
+    },
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings": {
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "s"}],
+    },
     "/apis/authentication.k8s.io/v1/selfsubjectreviews": {"metadata": {}},
 }  # fmt: skip
 DELETE_OPTIONS: Manifest = {
