@@ -68,6 +68,8 @@ async def test_role_is_bound_by_who_has_its_rights(guarded: Api, alice: Api) -> 
     assert (missing.status, missing.body["message"]) == (
         404, 'clusterrole.rbac.authorization.k8s.io "nope" not found'
     )  # fmt: skip
+    strange = await alice.call("POST", target, binding("c", "Pod", "a", "User:bob"))
+    assert (strange.status, strange.body["message"]) == (500, 'unsupported role reference kind: "Pod"')
     wide = await alice.call("POST", f"{RBAC}/clusterrolebindings", binding("d", "ClusterRole", "edit", "User:alice"))
     assert "not currently held" in refusal(wide)
 

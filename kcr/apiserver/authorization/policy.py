@@ -120,9 +120,11 @@ class Policy:
         """Return the rules of a role.
 
         Raises:
-            StatusError: 404, there is no such role. Upstream names its kind in the singular.
+            StatusError: 404, there is no such role: upstream names its kind in the singular. 500, of no such kind.
         """
         found = self._rules.get(role)
+        if found is None and role.kind not in (ROLES.type.kind, CLUSTER_ROLES.type.kind):
+            raise StatusError(500, "", f"unsupported role reference kind: {quoted(role.kind)}")
         if found is None:
             kind = role.kind.lower()
             details = {"name": role.name, "group": RBAC_GROUP, "kind": kind}
