@@ -13,6 +13,7 @@ from kcr.apiserver import APIServer
 from kcr.apiserver.apply import fieldpath, managed_fields
 from kcr.apiserver.apply.typed import all_paths
 from kcr.apiserver.kinds.catalogue import KINDS, Kind
+from kcr.apiserver.kinds.reviews import REVIEW_KINDS
 from kcr.apiserver.responses import APIResponse
 from kcr.apiserver.schema import protobuf
 from kcr.apiserver.schema.shape import Field
@@ -292,7 +293,7 @@ class Invariants:
         }
 
 
-_BUILTIN_GROUPS = {kind.type.group for kind in KINDS}
+_BUILTIN_GROUPS = {kind.type.group for kind in (*KINDS, *REVIEW_KINDS)}
 
 
 def _hold(fine: bool, rule: str, what: object) -> None:
