@@ -21,7 +21,7 @@ SYNC_SECONDS = 120.0
 UNSYNCED_LINE_SECONDS = 20.0
 _LOOK_SECONDS = 1.0
 # With fewer objects a full collection is quick.
-_FREEZE_FROM = 1000
+FREEZE_FROM = 1000
 
 _log = structlog.get_logger()
 
@@ -129,7 +129,7 @@ class InformerCache:
 
     def freeze(self) -> None:
         """Let the garbage collector pass over what is cached: full collections would block the event loop."""
-        if sum(len(informer.store) for informer in self) >= _FREEZE_FROM:
+        if sum(len(informer.store) for informer in self) >= FREEZE_FROM:
             gc.collect()
             gc.freeze()
 

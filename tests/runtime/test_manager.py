@@ -271,7 +271,7 @@ async def test_nothing_is_added_to_a_manager_that_stops(
 async def test_many_cached_objects_are_spared_the_collector(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcr.manager.FREEZE_FROM", 3)
+    monkeypatch.setattr("kcr.informer.cache.FREEZE_FROM", 3)
     manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.store(Namespace)
     gc.unfreeze()
