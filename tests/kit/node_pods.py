@@ -1,5 +1,7 @@
 """Pods for the tests of the node, and what becomes of them."""
 
+from pathlib import Path
+
 import msgspec
 
 from kcr.api.kubelet import KubeletPod
@@ -58,6 +60,13 @@ def state(pod: KubeletPod, number: int = 0) -> str:
         return status.state.waiting.reason
     assert status.state.terminated is not None
     return f"{status.state.terminated.reason} {status.state.terminated.exit_code}"
+
+
+def process_lives(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
 
 
 class History:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodSpec, KubeletPodStatus, KubeletTerminated
 from kcr.api.meta import ObjectMeta
+from kcr.cluster.node.commands import CommandStreams, ContainerCommand
 from kcr.cluster.node.containers import BackingOff, ContainerRecord, Running, State, Terminated, Waiting, new_records
 from kcr.cluster.node.pod_state import PodState
 
@@ -16,6 +17,9 @@ class Idle:
     def terminate(self) -> None: ...
 
     def kill(self) -> None: ...
+
+    async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
+        return 0
 
 
 def at(seconds: float) -> datetime:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod
+from kcr.cluster.node.commands import CommandStreams, ContainerCommand
 
 
 @dataclass(slots=True)
@@ -68,6 +69,17 @@ class RunningContainer(Protocol):
 
     def kill(self) -> None:
         """End the container (SIGKILL)."""
+        ...
+
+    async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
+        """Run a command in the container, and return its exit code; 128 plus the signal when one ended it.
+
+        It has the container's environment, working directory and namespaces. It is killed when the container ends, and
+        when this is cancelled. What it left in the background stays until the container ends.
+
+        Raises:
+            CommandError: It cannot be started, or the container does not run any more.
+        """
         ...
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kcr.api.durations import parse_duration
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import controller_of
+from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr.cluster.node.logs import Log, Logs
 from kcr.cluster.node.process.environment import is_idle_shell
 from kcr.cluster.node.runtime import Exit, OnExit, RunningContainer, StartDeferred
@@ -188,6 +189,14 @@ class SimulatedRun:
     def kill(self) -> None:
         """End the container."""
         self._end(Exit(137))
+
+    async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
+        """Refuse a command: there is nothing to run it in.
+
+        Raises:
+            CommandError: Always.
+        """
+        raise CommandError("containers are simulated here and run no commands")
 
     def _end_of_itself(self) -> None:
         self._log.write(self._outcome.last_logs.encode())

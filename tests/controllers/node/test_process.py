@@ -13,7 +13,7 @@ from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import KubeletPod
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
-from tests.kit.node_pods import create, delete, events, get, log, names, state
+from tests.kit.node_pods import create, delete, events, get, log, names, process_lives, state
 
 pytestmark = [
     pytest.mark.asyncio,
@@ -56,13 +56,6 @@ async def printed(cluster: EmbeddedCluster, name: str, text: str) -> str:
 
 def exists(path: str) -> bool:
     return Path(path).exists()
-
-
-def lives(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
 
 
 async def test_output_and_errors_land_in_the_log(processes: EmbeddedCluster) -> None:
@@ -156,10 +149,10 @@ async def test_stubborn_process_and_its_children_are_killed(processes: EmbeddedC
     script = "trap '' TERM; sleep 600 & echo child $!; sleep 600; sleep 600"
     await create(processes.client, "a", grace=1, containers=bash(script))
     child = int((await printed(processes, "a", "child")).split()[1])
-    assert lives(child)
+    assert process_lives(child)
     await delete(processes.client, "a")
     await eventually(lambda: _gone(processes, "a"))
-    assert not lives(child)
+    assert not process_lives(child)
 
 
 async def _gone(cluster: EmbeddedCluster, name: str) -> bool:
@@ -170,7 +163,7 @@ async def test_child_that_leaves_its_session_ends_with_the_container(processes: 
     await create(processes.client, "a", containers=bash("setsid sleep 600 & echo child $!"))
     await ended(processes, "a")
     child = int((await log(processes.client, "a")).split()[1])
-    await eventually(lambda: not lives(child))
+    await eventually(lambda: not process_lives(child))
 
 
 async def test_no_process_and_no_file_outlives_the_node() -> None:
@@ -178,8 +171,8 @@ async def test_no_process_and_no_file_outlives_the_node() -> None:
         script = "trap '' TERM; sleep 600 & setsid sleep 600 >/dev/null 2>&1 & echo $BASHPID $! $HOME; sleep 600"
         await create(cluster.client, "a", containers=bash(script))
         first, second, home = (await printed(cluster, "a", "\n")).split()
-        assert lives(int(first)) and exists(home)
-    await eventually(lambda: not lives(int(first)) and not lives(int(second)))
+        assert process_lives(int(first)) and exists(home)
+    await eventually(lambda: not process_lives(int(first)) and not process_lives(int(second)))
     assert not exists(home)
 
 
@@ -219,7 +212,7 @@ async def test_lost_node_leaves_no_process_behind(processes: EmbeddedCluster) ->
     process = int(await printed(processes, "a", "\n"))
     assert processes.node is not None
     await processes.node.delete()
-    await eventually(lambda: not lives(process))
+    await eventually(lambda: not process_lives(process))
 
     async def is_gone() -> bool:
         return await names(processes.client) == set()

@@ -25,13 +25,12 @@ from kcr.cluster.node.process.environment import (
     variables_of,
 )
 from kcr.cluster.node.process.processes import (
-    BusyError,
     ProcessRun,
-    StartError,
     kill_orphaned_processes,
     process_descriptors,
     spawn,
 )
+from kcr.cluster.node.process.programs import BusyError, StartError
 from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RunningContainer, StartDeferred
 from kcr.errors import ApiError, TransportError
 

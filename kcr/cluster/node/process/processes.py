@@ -1,30 +1,22 @@
 """Processes of containers: started in a session of their own, read from, ended together; and those that escaped."""
 
 import asyncio
-import errno
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr.cluster.node.logs import Log
+from kcr.cluster.node.process.command_process import CommandProcess, ContainerScope, start_command
+from kcr.cluster.node.process.programs import BusyError, StartError, check_program, start_errors
 
 # What a process that has ended left in its pipe is read at once; but a child that went into a session of
 # its own may hold the pipe open for ever.
 DRAIN_SECONDS = 1.0
 PROCESSES = Path("/proc")
-_SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-
-
-class StartError(Exception):
-    """A program cannot be started; the message says why."""
-
-
-class BusyError(Exception):
-    """The machine cannot start another process just now; the message says what it is short of."""
 
 
 class _Output(asyncio.Protocol):
@@ -46,17 +38,25 @@ class ProcessRun:
     """A process with everything it starts: a session and group of its own, one pipe for all its output.
 
     Attributes:
-        left_behind: Whether something outlived the process and its group: it still holds the pipe.
+        left_behind: Whether something outlived the process and its group: it still holds the pipe, or a command
+            started it.
+        scope: What commands in the container share with it.
     """
 
     ready_after_seconds = 0.0
 
     def __init__(
-        self, process: asyncio.subprocess.Process, output: asyncio.BaseTransport, drained: asyncio.Future[None]
+        self,
+        process: asyncio.subprocess.Process,
+        output: asyncio.BaseTransport,
+        drained: asyncio.Future[None],
+        scope: ContainerScope,
     ) -> None:
         self._process = process
         self._output = output
         self._drained = drained
+        self._commands: set[CommandProcess] = set()
+        self.scope = scope
         self.left_behind = False
 
     def terminate(self) -> None:
@@ -71,6 +71,26 @@ class ProcessRun:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
+    async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
+        """Run a command in the container; see `RunningContainer`."""
+        if self._process.returncode is not None:
+            raise CommandError("the container does not run any more")
+        try:
+            async with start_command(self.scope, command) as process:
+                return await self._accompany(process, streams)
+        except (StartError, BusyError) as error:
+            raise CommandError(str(error)) from error
+
+    async def _accompany(self, process: CommandProcess, streams: CommandStreams) -> int:
+        self._commands.add(process)
+        if self._process.returncode is not None:
+            process.kill()
+        try:
+            return await process.communicate(streams)
+        finally:
+            self._commands.discard(process)
+            self.left_behind |= process.left_behind
+
     async def wait(self) -> int:
         """Return the exit code once the process has ended; 128 plus the signal when one ended it.
 
@@ -79,12 +99,16 @@ class ProcessRun:
         try:
             code = await self._process.wait()
             self.kill()
+            # What a command in the background has started is in no group that is known here.
+            self.left_behind |= bool(self._commands)
             await asyncio.wait({self._drained}, timeout=DRAIN_SECONDS)
-            self.left_behind = not self._drained.done()
+            self.left_behind |= not self._drained.done()
         finally:
             if self._process.returncode is None:
                 self.kill()
                 await self._process.wait()
+            for command in self._commands:
+                command.kill()
             self._output.close()
         return code if code >= 0 else 128 - code
 
@@ -102,13 +126,9 @@ async def spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory
         StartError: It cannot be started.
         BusyError: It cannot be started now.
     """
-    _check(argv[0], environment, directory)
-    try:
+    check_program(argv[0], environment, directory)
+    with start_errors(argv[0]):
         return await _spawn(argv, environment, directory, log)
-    except (OSError, ValueError) as error:
-        if getattr(error, "errno", None) in _SHORTAGES:
-            raise BusyError(f'exec: "{argv[0]}": {error}') from error
-        raise StartError(f'exec: "{argv[0]}": {getattr(error, "strerror", None) or error}') from error
 
 
 async def _spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory: Path, log: Log) -> ProcessRun:
@@ -128,19 +148,7 @@ async def _spawn(argv: tuple[str, ...], environment: Mapping[str, str], director
             raise
     finally:
         os.close(write_end)
-    return ProcessRun(process, output, drained)
-
-
-def _check(program: str, environment: Mapping[str, str], directory: Path) -> None:
-    if not directory.is_dir():
-        raise StartError(f'working directory "{directory}": no such directory')
-    if "/" not in program:
-        if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
-            raise StartError(f'exec: "{program}": executable file not found in $PATH')
-    elif not (directory / program).exists():
-        raise StartError(f'exec: "{program}": no such file or directory')
-    elif not os.access(directory / program, os.X_OK) or (directory / program).is_dir():
-        raise StartError(f'exec: "{program}": permission denied')
+    return ProcessRun(process, output, drained, ContainerScope(environment, directory))
 
 
 @contextmanager
