@@ -13,7 +13,6 @@ from kcr.apiserver.authentication import ADMIN, ServiceAccountTokens, User
 from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, request_attributes
 from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.endpoints import (
-    container_logs,
     discovery,
     listing,
     subresources,
@@ -21,6 +20,7 @@ from kcr.apiserver.endpoints import (
     writing,
 )
 from kcr.apiserver.endpoints.discovery import Discovery
+from kcr.apiserver.endpoints.pods import container_logs
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.reviews import reviews
 from kcr.apiserver.endpoints.reviews.access import Asker

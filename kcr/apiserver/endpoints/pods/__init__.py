@@ -1,0 +1,1 @@
+"""Subresources of pods that reach their containers: logs, and connections into them."""
