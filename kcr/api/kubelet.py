@@ -70,6 +70,9 @@ class KubeletContainer(Container):
     env: tuple[EnvVar, ...] = ()
     env_from: tuple[EnvFromSource, ...] = ()
     termination_message_policy: str = ""
+    stdin: bool = False
+    stdin_once: bool = False
+    tty: bool = False
 
 
 class KubeletPodSpec(PodSpec):

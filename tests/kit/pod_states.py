@@ -21,6 +21,8 @@ class Idle:
     async def exec(self, command: ContainerCommand, streams: CommandStreams) -> int:
         return 0
 
+    async def attach(self, streams: CommandStreams, *, stdin: bool) -> None: ...
+
 
 def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)

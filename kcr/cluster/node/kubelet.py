@@ -1,7 +1,7 @@
 """The kubelet: a controller that syncs the pods bound to its node, and reports what has become of them."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Literal
@@ -28,7 +28,7 @@ from kcr.cluster.node.pod_state import (
     next_deadline,
     starts_next,
 )
-from kcr.cluster.node.runtime import ContainerRuntime, Exit, NodeInfo, StartDeferred
+from kcr.cluster.node.runtime import ContainerRuntime, Exit, NodeInfo, RunningContainer, StartDeferred
 from kcr.cluster.node.status import pod_status, status_patch
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, InvalidError, NotFoundError
@@ -104,6 +104,11 @@ class Kubelet:
             del self._states[key]
         deadline = min((at for at in deadlines if at is not None), default=None)
         return Result() if deadline is None else Result(requeue_after=deadline - self._loop.time())
+
+    def running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
+        """Return the containers of a pod that run, by name."""
+        states = [state for state in self._states.get(key, ()) if state.uid == uid]
+        return {name: running.run for state in states for name, running in state.running().items()}
 
     def close(self) -> None:
         """End all runs, and start nothing any more; what they come to is not reported."""

@@ -65,9 +65,9 @@ class Log:
         """Return the whole output, each piece with its time."""
         return tuple(self._pieces)
 
-    async def follow(self) -> AsyncGenerator[bytes, None]:
-        """Yield the whole output, then what is added, until the run has ended."""
-        position = 0
+    async def follow(self, *, from_now: bool = False) -> AsyncGenerator[bytes, None]:
+        """Yield the output so far (not when only that from now on is wanted), then what is added, until the end."""
+        position = self._dropped + len(self._pieces) if from_now else 0
         while True:
             fresh = tuple(islice(self._pieces, max(position - self._dropped, 0), None))
             if fresh:

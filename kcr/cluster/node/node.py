@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import datetime
 from random import Random
@@ -18,7 +19,7 @@ from kcr.clock import Clock
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.process.process_runtime import process_runtime
-from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo
+from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo, RunningContainer
 from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
 from kcr.errors import AlreadyExistsError, ApiError, TransportError
 from kcr.informer import Handler, Selection
@@ -77,6 +78,16 @@ class NodeAgent:
         self._random = random
         self._process = runtime == "process"
         self._fast = fast
+        self._kubelet: Kubelet | None = None
+
+    def running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
+        """Return the containers of a pod that run here, by name.
+
+        Args:
+            key: The pod.
+            uid: Its uid.
+        """
+        return {} if self._kubelet is None else self._kubelet.running_containers(key, uid)
 
     async def run(self) -> None:
         """Run pods until cancelled; every process has ended when this returns.
@@ -105,6 +116,7 @@ class NodeAgent:
         async with self._open_runtime() as runtime, asyncio.TaskGroup() as group:
             manager = Manager(self._client, clock=self._clock, random=Random(self._random.getrandbits(64)))
             kubelet = Kubelet(manager, runtime, self.logs, node=self.info, fast=self._fast)
+            self._kubelet = kubelet
             manager.select(Selection(NodeObject, fields=f"metadata.name={self.info.name}"))
             manager.informer(NodeObject).add_handler(_NodeLost(lost))
             running = group.create_task(self._run_manager(manager))
@@ -113,6 +125,7 @@ class NodeAgent:
                 if manager.store(NodeObject).get(key) is not None:
                     await lost.wait()
             finally:
+                self._kubelet = None
                 kubelet.close()
                 running.cancel()
 

@@ -82,6 +82,18 @@ class RunningContainer(Protocol):
         """
         ...
 
+    async def attach(self, streams: CommandStreams, *, stdin: bool) -> None:
+        """Pass on the container's output from now on, and input to it, until it ends.
+
+        Args:
+            streams: The client's.
+            stdin: Whether the client has input; it is ignored where the container has none.
+
+        Raises:
+            CommandError: It cannot be attached to.
+        """
+        ...
+
 
 OnExit = Callable[[Exit], None]
 

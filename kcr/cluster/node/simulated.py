@@ -198,6 +198,14 @@ class SimulatedRun:
         """
         raise CommandError("containers are simulated here and run no commands")
 
+    async def attach(self, streams: CommandStreams, *, stdin: bool) -> None:
+        """Refuse to attach: there is nothing to attach to.
+
+        Raises:
+            CommandError: Always.
+        """
+        raise CommandError("containers are simulated here and have no standard input")
+
     def _end_of_itself(self) -> None:
         self._log.write(self._outcome.last_logs.encode())
         self._end(end_of(self._outcome))

@@ -22,6 +22,9 @@ from kcr.cluster.node.process.programs import check_program, start_errors
 
 # What a command that has ended left in its pipes is read; a process in its background may hold them open for ever.
 DRAIN_SECONDS = 1.0
+# What terminals are to the programs in them.
+# Source: containerd/internal/cri/server/container_execsync.go, execInternal; container_create.go.
+TERM = "xterm"
 
 
 class ContainerScope(NamedTuple):
@@ -131,18 +134,17 @@ async def start_command(scope: ContainerScope, command: ContainerCommand) -> Asy
     with ExitStack() as ours:
         with ExitStack() as theirs, start_errors(command.argv[0]):
             ends, stdin, stdout, stderr = _open_streams(command, ours, theirs)
-            # Source: containerd/internal/cri/server/container_execsync.go, execInternal: TERM.
-            terminal = {"TERM": "xterm"} if command.tty else {}
+            terminal = {"TERM": TERM} if command.tty else {}
             process = await asyncio.create_subprocess_exec(
                 *scope.enter, *command.argv, stdin=stdin, stdout=stdout, stderr=stderr,
                 env={**scope.environment, **terminal}, cwd="/" if scope.enter else scope.directory,
-                start_new_session=True, preexec_fn=_take_terminal if command.tty else None,
+                start_new_session=True, preexec_fn=take_terminal if command.tty else None,
             )  # fmt: skip
         yield CommandProcess(process, ends)
 
 
 # Called in the new process, which has one thread: its standard input becomes the terminal of its session.
-_take_terminal = partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0)
+take_terminal = partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0)
 
 
 def _open_streams(command: ContainerCommand, ours: ExitStack, theirs: ExitStack) -> tuple[_Ends, int, int, int]:

@@ -5,7 +5,6 @@ A reader that is not asked reads nothing, so a slow reader slows the process dow
 
 import asyncio
 import os
-from contextlib import suppress
 
 CHUNK_BYTES = 64 * 1024
 
@@ -61,37 +60,48 @@ class DescriptorWriter:
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
+        # -1 once it is closed.
         self._descriptor = descriptor
-        self._closed = False
+        # Held while data is written, so that what several clients write is not mixed up.
+        self._writing = asyncio.Lock()
+        self._waiting: asyncio.Future[None] | None = None
 
     async def write(self, data: bytes) -> None:
         """Write all of the data, waiting until there is room.
 
         Raises:
-            OSError: Nobody reads the other end any more.
+            OSError: It is closed, or its reader has closed the other end.
         """
         view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._descriptor, view) :]
-            except BlockingIOError:
-                await self._wait()
+        async with self._writing:
+            while view:
+                if self._descriptor < 0:
+                    raise BrokenPipeError
+                try:
+                    view = view[os.write(self._descriptor, view) :]
+                except BlockingIOError:
+                    await self._wait()
 
     async def _wait(self) -> None:
         loop = asyncio.get_running_loop()
-        ready: asyncio.Future[None] = loop.create_future()
-        loop.add_writer(self._descriptor, _set, ready)
+        self._waiting = loop.create_future()
+        loop.add_writer(self._descriptor, _set, self._waiting)
         try:
-            await ready
+            await self._waiting
         finally:
-            loop.remove_writer(self._descriptor)
+            self._waiting = None
+            if self._descriptor >= 0:
+                loop.remove_writer(self._descriptor)
 
     def close(self) -> None:
-        """Close the descriptor; its reader finds the end of the file."""
-        if not self._closed:
-            self._closed = True
-            with suppress(OSError):
-                os.close(self._descriptor)
+        """Close the descriptor: its reader finds the end of the file. A write that waits fails."""
+        if self._descriptor < 0:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        if self._waiting is not None:
+            asyncio.get_running_loop().remove_writer(descriptor)
+            _set(self._waiting)
+        os.close(descriptor)
 
 
 def _set(ready: "asyncio.Future[None]") -> None:

@@ -52,7 +52,8 @@ def image_name(image: str) -> str:
 
 def is_idle_shell(container: KubeletContainer) -> bool:
     """Return whether the container is a bare shell, which ends at once because its standard input is empty."""
-    return not container.command and not container.args and image_name(container.image) in _SHELLS
+    has_command = container.command or container.args or container.stdin
+    return not has_command and image_name(container.image) in _SHELLS
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
 from kcr.cluster.node.logs import Log, Logs
+from kcr.cluster.node.process.command_process import TERM, ContainerScope
 from kcr.cluster.node.process.environment import (
     MissingConfigError,
     argv_of,
@@ -87,14 +88,15 @@ class ProcessRuntime:
             return StartDeferred("CreateContainerConfigError", str(error))
         except (ApiError, TransportError) as error:
             return StartDeferred("CreateContainerConfigError", str(error), 1.0)
-        environment = self._base(pod, home) | {MARK: str(message_file)} | variables
+        terminal = {"TERM": TERM} if container.tty else {}
+        environment = self._base(pod, home) | {MARK: str(message_file)} | terminal | variables
         argv = argv_of(container, variables)
         if not argv:
             return Exit(128, "StartError", no_command(container))
-        directory = home / expand(container.working_dir, variables)
+        scope = ContainerScope(environment, home / expand(container.working_dir, variables))
         log = self._logs.begin(pod.metadata.uid, container.name)
         try:
-            run = await spawn(argv, environment, directory, log)
+            run = await spawn(argv, scope, container, log)
         except BusyError as error:
             log.close()
             return StartDeferred("CreateContainerError", str(error), 1.0)

@@ -4,13 +4,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kcr.api.kubelet import KubeletContainer
 from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr.cluster.node.logs import Log
-from kcr.cluster.node.process.command_process import CommandProcess, ContainerScope, start_command
+from kcr.cluster.node.process.command_process import CommandProcess, ContainerScope, start_command, take_terminal
+from kcr.cluster.node.process.console import Console, open_streams
 from kcr.cluster.node.process.programs import BusyError, StartError, check_program, start_errors
 
 # What a process that has ended left in its pipe is read at once; but a child that went into a session of
@@ -51,13 +53,16 @@ class ProcessRun:
         output: asyncio.BaseTransport,
         drained: asyncio.Future[None],
         scope: ContainerScope,
+        console: Console,
     ) -> None:
         self._process = process
         self._output = output
         self._drained = drained
         self._commands: set[CommandProcess] = set()
+        self._console = console
         self.scope = scope
-        self.left_behind = False
+        # The jobs of a shell have groups of their own.
+        self.left_behind = console.has_terminal
 
     def terminate(self) -> None:
         """Send SIGTERM to all of its processes."""
@@ -80,6 +85,10 @@ class ProcessRun:
                 return await self._accompany(process, streams)
         except (StartError, BusyError) as error:
             raise CommandError(str(error)) from error
+
+    async def attach(self, streams: CommandStreams, *, stdin: bool) -> None:
+        """Pass on the container's output and input; see `RunningContainer`."""
+        await self._console.attach(streams, stdin=stdin)
 
     async def _accompany(self, process: CommandProcess, streams: CommandStreams) -> int:
         self._commands.add(process)
@@ -109,46 +118,45 @@ class ProcessRun:
                 await self._process.wait()
             for command in self._commands:
                 command.kill()
+            self._console.close()
             self._output.close()
         return code if code >= 0 else 128 - code
 
 
-async def spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory: Path, log: Log) -> ProcessRun:
-    """Start a program.
+async def spawn(argv: tuple[str, ...], scope: ContainerScope, container: KubeletContainer, log: Log) -> ProcessRun:
+    """Start the program of a container.
 
     Args:
         argv: What to run; the first word is looked for in the environment's PATH.
-        environment: All of its variables.
-        directory: Where it starts.
+        scope: Its environment, and where it starts.
+        container: Says whether it has standard input and a terminal.
         log: Where everything it prints goes.
 
     Raises:
         StartError: It cannot be started.
         BusyError: It cannot be started now.
     """
-    check_program(argv[0], environment, directory)
+    check_program(argv[0], scope.environment, scope.directory)
     with start_errors(argv[0]):
-        return await _spawn(argv, environment, directory, log)
+        return await _spawn(argv, scope, container, log)
 
 
-async def _spawn(argv: tuple[str, ...], environment: Mapping[str, str], directory: Path, log: Log) -> ProcessRun:
+async def _spawn(argv: tuple[str, ...], scope: ContainerScope, container: KubeletContainer, log: Log) -> ProcessRun:
     loop = asyncio.get_running_loop()
     drained: asyncio.Future[None] = loop.create_future()
     # A pipe of our own: asyncio's would tie the end of the process to the end of its output.
-    read_end, write_end = os.pipe()
-    try:
-        output, _ = await loop.connect_read_pipe(lambda: _Output(log, drained), os.fdopen(read_end, "rb", buffering=0))
+    with open_streams(container, log) as streams:
+        output, _ = await loop.connect_read_pipe(lambda: _Output(log, drained), streams.output)
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv, stdin=asyncio.subprocess.DEVNULL, stdout=write_end, stderr=write_end,
-                env=environment, cwd=directory, start_new_session=True,
+                *argv, stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stdout,
+                env=scope.environment, cwd=scope.directory, start_new_session=True,
+                preexec_fn=take_terminal if streams.console.has_terminal else None,
             )  # fmt: skip
         except BaseException:
             output.close()
             raise
-    finally:
-        os.close(write_end)
-    return ProcessRun(process, output, drained, ContainerScope(environment, directory))
+    return ProcessRun(process, output, drained, scope, streams.console)
 
 
 @contextmanager
