@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.errors import KcrError
@@ -24,12 +25,50 @@ class Stream(Protocol):
         ...
 
 
+class PodStream(NamedTuple):
+    """What a connection into a pod is to do, once it has been upgraded.
+
+    Attributes:
+        subresource: `exec`, `attach` or `portforward`.
+        key: The pod.
+        uid: The uid of the pod.
+        protocol: The subprotocol of the WebSocket.
+        container: The container; empty for `portforward`.
+        command: What `exec` runs.
+        stdin: Whether the client sends standard input.
+        stdout: Whether the client takes standard output.
+        stderr: Whether the client takes standard error.
+        tty: Whether `exec` runs the command in a terminal.
+        ports: What `portforward` forwards to, where the client does not say so for each connection.
+    """
+
+    subresource: str
+    key: Key
+    uid: str
+    protocol: str
+    container: str = ""
+    command: tuple[str, ...] = ()
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+    tty: bool = False
+    ports: tuple[int, ...] = ()
+
+
 class APIResponse(NamedTuple):
-    """A response of the server; `body` is a stream for watches and logs that follow."""
+    """A response of the server.
+
+    Attributes:
+        status: The HTTP status code.
+        headers: Its headers.
+        body: The body: a stream for watches and logs that follow.
+        upgrade: With code 101: what the connection is for.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes | Stream
+    upgrade: PodStream | None = None
 
 
 class StatusError(KcrError):

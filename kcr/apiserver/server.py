@@ -20,7 +20,7 @@ from kcr.apiserver.endpoints import (
     writing,
 )
 from kcr.apiserver.endpoints.discovery import Discovery
-from kcr.apiserver.endpoints.pods import container_logs
+from kcr.apiserver.endpoints.pods import container_logs, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.reviews import reviews
 from kcr.apiserver.endpoints.reviews.access import Asker
@@ -93,6 +93,7 @@ class APIServer:
     Attributes:
         registry: Creates, updates and deletes objects, for code in the same process.
         logs: Where the logs of pods come from; the node replaces it.
+        streams_unavailable: Why there are no connections into pods; empty when there are.
         definitions: The custom resources that are served.
         authorizer: Decides who may do what.
     """
@@ -123,6 +124,7 @@ class APIServer:
         self._rbac = authorizer
         self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
+        self.streams_unavailable = pod_streams.NO_NODE
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock
@@ -182,6 +184,8 @@ class APIServer:
         access: Access | None,
     ) -> APIResponse:
         check_method(route, request.method)
+        if route.subresource in pod_streams.STREAMS:
+            return pod_streams.respond(self.registry, route, query, headers, self.streams_unavailable)
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
         if accepted.name == YAML and is_watch(route, query):
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
@@ -256,6 +260,8 @@ class APIServer:
                 return subresources.evict(self.registry, write)
             case "finalize":
                 return subresources.finalize(self.registry, write)
+            case "ephemeralcontainers":
+                raise pod_streams.no_ephemeral_containers(write.route)
             case "scale" if is_apply:
                 return apply_handler.apply_scale(self.registry, write)
             case "scale":

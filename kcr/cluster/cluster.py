@@ -1,7 +1,7 @@
 """The embedded cluster in one context: API server, the cluster's own controllers, node."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import structlog
 
+from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
 from kcr.apiserver.authentication.users import user_named
 from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
+from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
@@ -28,6 +30,7 @@ from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.faults import ListenerFaults
 from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
+from kcr.cluster.node.runtime import RunningContainer
 from kcr.cluster.transport import InProcessTransport
 from kcr.cluster.workloads import setup as setup_workloads
 from kcr.manager import Manager
@@ -138,6 +141,7 @@ class EmbeddedCluster:
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
+            self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
         self._gc, self._deployments = gc, deployments
         self.faults = faults or ListenerFaults()
         self._stack = AsyncExitStack()
@@ -247,6 +251,9 @@ class EmbeddedCluster:
         """
         return Client(InProcessTransport(self.server, user_named(username, groups)))
 
+    def _running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
+        return {} if self.node is None else self.node.running_containers(key, uid)
+
     async def serve(self, port: int = 0) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1 for as long as the context lives.
 
@@ -259,8 +266,10 @@ class EmbeddedCluster:
             ImportError: The extra `embedded` is not installed.
         """
         from kcr.cluster.listener import Listener  # noqa: PLC0415  # loads aiohttp's server and cryptography
+        from kcr.cluster.streaming.pod_streams import PodStreams  # noqa: PLC0415  # likewise
 
-        listener = Listener(self.server, self.faults, self._data)
+        streams = PodStreams(self._running_containers)
+        listener = Listener(self.server, self.faults, self._data, streams)
         self._stack.push_async_callback(listener.close)
         address = await listener.open(port)
         if self.node is not None:

@@ -23,6 +23,7 @@ from kcr.clock import SystemClock
 from kcr.cluster.certificates import Certificates, is_valid, make_certificates
 from kcr.cluster.datadir import DataDir, ListenerCredentials
 from kcr.cluster.faults import ConnectionLostError, ListenerFaults
+from kcr.cluster.streaming.pod_streams import PodStreams
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
@@ -59,13 +60,20 @@ class ServerAddress(NamedTuple):
 class Listener:
     """Serves HTTP until it is closed."""
 
-    def __init__(self, server: APIServer, faults: ListenerFaults | None = None, data: DataDir | None = None) -> None:
+    def __init__(
+        self,
+        server: APIServer,
+        faults: ListenerFaults | None = None,
+        data: DataDir | None = None,
+        streams: PodStreams | None = None,
+    ) -> None:
         """Make a listener.
 
         Args:
             server: What answers.
             faults: What clients meet; None for no faults.
             data: Where the credentials of an earlier process are; None makes new ones.
+            streams: Serves connections into pods; None where the server has none.
 
         Raises:
             ConfigError: They cannot be read.
@@ -73,6 +81,7 @@ class Listener:
         self._server = server
         self._faults = faults or ListenerFaults()
         self._data = data
+        self._streams = streams
         # Clients check the dates by the machine's clock, whatever the time of the cluster is.
         known, now = data and data.credentials(), SystemClock().now()
         self._credentials = known if known and is_valid(known.server.encode(), now) else _new_credentials(now)
@@ -106,8 +115,10 @@ class Listener:
         return ServerAddress(url, known.token, known.authority, _kubeconfig(url, known.token, known.authority))
 
     async def close(self) -> None:
-        """End all watches, then stop listening."""
+        """End all watches and connections into pods, then stop listening."""
         self._server.close()
+        if self._streams is not None:
+            self._streams.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -116,6 +127,8 @@ class Listener:
             answer = await self._answer(request)
         except ConnectionLostError:
             return _abort(request)
+        if answer.upgrade is not None and self._streams is not None:
+            return await self._streams.serve(request, answer.upgrade)
         if isinstance(answer.body, bytes):
             return _whole_response(answer, answer.body, request.headers.get("Accept-Encoding", ""))
         response = web.StreamResponse(status=answer.status, headers=answer.headers)

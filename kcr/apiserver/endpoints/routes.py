@@ -59,11 +59,16 @@ class Query:
     """The query of a request. Unknown parameters are ignored."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._values = dict(parse_qsl(text, keep_blank_values=True)) if text else {}
 
     def text(self, name: str) -> str:
         """Return a parameter, `""` when it is absent."""
         return self._values.get(name, "")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return all values of a parameter, in their order."""
+        return tuple(value for key, value in parse_qsl(self._text, keep_blank_values=True) if key == name)
 
     def has(self, name: str) -> bool:
         """Return whether a parameter is there at all."""

@@ -34,6 +34,10 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "scale": ("get", "patch", "update"),
     "status": ("get", "patch", "update"),
     "log": ("get",),
+    "attach": ("create", "get"),
+    "exec": ("create", "get"),
+    "portforward": ("create", "get"),
+    "ephemeralcontainers": ("get", "patch", "update"),
     "binding": ("create",),
     "eviction": ("create",),
     "finalize": ("update",),
@@ -43,8 +47,11 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
 
 # Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
+    "attach": ("", "v1", "PodAttachOptions"),
     "binding": ("", "", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
     "scale": ("autoscaling", "v1", "Scale"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
@@ -272,7 +279,7 @@ PODS = _kind(
     "v1",
     "Pod",
     PodStrategy(),
-    subresources=("binding", "eviction", "log", "status"),
+    subresources=("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "status"),
     fields=_POD_FIELDS,
     unknown_field_message=_LABEL_NOT_SUPPORTED,
     returns_deleted_object=True,

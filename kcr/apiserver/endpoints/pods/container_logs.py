@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from kcr.api.durations import clamped_seconds
+from kcr.apiserver.endpoints.pods.pod_streams import container_of
 from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid_whole
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
@@ -57,7 +58,7 @@ def respond(source: LogSource, record: Record, query: Query, now: datetime) -> A
         StatusError: 400 or 422, the container or the options are invalid; 400, nothing has run yet.
     """
     pod = record.manifest()
-    container = _container(pod, query.text("container"))
+    container = container_of(pod, query.text("container"))
     tail, limit = query.integer("tailLines"), query.integer("limitBytes")
     _check_options(query, tail, limit)
     if not pod["spec"].get("nodeName"):
@@ -106,18 +107,6 @@ def _since(query: Query, now: datetime) -> datetime:
 
 def _stamp(moment: datetime) -> bytes:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
-
-
-def _container(pod: Manifest, requested: str) -> str:
-    spec, name = pod["spec"], pod["metadata"]["name"]
-    names = [one["name"] for member in ("initContainers", "containers") for one in spec.get(member) or ()]
-    if requested:
-        if requested not in names:
-            raise bad_request(f"container {requested} is not valid for pod {name}")
-        return requested
-    if len(names) == 1:
-        return str(names[0])
-    raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")
 
 
 def _check_options(query: Query, tail: int | None, limit: int | None) -> None:

@@ -1,0 +1,1 @@
+"""Connections into pods over WebSockets: exec, attach and port-forward."""
