@@ -66,6 +66,14 @@ _HEALTH_PATHS = ("healthz", "livez", "readyz")
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WATCH_SECONDS = (1800, 3600)
 
+# Writes to subresources that need no more than the objects.
+_SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
+    "binding": subresources.bind,
+    "ephemeralcontainers": pod_streams.refuse_ephemeral_containers,
+    "eviction": subresources.evict,
+    "finalize": subresources.finalize,
+}
+
 _log = logging.getLogger(__name__)
 
 
@@ -254,14 +262,8 @@ class APIServer:
         match write.route.subresource:
             case "token":
                 return token_request.respond(self.registry, self._tokens, write)
-            case "binding":
-                return subresources.bind(self.registry, write)
-            case "eviction":
-                return subresources.evict(self.registry, write)
-            case "finalize":
-                return subresources.finalize(self.registry, write)
-            case "ephemeralcontainers":
-                raise pod_streams.no_ephemeral_containers(write.route)
+            case subresource if subresource in _SUBRESOURCES:
+                return _SUBRESOURCES[subresource](self.registry, write)
             case "scale" if is_apply:
                 return apply_handler.apply_scale(self.registry, write)
             case "scale":

@@ -7,9 +7,11 @@ kubernetes/staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
 """
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from kcr.api.meta import Key
 from kcr.apiserver.endpoints.routes import Query, Route
+from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.kinds.catalogue import NODES
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.registry import Registry
@@ -97,9 +99,15 @@ def not_implemented(message: str) -> StatusError:
     return StatusError(501, "NotImplemented", message)
 
 
-def no_ephemeral_containers(route: Route) -> StatusError:
-    """501: a container is to be added to a pod that runs, as `kubectl debug` does."""
-    return not_implemented(
+def refuse_ephemeral_containers(registry: Registry, write: Write) -> NoReturn:
+    """Refuse to add a container to a pod that runs, as `kubectl debug` asks for.
+
+    Raises:
+        StatusError: 404, no such pod; 501 otherwise.
+    """
+    route = write.route
+    registry.find(route.kind, route.namespace, route.name)
+    raise not_implemented(
         f'pods "{route.name}": ephemeral containers are not supported by this cluster; '
         f"run the tools beside the container's own processes: kubectl exec -it -n {route.namespace} {route.name} -- sh"
     )
