@@ -23,7 +23,7 @@ from kcr.cluster.node.commands import TerminalSize
 MAX_MESSAGE_BYTES = 1 << 20
 _MAX_WAITING = 4
 # How often a client whose input has to wait is told that the connection lives: kubectl gives up after 60 s.
-_PONG_SECONDS = 10.0
+_PONG_SECONDS = 5.0
 _DATA = (WSMsgType.BINARY, WSMsgType.TEXT)
 
 
