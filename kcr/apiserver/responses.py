@@ -32,7 +32,7 @@ class PodStream(NamedTuple):
         subresource: `exec`, `attach` or `portforward`.
         key: The pod.
         uid: The uid of the pod.
-        protocol: The subprotocol of the WebSocket.
+        protocol: The subprotocol of the WebSocket; empty for none.
         container: The container; empty for `portforward`.
         command: What `exec` runs.
         stdin: Whether the client sends standard input.

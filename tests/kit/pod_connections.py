@@ -68,8 +68,8 @@ class PodClient:
 
     @asynccontextmanager
     async def open(self, target: str, protocol: str) -> AsyncIterator[PodConnection]:
-        async with self.session.ws_connect(f"{PODS}/{target}", protocols=(protocol,)) as socket:
-            assert socket.protocol == protocol
+        async with self.session.ws_connect(f"{PODS}/{target}", protocols=(protocol,) if protocol else ()) as socket:
+            assert socket.protocol == (protocol or None)
             yield PodConnection(socket)
 
 

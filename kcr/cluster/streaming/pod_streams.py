@@ -87,7 +87,10 @@ class PodStreams:
     @asynccontextmanager
     async def _websocket(self, request: web.BaseRequest, protocol: str) -> AsyncIterator[web.WebSocketResponse]:
         socket = web.WebSocketResponse(
-            protocols=(protocol,), max_msg_size=MAX_MESSAGE_BYTES, timeout=_CLOSE_SECONDS, compress=False
+            protocols=(protocol,) if protocol else (),
+            max_msg_size=MAX_MESSAGE_BYTES,
+            timeout=_CLOSE_SECONDS,
+            compress=False,
         )
         await socket.prepare(request)
         with suppress(ConnectionError):

@@ -158,10 +158,11 @@ async def test_pod_without_running_containers_is_not_found(cluster: EmbeddedClus
         assert (response.status, await response.text()) == (500, 'pod not found ("b_default")\n')
 
 
-async def test_channels_of_client_libraries_forward_as_well(pods: PodClient) -> None:
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", ""])
+async def test_channels_of_client_libraries_forward_as_well(pods: PodClient, protocol: str) -> None:
     async with listening() as port, listening(greeting=b"hi") as other:
         target = f"a/portforward?ports={port}&ports={other}"
-        async with pods.open(target, "v4.channel.k8s.io") as connection:
+        async with pods.open(target, protocol) as connection:
             await connection.socket.send_bytes(b"\x00abc")
             await connection.read_until("ABC", 0)
             await connection.read_until("hi", 2)

@@ -19,8 +19,8 @@ from kcr.apiserver.responses import APIResponse, PodStream, StatusError, bad_req
 
 STREAMS = ("attach", "exec", "portforward")
 V4, V5, TUNNEL = "v4.channel.k8s.io", "v5.channel.k8s.io", "SPDY/3.1+portforward.k8s.io"
-# The subprotocols that are spoken.
-PROTOCOLS: Mapping[str, tuple[str, ...]] = {"attach": (V5, V4), "exec": (V5, V4), "portforward": (TUNNEL, V4)}
+# The subprotocols that are spoken; empty for none.
+PROTOCOLS: Mapping[str, tuple[str, ...]] = {"attach": (V5, V4), "exec": (V5, V4), "portforward": (TUNNEL, V4, "")}
 NO_NODE = "this cluster has no node that runs containers"
 SIMULATED = (
     "this cluster simulates its containers: exec, attach and port-forward need the runtime that runs processes "
@@ -71,7 +71,7 @@ def respond(
         # Source: kubernetes/staging/src/k8s.io/kubelet/pkg/cri/streaming/remotecommand/httpstream.go, NewOptions.
         stderr=query.flag("stderr") and not query.flag("tty"),
         tty=query.flag("tty"),
-        ports=_ports(query) if is_forward and protocol == V4 else (),
+        ports=_ports(query) if is_forward and protocol != TUNNEL else (),
     )
     return APIResponse(101, {}, b"", stream)
 
@@ -122,11 +122,11 @@ def _protocol(subresource: str, headers: Mapping[str, str]) -> str:
         )
     offered = [one.strip() for one in headers.get("sec-websocket-protocol", "").split(",")]
     spoken = PROTOCOLS[subresource]
-    found = next((one for one in offered if one in spoken), "")
-    if not found:
+    found = next((one for one in offered if one in spoken), None)
+    if found is None:
         raise bad_request(
             f"unable to upgrade: the client offers the subprotocols [{' '.join(filter(None, offered))}], "
-            f"and these are spoken: {', '.join(spoken)}"
+            f"and these are spoken: {', '.join(filter(None, spoken))}"
         )
     return found
 
