@@ -38,6 +38,16 @@ class Kubectl:
         assert process.returncode == code, text
         return text
 
+    async def in_shell(self, script: str, folder: Path) -> str:
+        """Run the lines of a script in a folder, and return what they printed; each of them must succeed."""
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-e", "-c", script, cwd=folder, env=self._environment,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        text = (await process.communicate())[0].decode()
+        assert process.returncode == 0, text
+        return text
+
     async def in_terminal(self, command: str, *arguments: str, wait_for: str, typed: str, code: int = 0) -> str:
         """Run a command in a terminal, type once a text is there, check its exit code, and return what was shown."""
         ours, theirs = pty.openpty()

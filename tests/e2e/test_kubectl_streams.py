@@ -12,7 +12,7 @@ import yaml
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import ROOT, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -104,6 +104,16 @@ async def test_files_are_copied_both_ways(kubectl: Kubectl, tmp_path: Path) -> N
     await kubectl(f"cp a:copied {back}")
     assert (back / "small").read_text() == "text"
     assert (back / "sub" / "big").read_bytes() == (source / "sub" / "big").read_bytes()
+
+
+async def test_commands_of_the_guide_work(kubectl: Kubectl, tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guide" / "dev-cluster.md").read_text(encoding="utf-8")
+    script = guide.partition("## Into a pod")[2].split("```")[1]
+    await run_pod(kubectl, tmp_path, "web", ["sleep", "600"])
+    text = await kubectl.in_shell(script, tmp_path)
+    assert "HOSTNAME=web" in text
+    assert (tmp_path / "greeting").read_text() == "hello\n"
+    assert await kubectl("exec web -- cat again") == "hello\n"
 
 
 async def test_what_is_not_there_says_so(kubectl: Kubectl, tmp_path: Path) -> None:

@@ -5,11 +5,9 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/util/proxy/{websocket,stream
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-import pytest_asyncio
 
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
@@ -21,19 +19,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("bash") is None, reason="these tests run bash"),
 ]
 SUCCESS = {"metadata": {}, "status": "Success"}
-
-
-@pytest_asyncio.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(runtime="process") as cluster:
-        yield cluster
-
-
-@pytest_asyncio.fixture
-async def pods(cluster: EmbeddedCluster) -> AsyncIterator[PodClient]:
-    async with pod_client(await cluster.serve()) as client:
-        await running_pod(cluster, "a")
-        yield client
 
 
 def bash(script: str) -> tuple[str, ...]:
@@ -92,8 +77,8 @@ async def test_program_that_is_not_there_is_an_internal_error(pods: PodClient) -
     assert status["message"].endswith('exec: "no-such-program": executable file not found in $PATH')
 
 
-async def test_container_that_does_not_run_is_not_found(cluster: EmbeddedCluster, pods: PodClient) -> None:
-    await create(cluster.client, "waits", containers=[{"name": "main", "image": "x", "command": ["true"]}])
+async def test_container_that_does_not_run_is_not_found(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
+    await create(process_cluster.client, "waits", containers=[{"name": "main", "image": "x", "command": ["true"]}])
     await eventually(lambda: _has_node(pods, "waits"))
     async with pods.exec("waits", ("true",)) as connection:
         status = await connection.status()
@@ -149,10 +134,10 @@ async def test_hundred_commands_run_at_once(pods: PodClient) -> None:
     assert [task.result() for task in tasks] == [f"{number} go\n" for number in range(100)]
 
 
-async def test_command_ends_with_its_pod(cluster: EmbeddedCluster, pods: PodClient) -> None:
+async def test_command_ends_with_its_pod(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
     async with pods.exec("a", bash("echo up; exec sleep 600")) as connection:
         await connection.read_until("up")
-        await delete(cluster.client, "a")
+        await delete(process_cluster.client, "a")
         status = await connection.status()
     assert status["details"]["causes"][0]["message"] == "137"
 
@@ -170,9 +155,9 @@ async def test_listener_that_closes_says_so_to_its_clients() -> None:
     assert not process_lives(int(connection.output))
 
 
-async def test_attached_client_types_and_reads_from_now_on(cluster: EmbeddedCluster, pods: PodClient) -> None:
+async def test_attached_client_types_and_reads_from_now_on(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
     script = "echo before; while read x; do echo got $x; done; echo end"
-    await running_pod(cluster, "b", script, stdin=True, stdinOnce=True)
+    await running_pod(process_cluster, "b", script, stdin=True, stdinOnce=True)
     async with pods.attach("b", stdin="true") as connection:
         await connection.type(b"one\n")
         await connection.read_until("got one")
@@ -181,8 +166,10 @@ async def test_attached_client_types_and_reads_from_now_on(cluster: EmbeddedClus
         assert connection.output == "got one\nend\n"
 
 
-async def test_standard_input_without_once_outlives_its_client(cluster: EmbeddedCluster, pods: PodClient) -> None:
-    await running_pod(cluster, "b", "while read x; do echo got $x; done", stdin=True)
+async def test_standard_input_without_once_outlives_its_client(
+    process_cluster: EmbeddedCluster, pods: PodClient
+) -> None:
+    await running_pod(process_cluster, "b", "while read x; do echo got $x; done", stdin=True)
     async with pods.attach("b", stdin="true") as first:
         await first.type(b"one\n")
         await first.read_until("got one")
@@ -192,9 +179,9 @@ async def test_standard_input_without_once_outlives_its_client(cluster: Embedded
         await second.read_until("got two")
 
 
-async def test_container_with_a_terminal_is_attached_to(cluster: EmbeddedCluster, pods: PodClient) -> None:
+async def test_container_with_a_terminal_is_attached_to(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
     script = 'until [ "$(stty size)" = "33 99" ]; do sleep 0.02; done; echo "$TERM"; read x; echo "<$x>"'
-    await running_pod(cluster, "b", script, stdin=True, tty=True)
+    await running_pod(process_cluster, "b", script, stdin=True, tty=True)
     async with pods.attach("b", stdin="true", tty="true") as connection:
         await connection.resize(99, 33)
         await connection.read_until("xterm")
@@ -203,8 +190,8 @@ async def test_container_with_a_terminal_is_attached_to(cluster: EmbeddedCluster
         assert connection.output == "xterm\r\ntyped\r\n<typed>\r\n"
 
 
-async def test_container_without_standard_input_only_shows(cluster: EmbeddedCluster, pods: PodClient) -> None:
-    await running_pod(cluster, "b", "while true; do echo tick; sleep 0.05; done")
+async def test_container_without_standard_input_only_shows(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
+    await running_pod(process_cluster, "b", "while true; do echo tick; sleep 0.05; done")
     async with pods.attach("b", stdin="true") as connection:
         await connection.type(b"ignored\n")
         await connection.read_until("tick\ntick\n")

@@ -16,26 +16,13 @@ import pytest_asyncio
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
 from tests.kit.node_pods import delete
-from tests.kit.pod_connections import PodClient, pod_client, running_pod
+from tests.kit.pod_connections import PodClient, running_pod
 from tests.kit.spdy_tunnel import PROTOCOL, Tunnel
 
 pytestmark = [
     pytest.mark.asyncio,
     pytest.mark.skipif(shutil.which("bash") is None, reason="these tests run bash"),
 ]
-
-
-@pytest_asyncio.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(runtime="process") as cluster:
-        yield cluster
-
-
-@pytest_asyncio.fixture
-async def pods(cluster: EmbeddedCluster) -> AsyncIterator[PodClient]:
-    async with pod_client(await cluster.serve()) as client:
-        await running_pod(cluster, "a")
-        yield client
 
 
 @pytest_asyncio.fixture
@@ -132,7 +119,7 @@ async def test_client_that_does_not_speak_spdy_is_disconnected(tunnel: Tunnel) -
     assert tunnel.socket.close_code == aiohttp.WSCloseCode.OK
 
 
-async def test_pod_that_has_ended_is_not_forwarded_to(cluster: EmbeddedCluster, tunnel: Tunnel) -> None:
+async def test_pod_that_has_ended_is_not_forwarded_to(process_cluster: EmbeddedCluster, tunnel: Tunnel) -> None:
     async with listening() as port:
 
         async def is_refused() -> bool:
@@ -142,12 +129,12 @@ async def test_pod_that_has_ended_is_not_forwarded_to(cluster: EmbeddedCluster, 
             return tunnel.received[error].endswith(b"the pod does not run any more")
 
         assert not await is_refused()
-        await delete(cluster.client, "a")
+        await delete(process_cluster.client, "a")
         await eventually(is_refused)
 
 
-async def test_pod_without_running_containers_is_not_found(cluster: EmbeddedCluster, pods: PodClient) -> None:
-    await running_pod(cluster, "b", "read line; exit 0", stdin=True)
+async def test_pod_without_running_containers_is_not_found(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
+    await running_pod(process_cluster, "b", "read line; exit 0", stdin=True)
     async with pods.attach("b", stdin="true") as connection:
         await connection.type(b"\n")
         await connection.status()

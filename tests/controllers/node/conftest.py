@@ -1,0 +1,22 @@
+"""Pods that run as processes, and a client that reaches into them."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from kcr.cluster import EmbeddedCluster
+from tests.kit.pod_connections import PodClient, pod_client, running_pod
+
+
+@pytest_asyncio.fixture
+async def process_cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster(runtime="process") as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def pods(process_cluster: EmbeddedCluster) -> AsyncIterator[PodClient]:
+    """A client, and the pod `a`, which runs for long."""
+    async with pod_client(await process_cluster.serve()) as client:
+        await running_pod(process_cluster, "a")
+        yield client
