@@ -19,9 +19,11 @@ from kcr.apiserver.endpoints.pods.pod_streams import V5
 from kcr.apiserver.responses import PodStream
 from kcr.cluster.node.commands import TerminalSize
 
-# The longest message that is taken from a client, and how many of them wait for a command that does not read.
-MAX_MESSAGE_BYTES = 1 << 20
-_MAX_WAITING = 4
+# The longest message that is taken from a client.
+# Source: golang.org/x/net/websocket, DefaultMaxPayloadBytes.
+MAX_MESSAGE_BYTES = 32 << 20
+# How much waits for a command that does not read before no more messages are taken.
+BUFFER_BYTES = 1 << 20
 # How often a client whose input has to wait is told that the connection lives: kubectl gives up after 60 s.
 _PONG_SECONDS = 5.0
 _DATA = (WSMsgType.BINARY, WSMsgType.TEXT)
@@ -45,6 +47,30 @@ class _Size(msgspec.Struct, frozen=True):
     Height: int = 0
 
 
+class MessageBuffer:
+    """Messages that wait to be read, up to a number of bytes and one message more."""
+
+    def __init__(self) -> None:
+        self._messages: asyncio.Queue[bytes] = asyncio.Queue()
+        self._bytes = 0
+        self._read = asyncio.Event()
+
+    async def put(self, message: bytes) -> None:
+        """Add a message once there is room."""
+        while self._bytes >= BUFFER_BYTES:
+            self._read.clear()
+            await self._read.wait()
+        self._bytes += len(message)
+        self._messages.put_nowait(message)
+
+    async def get(self) -> bytes:
+        """Return the next message, waiting for it."""
+        message = await self._messages.get()
+        self._bytes -= len(message)
+        self._read.set()
+        return message
+
+
 class Channels:
     """The streams of a command, on the server's side of a WebSocket."""
 
@@ -57,7 +83,7 @@ class Channels:
         """
         self._socket = socket
         self._stream = stream
-        self._stdin: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
+        self._stdin = MessageBuffer()
         self._stdin_over = False
         self._size: TerminalSize | None = None
         self._resized = asyncio.Event()

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 
 from aiohttp import WSMsgType, web
 
+from kcr.cluster.streaming.channels import MessageBuffer
 from kcr.cluster.streaming.forwarding import Forwarder
-
-# How many messages of a connection wait for the pod to read them.
-_MAX_WAITING = 4
 
 
 class _PortChannel:
@@ -24,7 +22,7 @@ class _PortChannel:
     def __init__(self, socket: web.WebSocketResponse, number: int) -> None:
         self._socket = socket
         self.number = number
-        self.received: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
+        self.received = MessageBuffer()
         self.is_over = False
 
     async def read(self) -> bytes:

@@ -52,6 +52,14 @@ async def test_input_ends_where_the_client_closes_its_channel(pods: PodClient) -
         assert connection.output.strip() == "9"
 
 
+async def test_long_message_is_taken_as_a_whole(pods: PodClient) -> None:
+    async with pods.exec("a", ("wc", "-c"), stdin="true") as connection:
+        await connection.type(bytes(5_000_000))
+        await connection.end_input()
+        assert await connection.status() == SUCCESS
+        assert connection.output.strip() == "5000000"
+
+
 async def test_terminal_takes_its_size_from_the_client(pods: PodClient) -> None:
     script = 'until [ "$(stty size)" = "33 99" ]; do sleep 0.02; done; read line; echo "<$line>"'
     async with pods.exec("a", bash(script), tty="true", stdin="true") as connection:
