@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.faults import FaultRule
 from kcr.testing import eventually
 from tests.kit.node_pods import create, delete, process_lives
 from tests.kit.pod_connections import PODS, PodClient, pod_client, running_pod
@@ -203,6 +204,25 @@ async def test_container_without_standard_input_only_shows(process_cluster: Embe
     async with pods.attach("b", stdin="true") as connection:
         await connection.type(b"ignored\n")
         await connection.read_until("tick\ntick\n")
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [
+        pytest.param(FaultRule(verb="get", name="a", fail=503), aiohttp.WSServerHandshakeError, id="fail"),
+        pytest.param(FaultRule(verb="get", name="a", lose_reply=True), aiohttp.ServerDisconnectedError, id="lost"),
+    ],
+)
+async def test_faults_of_the_listener_meet_connections(
+    process_cluster: EmbeddedCluster, pods: PodClient, rule: FaultRule, error: type[Exception]
+) -> None:
+    process_cluster.faults.add(rule)
+    with pytest.raises(error):
+        async with pods.exec("a", ("true",)):
+            pass
+    process_cluster.faults.heal()
+    async with pods.exec("a", ("true",)) as connection:
+        assert await connection.status() == SUCCESS
 
 
 async def test_simulated_containers_refuse_with_a_remedy() -> None:
