@@ -193,6 +193,8 @@ class APIServer:
     ) -> APIResponse:
         check_method(route, request.method)
         if route.subresource in pod_streams.STREAMS:
+            if access is not None:
+                access.check_create()
             return pod_streams.respond(self.registry, route, query, headers, self.streams_unavailable)
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
         if accepted.name == YAML and is_watch(route, query):

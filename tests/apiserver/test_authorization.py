@@ -56,6 +56,17 @@ async def test_binding_is_for_users_groups_and_accounts(guarded: Api, subject: s
     assert await code(guarded.as_user("bob"), "GET", f"{CORE}/pods") == 403
 
 
+@pytest.mark.parametrize("verbs", ["get", "create", "get create"])
+async def test_connection_into_a_pod_needs_get_and_create(guarded: Api, verbs: str) -> None:
+    # Source: the feature gate AuthorizePodWebsocketUpgradeCreatePermission, on from Kubernetes 1.35.
+    await guarded.post(f"{HERE}/roles", role("shell", verbs, "pods/exec"))
+    await guarded.post(f"{HERE}/rolebindings", binding("shells", "Role", "shell", "User:alice"))
+    reply = await guarded.as_user("alice").call("GET", f"{CORE}/pods/a/exec?command=ls")
+    assert reply.status == (404 if verbs == "get create" else 403)
+    if verbs == "get":
+        assert 'cannot create resource "pods/exec" in API group ""' in reply.body["message"]
+
+
 async def test_group_of_accounts_is_that_of_their_namespace(guarded: Api) -> None:
     await let_read_pods(guarded, "Group:system:serviceaccounts:default")
     assert await code(guarded.as_user(ACCOUNT), "GET", f"{CORE}/pods") == 200

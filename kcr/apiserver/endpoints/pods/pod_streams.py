@@ -1,6 +1,7 @@
 """Connections into pods: the subresources exec, attach and portforward, up to the upgrade of the connection.
 
-The checks are here, and their errors. What serves the socket upgrades the connection and moves the bytes.
+The checks are here, and their errors. What serves the socket upgrades the connection and moves the bytes. A WebSocket
+begins with a GET, and needs the right to create all the same (AuthorizePodWebsocketUpgradeCreatePermission).
 
 Source: kubernetes/pkg/registry/core/pod/strategy.go, streamLocation, PortForwardLocation and validateContainer;
 kubernetes/staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
