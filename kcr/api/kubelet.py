@@ -6,6 +6,7 @@ their Pod has not got them.
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from msgspec import field
 
@@ -73,6 +74,9 @@ class KubeletContainer(Container):
     stdin: bool = False
     stdin_once: bool = False
     tty: bool = False
+    # As on the wire: few pods have any, and `kcr.api.full` has their types for the node that mounts them.
+    volume_mounts: tuple[Mapping[str, Any], ...] = ()
+    resources: Mapping[str, Any] = {}
 
 
 class KubeletPodSpec(PodSpec):
@@ -87,6 +91,7 @@ class KubeletPodSpec(PodSpec):
     active_deadline_seconds: int | None = None
     hostname: str = ""
     service_account_name: str = ""
+    volumes: tuple[Mapping[str, Any], ...] = ()
 
 
 class KubeletTerminated(ContainerStateTerminated):

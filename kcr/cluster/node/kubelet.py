@@ -127,6 +127,7 @@ class Kubelet:
             (before.deletion_timestamp is None) != (after.deletion_timestamp is None)
             or before.deletion_grace_period_seconds != after.deletion_grace_period_seconds
             or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
+            or (new.spec.volumes and (before.labels, before.annotations) != (after.labels, after.annotations))
             or (is_terminal(new) and not all(map(is_stopped, self._states.get(new.key, ()))))
         )
 
@@ -158,6 +159,8 @@ class Kubelet:
         """Take over what the store shows of the pod."""
         pod = self._pods.get(state.pod.key)
         if pod is not None and pod.metadata.uid == state.uid:
+            if pod is not state.pod and pod.spec.volumes:
+                self._runtime.update(pod)
             state.pod = pod
             self._shorten_grace_period(state, pod.metadata.deletion_grace_period_seconds)
         else:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import datetime
 from random import Random
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from kcr.api.core import Node as NodeObject
+from kcr.api.core import reference_to
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import Key, whole_seconds
 from kcr.client import Client
@@ -19,11 +20,14 @@ from kcr.clock import Clock
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.process.process_runtime import process_runtime
-from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo, RunningContainer
+from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo, RecordWarning, RunningContainer
 from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
 from kcr.errors import AlreadyExistsError, ApiError, TransportError
 from kcr.informer import Handler, Selection
 from kcr.manager import Manager
+
+if TYPE_CHECKING:
+    from kcr.cluster.node.volumes.retries import MountRetries
 
 NODE_NAME = "kcr-node-0"
 # How long a node is away whose Node object was deleted.
@@ -113,8 +117,8 @@ class NodeAgent:
         await register(self._client, self.info, self._clock)
         key = Key("", self.info.name)
         lost = asyncio.Event()
-        async with self._open_runtime() as runtime, asyncio.TaskGroup() as group:
-            manager = Manager(self._client, clock=self._clock, random=Random(self._random.getrandbits(64)))
+        manager = Manager(self._client, clock=self._clock, random=Random(self._random.getrandbits(64)))
+        async with self._open_runtime(self._recorder(manager)) as runtime, asyncio.TaskGroup() as group:
             kubelet = Kubelet(manager, runtime, self.logs, node=self.info, fast=self._fast)
             self._kubelet = kubelet
             manager.select(Selection(NodeObject, fields=f"metadata.name={self.info.name}"))
@@ -134,10 +138,20 @@ class NodeAgent:
         structlog.contextvars.bind_contextvars(component="kubelet", node=self.info.name)
         await manager.run()
 
-    def _open_runtime(self) -> AbstractAsyncContextManager[ContainerRuntime]:
+    def _recorder(self, manager: Manager) -> RecordWarning:
+        recorder = manager.recorder("kubelet", host=self.info.name)
+        return lambda pod, reason, message: recorder.event(reference_to(pod), "Warning", reason, message)
+
+    def _open_runtime(self, record: RecordWarning) -> AbstractAsyncContextManager[ContainerRuntime]:
         if self._process:
-            return process_runtime(self._client, self.logs, self.info)
-        return nullcontext(SimulatedRuntime(self.logs, self._outcome_of, fast=self._fast))
+            return process_runtime(self._client, self.logs, self.info, record)
+
+        def volumes() -> "MountRetries":
+            from kcr.cluster.node.volumes.retries import checked_volumes  # noqa: PLC0415  # few pods have volumes
+
+            return checked_volumes(self._client, self.info, record)
+
+        return nullcontext(SimulatedRuntime(self.logs, self._outcome_of, volumes, fast=self._fast))
 
     def _outcome_of(self, pod: KubeletPod, container: KubeletContainer, attempt: int) -> RunResult:
         outcome = self.on_run(pod, container.name, attempt) if self.on_run is not None else None

@@ -96,6 +96,8 @@ class RunningContainer(Protocol):
 
 
 OnExit = Callable[[Exit], None]
+# Records a Warning event about a pod: its reason and message.
+RecordWarning = Callable[[KubeletPod, str, str], None]
 
 
 class ContainerRuntime(Protocol):
@@ -115,6 +117,10 @@ class ContainerRuntime(Protocol):
         Returns:
             The run; or when to try again; or the end, of what could not be started or ended at once.
         """
+        ...
+
+    def update(self, pod: KubeletPod) -> None:
+        """Take over the pod as it is now. Called only for pods with volumes, which may show labels and annotations."""
         ...
 
     def release(self, uid: str) -> None:

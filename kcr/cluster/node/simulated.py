@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kcr.api.durations import parse_duration
 from kcr.api.kubelet import KubeletContainer, KubeletPod
@@ -12,6 +12,9 @@ from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCom
 from kcr.cluster.node.logs import Log, Logs
 from kcr.cluster.node.process.environment import is_idle_shell
 from kcr.cluster.node.runtime import Exit, OnExit, RunningContainer, StartDeferred
+
+if TYPE_CHECKING:
+    from kcr.cluster.node.volumes.retries import MountRetries
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 PREFIX = "sim.kcr.dev/"
@@ -223,17 +226,22 @@ class SimulatedRun:
 class SimulatedRuntime:
     """Runs containers as their outcomes say."""
 
-    def __init__(self, logs: Logs, outcome_of: OutcomeOf, *, fast: bool = False) -> None:
+    def __init__(
+        self, logs: Logs, outcome_of: OutcomeOf, volumes: Callable[[], "MountRetries"], *, fast: bool = False
+    ) -> None:
         """Make a runtime.
 
         Args:
             logs: Where output goes.
             outcome_of: Says how a run goes; asked once per run.
+            volumes: Makes what looks for the volumes of pods; called with the first pod that has some.
             fast: Whether a run of no length is over before it is reported as running.
         """
         self._logs = logs
         self._outcome_of = outcome_of
         self._fast = fast
+        self._make_volumes = volumes
+        self._volumes: MountRetries | None = None
         # Outcomes of runs whose start is delayed, by pod and container; asked for, not yet begun.
         self._delayed: dict[str, dict[str, RunResult]] = {}
 
@@ -242,6 +250,10 @@ class SimulatedRuntime:
     ) -> RunningContainer | StartDeferred | Exit:
         """Start a container; see `ContainerRuntime`."""
         uid = pod.metadata.uid
+        if pod.spec.volumes:
+            self._volumes = self._volumes or self._make_volumes()
+            if (seconds := await self._volumes.mount(pod)) is not None:
+                return StartDeferred(retry_seconds=seconds)
         outcome = self._delayed.get(uid, {}).pop(container.name, None)
         if outcome is None:
             try:
@@ -261,9 +273,14 @@ class SimulatedRuntime:
             return end_of(outcome)
         return SimulatedRun(outcome, log, on_exit)
 
+    def update(self, pod: KubeletPod) -> None:
+        """Take over a pod that has changed: nothing of it is shown to anybody here."""
+
     def release(self, uid: str) -> None:
         """Drop what is held for a pod none of whose containers will run again."""
         self._delayed.pop(uid, None)
+        if self._volumes is not None:
+            self._volumes.release(uid)
 
 
 def end_of(outcome: RunResult) -> Exit:

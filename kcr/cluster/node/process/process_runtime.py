@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import structlog
+
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
 from kcr.cluster.node.logs import Log, Logs
@@ -25,6 +27,7 @@ from kcr.cluster.node.process.environment import (
     no_command,
     variables_of,
 )
+from kcr.cluster.node.process.pod_volumes import ADMIN_KUBECONFIG, ContainerStart, PodVolumes
 from kcr.cluster.node.process.processes import (
     ProcessRun,
     kill_orphaned_processes,
@@ -32,8 +35,10 @@ from kcr.cluster.node.process.processes import (
     spawn,
 )
 from kcr.cluster.node.process.programs import BusyError, StartError
-from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RunningContainer, StartDeferred
+from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RecordWarning, RunningContainer, StartDeferred
 from kcr.errors import ApiError, TransportError
+
+_log = structlog.get_logger()
 
 MAX_MESSAGE_BYTES = 4096
 LOG_MESSAGE_LINES = 80
@@ -45,31 +50,43 @@ _LOCK = ".lock"
 MARK = "KCR_TERMINATION_LOG"
 
 
+def _log_warning(pod: KubeletPod, reason: str, message: str) -> None:
+    _log.warning(message, pod=str(pod.key), reason=reason)
+
+
 @asynccontextmanager
-async def process_runtime(client: Client, logs: Logs, node: NodeInfo) -> AsyncIterator["ProcessRuntime"]:
+async def process_runtime(
+    client: Client, logs: Logs, node: NodeInfo, record: RecordWarning = _log_warning
+) -> AsyncIterator["ProcessRuntime"]:
     """Open a process runtime whose processes and files last no longer than the context.
 
     Args:
-        client: Reads the ConfigMaps and Secrets that variables come from.
+        client: Reads the ConfigMaps and Secrets that variables and volumes come from.
         logs: Where output goes.
         node: Name and addresses, for the environment of processes.
+        record: Writes events about volumes; by default log lines.
     """
     with node_root() as root, process_descriptors():
         async with asyncio.TaskGroup() as group:
-            runtime = ProcessRuntime(client, logs, node, root=root, group=group)
+            volumes = PodVolumes(client, node, root, group, record)
+            runtime = ProcessRuntime(client, logs, node, volumes, root=root, group=group)
             try:
                 yield runtime
             finally:
+                volumes.close()
                 runtime.kill_all()
 
 
 class ProcessRuntime:
     """Starts containers as processes; see `process_runtime`."""
 
-    def __init__(self, client: Client, logs: Logs, node: NodeInfo, *, root: Path, group: asyncio.TaskGroup) -> None:
+    def __init__(
+        self, client: Client, logs: Logs, node: NodeInfo, volumes: PodVolumes, *, root: Path, group: asyncio.TaskGroup
+    ) -> None:
         self._client = client
         self._logs = logs
         self._node = node
+        self._volumes = volumes
         self._root = root
         self._group = group
         self._runs: set[ProcessRun] = set()
@@ -80,23 +97,24 @@ class ProcessRuntime:
         """Start a container; see `ContainerRuntime`."""
         home = self._root / pod.metadata.uid
         home.mkdir(mode=0o700, exist_ok=True)
+        if pod.spec.volumes and (seconds := await self._volumes.mount(pod)) is not None:
+            return StartDeferred(retry_seconds=seconds)
         message_file = home / f".{container.name}.termination"
         message_file.unlink(missing_ok=True)
         try:
-            variables = await variables_of(self._client, pod, container, self._node.name, self._node.ip)
+            start = await self._container_start(pod, container, home)
         except MissingConfigError as error:
             return StartDeferred("CreateContainerConfigError", str(error))
         except (ApiError, TransportError) as error:
             return StartDeferred("CreateContainerConfigError", str(error), 1.0)
-        terminal = {"TERM": TERM} if container.tty else {}
-        environment = self._base(pod, home) | {MARK: str(message_file)} | terminal | variables
-        argv = argv_of(container, variables)
-        if not argv:
+        if not start.argv:
             return Exit(128, "StartError", no_command(container))
-        scope = ContainerScope(environment, home / expand(container.working_dir, variables))
+        terminal = {"TERM": TERM} if container.tty else {}
+        environment = self._base(pod, home) | {MARK: str(message_file), **terminal, **start.variables}
+        scope = ContainerScope(environment, start.directory)
         log = self._logs.begin(pod.metadata.uid, container.name)
         try:
-            run = await spawn(argv, scope, container, log)
+            run = await spawn(start.argv, scope, container, log, start.namespace)
         except BusyError as error:
             log.close()
             return StartDeferred("CreateContainerError", str(error), 1.0)
@@ -107,6 +125,12 @@ class ProcessRuntime:
         fall_back = container.termination_message_policy == "FallbackToLogsOnError"
         self._group.create_task(self._watch(run, log, message_file, on_exit, fall_back=fall_back))
         return run
+
+    async def _container_start(self, pod: KubeletPod, container: KubeletContainer, home: Path) -> ContainerStart:
+        variables = await variables_of(self._client, pod, container, self._node.name, self._node.ip)
+        directory = home / expand(container.working_dir, variables)
+        start = ContainerStart(argv_of(container, variables), variables, directory)
+        return await self._volumes.apply(pod, container, start) if container.volume_mounts else start
 
     def _base(self, pod: KubeletPod, home: Path) -> dict[str, str]:
         """Return the variables that every container has."""
@@ -125,7 +149,7 @@ class ProcessRuntime:
         return base
 
     def _kubeconfig(self) -> Path:
-        file = self._root / "kubeconfig"
+        file = self._root / ADMIN_KUBECONFIG
         if not file.exists():
             file.touch(mode=0o600)
             file.write_text(self._node.kubeconfig)
@@ -150,8 +174,13 @@ class ProcessRuntime:
         for run in self._runs:
             run.kill()
 
+    def update(self, pod: KubeletPod) -> None:
+        """Take over a pod that has changed."""
+        self._volumes.update(pod)
+
     def release(self, uid: str) -> None:
         """Remove the files of a pod none of whose containers will run again."""
+        self._volumes.release(uid)
         shutil.rmtree(self._root / uid, ignore_errors=True)
 
 

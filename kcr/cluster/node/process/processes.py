@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kcr.api.kubelet import KubeletContainer
@@ -13,6 +13,8 @@ from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCom
 from kcr.cluster.node.logs import Log
 from kcr.cluster.node.process.command_process import CommandProcess, ContainerScope, start_command, take_terminal
 from kcr.cluster.node.process.console import Console, open_streams
+from kcr.cluster.node.process.container_mounts import MountNamespace
+from kcr.cluster.node.process.descriptors import DescriptorReader
 from kcr.cluster.node.process.programs import BusyError, StartError, check_program, start_errors
 
 # What a process that has ended left in its pipe is read at once; but a child that went into a session of
@@ -63,6 +65,11 @@ class ProcessRun:
         self.scope = scope
         # The jobs of a shell have groups of their own.
         self.left_behind = console.has_terminal
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
 
     def terminate(self) -> None:
         """Send SIGTERM to all of its processes."""
@@ -123,7 +130,13 @@ class ProcessRun:
         return code if code >= 0 else 128 - code
 
 
-async def spawn(argv: tuple[str, ...], scope: ContainerScope, container: KubeletContainer, log: Log) -> ProcessRun:
+async def spawn(
+    argv: tuple[str, ...],
+    scope: ContainerScope,
+    container: KubeletContainer,
+    log: Log,
+    namespace: MountNamespace | None = None,
+) -> ProcessRun:
     """Start the program of a container.
 
     Args:
@@ -131,17 +144,45 @@ async def spawn(argv: tuple[str, ...], scope: ContainerScope, container: Kubelet
         scope: Its environment, and where it starts.
         container: Says whether it has standard input and a terminal.
         log: Where everything it prints goes.
+        namespace: The mount namespace that it gets, in which program and directory are looked for; None for none.
 
     Raises:
         StartError: It cannot be started.
         BusyError: It cannot be started now.
     """
-    check_program(argv[0], scope.environment, scope.directory)
-    with start_errors(argv[0]):
-        return await _spawn(argv, scope, container, log)
+    if namespace is None:
+        check_program(argv[0], scope.environment, scope.directory)
+        with start_errors(argv[0]):
+            return await _spawn(argv, scope, container, log)
+    read_end, write_end = os.pipe()
+    with ExitStack() as ours, start_errors(argv[0]):
+        report = DescriptorReader(read_end)
+        ours.callback(report.close)
+        try:
+            words = (*namespace.starter(write_end, str(scope.directory)), *argv)
+            run = await _spawn(words, scope._replace(directory=Path("/")), container, log, pass_fds=(write_end,))
+        finally:
+            os.close(write_end)
+        run.scope = scope._replace(enter=namespace.enter(run.pid, scope.directory))
+        try:
+            why = await report.read()
+        except BaseException:
+            run.kill()
+            await run.wait()
+            raise
+        if why:
+            await run.wait()
+            raise StartError(why.decode(errors="replace"))
+        return run
 
 
-async def _spawn(argv: tuple[str, ...], scope: ContainerScope, container: KubeletContainer, log: Log) -> ProcessRun:
+async def _spawn(
+    argv: tuple[str, ...],
+    scope: ContainerScope,
+    container: KubeletContainer,
+    log: Log,
+    pass_fds: tuple[int, ...] = (),
+) -> ProcessRun:
     loop = asyncio.get_running_loop()
     drained: asyncio.Future[None] = loop.create_future()
     # A pipe of our own: asyncio's would tie the end of the process to the end of its output.
@@ -150,7 +191,7 @@ async def _spawn(argv: tuple[str, ...], scope: ContainerScope, container: Kubele
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv, stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stdout,
-                env=scope.environment, cwd=scope.directory, start_new_session=True,
+                env=scope.environment, cwd=scope.directory, start_new_session=True, pass_fds=pass_fds,
                 preexec_fn=take_terminal if streams.console.has_terminal else None,
             )  # fmt: skip
         except BaseException:

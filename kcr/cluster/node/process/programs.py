@@ -2,10 +2,11 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from kcr.cluster.node.process.mount_namespace import unstartable
 
 _SHORTAGES = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -29,15 +30,8 @@ def check_program(program: str, environment: Mapping[str, str], directory: Path)
     Raises:
         StartError: The program or the directory is not there.
     """
-    if not directory.is_dir():
-        raise StartError(f'working directory "{directory}": no such directory')
-    if "/" not in program:
-        if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
-            raise StartError(f'exec: "{program}": executable file not found in $PATH')
-    elif not (directory / program).exists():
-        raise StartError(f'exec: "{program}": no such file or directory')
-    elif not os.access(directory / program, os.X_OK) or (directory / program).is_dir():
-        raise StartError(f'exec: "{program}": permission denied')
+    if why := unstartable(program, environment.get("PATH", os.defpath), str(directory)):
+        raise StartError(why)
 
 
 @contextmanager
