@@ -14,10 +14,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kcr.cluster.node.process.mount_namespace import MOUNTS_ONLY, WITH_USER, Mount, arguments
+from kcr.cluster.node.process.mount_namespace import MOUNTS_ONLY, WITH_USER, arguments
 
 # Names the directory of each volume, by the volume's name.
 VARIABLE = "KCR_MOUNT_"
+
+
+class Mount(NamedTuple):
+    """A volume, or a part of it, in a container.
+
+    Attributes:
+        volume: The volume's name.
+        source: Where it is on the machine.
+        target: The mountPath.
+        read_only: Whether the container may not write.
+    """
+
+    volume: str
+    source: str
+    target: str
+    read_only: bool
 
 
 class NamespaceSupport(NamedTuple):
@@ -47,7 +63,8 @@ class MountNamespace(NamedTuple):
 
     def starter(self, report: int, directory: str) -> tuple[str, ...]:
         """Return what stands before the container's argument vector; see `mount_namespace.arguments`."""
-        return arguments(self.kind, report, str(self.staging), directory, self.mounts)
+        mounts = ((mount.source, mount.target, mount.read_only) for mount in self.mounts)
+        return arguments(self.kind, report, str(self.staging), directory, mounts)
 
     def enter(self, process: int, directory: Path) -> tuple[str, ...]:
         """Return what stands before the argument vector of another command in the container, once it runs.
@@ -82,7 +99,7 @@ async def detect_namespaces(staging: Path) -> NamespaceSupport:
 
 async def _try_namespace(kind: str, staging: Path) -> str:
     """Return why a namespace cannot be made; empty when it can."""
-    mount = Mount("probe", str(staging.parent), "/.kcr-mount-probe/volume", read_only=True)
+    mount = (str(staging.parent), "/.kcr-mount-probe/volume", True)
     read_end, write_end = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -111,7 +128,8 @@ def kept_visible(mounts: Iterable[Mount], paths: Iterable[Path]) -> tuple[Mount,
         paths: What it needs.
     """
     targets = [os.path.realpath(mount.target) for mount in mounts]
-    hidden = (path for path in paths if any(path.resolve().is_relative_to(target) for target in targets))
+    present = [path for path in paths if path.exists()]
+    hidden = (path for path in present if any(path.resolve().is_relative_to(target) for target in targets))
     return tuple(Mount("", str(path), str(path), read_only=False) for path in hidden)
 
 

@@ -1,7 +1,7 @@
 """A mount namespace for one container: mounts its volumes at their absolute paths, and becomes its program.
 
-It is a program of its own, started as `python -I -S mount_namespace.py …` in the place of the container's, and imports
-what starts quickly. util-linux has no way to do the same as another user than root: its mount(8) refuses.
+It runs in a Python of its own, in the place of the container's program, and imports nothing that takes time: not even
+`typing`. util-linux has no way to do the same as another user than root: its mount(8) refuses.
 
 - As root the process unshares its mount namespace. Any other user makes a user namespace first, in which the user and
   group ids are mapped to themselves; the program has no capabilities in it.
@@ -13,12 +13,19 @@ what starts quickly. util-linux has no way to do the same as another user than r
 - Everything else of the machine stays as it is: this is a view for programs that expect their paths, no isolation.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    # The source on the machine, the mountPath, and whether the container may not write.
+    Mount = tuple[str, str, bool]
 
 # Source: linux/include/uapi/linux/sched.h and mount.h.
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
@@ -31,23 +38,11 @@ _HERE, _CLONE, _WHOLE, _FROM_DESCRIPTOR = -100, 1 | os.O_CLOEXEC, 0x8000, 4
 _LOCKED = os.ST_NOSUID | 4 | 8 | os.ST_RDONLY  # nodev, noexec: not on every system
 _NOATIME = {1024: 1024, 2048: 2048, 4096: 1 << 21}  # noatime, nodiratime, relatime
 
+_PROGRAM = "import sys; sys.path.append(sys.argv[1]); import mount_namespace; mount_namespace.main(sys.argv[2:])"
+# Signals that Python ignores and other programs do not; `signal` takes as long to import as all the rest.
+_IGNORED_SIGNALS = (13, 25)  # SIGPIPE, SIGXFSZ
+
 MOUNTS_ONLY, WITH_USER = "mounts", "user"
-
-
-class Mount(NamedTuple):
-    """A volume, or a part of it, in a container.
-
-    Attributes:
-        volume: The volume's name.
-        source: Where it is on the machine.
-        target: The mountPath.
-        read_only: Whether the container may not write.
-    """
-
-    volume: str
-    source: str
-    target: str
-    read_only: bool
 
 
 class NamespaceError(Exception):
@@ -87,8 +82,10 @@ def arguments(kind: str, report: int, staging: str, directory: str, mounts: Iter
         directory: The working directory, in the namespace.
         mounts: In any order.
     """
-    words = [word for mount in mounts for word in (mount.source, mount.target, "ro" if mount.read_only else "rw")]
-    return (sys.executable, "-I", "-S", __file__, kind, str(report), staging, directory, str(len(words)), *words)
+    words = [word for source, target, is_fixed in mounts for word in (source, target, "ro" if is_fixed else "rw")]
+    # As a module it is compiled once, other than a script.
+    python = (sys.executable, "-I", "-S", "-c", _PROGRAM, os.path.dirname(__file__))
+    return (*python, kind, str(report), staging, directory, str(len(words)), *words)
 
 
 class _System:
@@ -140,19 +137,19 @@ class _View:
     def mount(self, mounts: Sequence[Mount]) -> None:
         """Mount volumes at their paths, outer ones first."""
         # Before all: a mount may hide the source of the next.
-        sources = [self._system.clone(mount.source) for mount in mounts]
-        placed = []
-        for mount, source in sorted(zip(mounts, sources, strict=True), key=_depth):
-            target = os.path.realpath(mount.target)
+        sources = [(self._system.clone(source), target, is_fixed) for source, target, is_fixed in mounts]
+        fixed = []
+        for source, path, is_fixed in sorted(sources, key=_depth):
+            target = os.path.realpath(path)
             self._make(target, is_directory=stat.S_ISDIR(os.fstat(source).st_mode))
             self._system.attach(source, target)
             os.close(source)
             self._volumes.append(target)
-            placed.append((mount, target))
-        for mount, target in placed:
+            if is_fixed:
+                fixed.append(target)
+        for target in fixed:
             # Last, for the places of inner mounts are made in outer ones.
-            if mount.read_only:
-                self._system.mount("", target, flags=_BIND | _REMOUNT | _READ_ONLY | _flags(target))
+            self._system.mount("", target, flags=_BIND | _REMOUNT | _READ_ONLY | _flags(target))
 
     def _make(self, target: str, *, is_directory: bool) -> None:
         """Have a place to mount at."""
@@ -190,7 +187,7 @@ class _View:
         else:
             self._system.mount(staging, directory, flags=_MOVE)
 
-    def _bind_entry(self, entry: "os.DirEntry[str]", place: str) -> None:
+    def _bind_entry(self, entry: os.DirEntry[str], place: str) -> None:
         if entry.is_symlink():
             os.symlink(os.readlink(entry.path), place)
             return
@@ -204,8 +201,8 @@ class _View:
             return
 
 
-def _depth(pair: tuple[Mount, int]) -> int:
-    return os.path.realpath(pair[0].target).count("/")
+def _depth(mount: tuple[int, str, bool]) -> int:
+    return os.path.realpath(mount[1]).count("/")
 
 
 def _flags(path: str) -> int:
@@ -255,7 +252,7 @@ def _environment() -> Mapping[bytes, bytes]:
 
 
 def _read_mounts(words: Sequence[str]) -> list[Mount]:
-    return [Mount("", words[at], words[at + 1], words[at + 2] == "ro") for at in range(0, len(words), 3)]
+    return [(words[at], words[at + 1], words[at + 2] == "ro") for at in range(0, len(words), 3)]
 
 
 def main(words: Sequence[str]) -> None:
@@ -270,7 +267,8 @@ def main(words: Sequence[str]) -> None:
         why = unstartable(argv[0], path, directory)
         if not why:
             os.chdir(directory)
-            _restore_signals()
+            for number in _IGNORED_SIGNALS:
+                ctypes.CDLL(None).signal(number, None)
             os.execvpe(argv[0], list(argv), environment)
     except NamespaceError as error:
         why = str(error)
@@ -278,15 +276,3 @@ def main(words: Sequence[str]) -> None:
         why = f'exec: "{argv[0]}": {getattr(error, "strerror", None) or error}'
     os.write(int(report), why.encode())
     sys.exit(128)
-
-
-def _restore_signals() -> None:
-    """Undo what Python does to signals, as subprocess does for its children."""
-    import signal  # noqa: PLC0415  # takes as long as all the rest
-
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -90,8 +90,10 @@ class PodVolumes:
             return start._replace(variables=variables, namespace=MountNamespace(self._support.kind, staging, mounts))
         self._warn(pod, self._support.reason)
         argv, values = rewritten(start.argv, variables, mounts)
-        (directory,) = rewrite_paths((str(start.directory),), mounts)
-        return ContainerStart(argv, values, Path(directory))
+        directory = start.directory
+        if container.working_dir.startswith("/"):
+            directory = Path(*rewrite_paths((str(directory),), mounts))
+        return ContainerStart(argv, values, directory)
 
     def update(self, pod: KubeletPod) -> None:
         """Take over a pod that has changed."""

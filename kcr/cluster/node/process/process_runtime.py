@@ -101,6 +101,7 @@ class ProcessRuntime:
             return StartDeferred(retry_seconds=seconds)
         message_file = home / f".{container.name}.termination"
         message_file.unlink(missing_ok=True)
+        base = self._base(pod, home)
         try:
             start = await self._container_start(pod, container, home)
         except MissingConfigError as error:
@@ -110,7 +111,7 @@ class ProcessRuntime:
         if not start.argv:
             return Exit(128, "StartError", no_command(container))
         terminal = {"TERM": TERM} if container.tty else {}
-        environment = self._base(pod, home) | {MARK: str(message_file), **terminal, **start.variables}
+        environment = base | {MARK: str(message_file), **terminal, **start.variables}
         scope = ContainerScope(environment, start.directory)
         log = self._logs.begin(pod.metadata.uid, container.name)
         try:

@@ -9,8 +9,8 @@ import msgspec
 
 from kcr.api.full.core_v1 import VolumeMount
 from kcr.api.kubelet import KubeletContainer
+from kcr.cluster.node.process.container_mounts import Mount
 from kcr.cluster.node.process.environment import MissingConfigError
-from kcr.cluster.node.process.mount_namespace import Mount
 
 # Where a pod finds the token of its service account.
 TOKEN_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"  # a path

@@ -40,7 +40,7 @@ class Reference(NamedTuple):
     key: Key
 
 
-class Contents(NamedTuple):
+class VolumeContents(NamedTuple):
     """What a volume consists of.
 
     Attributes:
@@ -116,7 +116,7 @@ class VolumeSources:
         named = (source for source in sources if source.config_map is not None or source.secret is not None)
         await self._read(pod, named, mode)
 
-    async def read(self, pod: KubeletPod, volume: Volume) -> Contents:
+    async def read(self, pod: KubeletPod, volume: Volume) -> VolumeContents:
         """Return the contents of a volume that consists of files.
 
         Raises:
@@ -126,7 +126,7 @@ class VolumeSources:
         files, versions = await self._read(pod, sources, mode)
         tokens = self._tokens.get(pod.metadata.uid, {})
         wanted = [source.service_account_token for source in sources if source.service_account_token is not None]
-        return Contents(files, versions, min((tokens[token].renew_at for token in wanted), default=None))
+        return VolumeContents(files, versions, min((tokens[token].renew_at for token in wanted), default=None))
 
     def forget(self, uid: str) -> None:
         """Drop the tokens of a pod."""

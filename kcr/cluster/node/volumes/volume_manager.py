@@ -22,7 +22,7 @@ from kcr.cluster.node.volumes.contents import VolumeError
 from kcr.cluster.node.volumes.host_paths import prepare_host_path
 from kcr.cluster.node.volumes.mounts import PreparedVolume
 from kcr.cluster.node.volumes.retries import MountRetries, setup_failure, source_name
-from kcr.cluster.node.volumes.sources import Contents, Reference, VolumeSources, projections_of, volumes_of
+from kcr.cluster.node.volumes.sources import Reference, VolumeContents, VolumeSources, projections_of, volumes_of
 from kcr.informer import Handler, Informer, Selection
 
 R = TypeVar("R", bound=FullResource)
@@ -47,7 +47,7 @@ class _PodVolumes:
 
     pod: KubeletPod
     volumes: dict[str, PreparedVolume] = field(default_factory=dict)
-    shown: dict[str, tuple[Volume, Contents]] = field(default_factory=dict)
+    shown: dict[str, tuple[Volume, VolumeContents]] = field(default_factory=dict)
     renew_at: float | None = None
     failures: set[str] = field(default_factory=set)
 
