@@ -154,6 +154,9 @@ class _View:
     def _make(self, target: str, *, is_directory: bool) -> None:
         """Have a place to mount at."""
         if os.path.lexists(target):
+            if os.path.isdir(target) != is_directory:
+                kinds = ("a directory", "a file") if is_directory else ("a file", "a directory")
+                raise NamespaceError(f"mount {target}: {kinds[0]} cannot be mounted onto {kinds[1]}")
             return
         above = os.path.dirname(target)
         while not os.path.lexists(above):

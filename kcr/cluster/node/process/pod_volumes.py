@@ -43,8 +43,14 @@ class ContainerStart(NamedTuple):
 class PodVolumes:
     """The volumes of the pods of one node, and how containers see them."""
 
-    def __init__(
-        self, client: Client, node: NodeInfo, root: Path, group: asyncio.TaskGroup, record: RecordWarning
+    def __init__(  # noqa: PLR0913  # what a node consists of
+        self,
+        client: Client,
+        node: NodeInfo,
+        root: Path,
+        group: asyncio.TaskGroup,
+        record: RecordWarning,
+        support: NamespaceSupport | None = None,
     ) -> None:
         """Make it; nothing is done before a pod has volumes.
 
@@ -54,10 +60,11 @@ class PodVolumes:
             root: Where each pod has a directory, named by its uid.
             group: Runs what keeps files up to date.
             record: Writes events.
+            support: Whether containers get mount namespaces; None to find out with the first one that has mounts.
         """
         self._client, self._node, self._root, self._group, self._record = client, node, root, group, record
         self._loaded: VolumeManager | None = None
-        self._support: NamespaceSupport | None = None
+        self._support = support
         # Pods that have been told that their mountPaths are rewritten.
         self._warned: set[str] = set()
 
