@@ -17,7 +17,9 @@ class NodeInfo:
         ip: Its address.
         host_network: Whether pods have the node's address instead of one each.
         api_url: Where processes reach the server, such as `https://127.0.0.1:6443`; empty when they cannot.
-        kubeconfig: The text of the file that their `$KUBECONFIG` names; empty for no file.
+        kubeconfig: The text of the file that their `$KUBECONFIG` names; empty for no file. Containers that mount a
+            token of their service account get one of their own with the token.
+        accounts_only: Whether containers without such a token get no file.
     """
 
     name: str
@@ -25,6 +27,7 @@ class NodeInfo:
     host_network: bool = False
     api_url: str = ""
     kubeconfig: str = ""
+    accounts_only: bool = False
 
 
 class Exit(NamedTuple):

@@ -43,7 +43,7 @@ class ContainerStart(NamedTuple):
 class PodVolumes:
     """The volumes of the pods of one node, and how containers see them."""
 
-    def __init__(  # noqa: PLR0913  # what a node consists of
+    def __init__(  # what a node consists of
         self,
         client: Client,
         node: NodeInfo,
@@ -122,7 +122,7 @@ class PodVolumes:
         if self._loaded is None:
             from kcr.cluster.node.volumes.volume_manager import VolumeManager  # noqa: PLC0415  # see above
 
-            self._loaded = VolumeManager(self._client, self._node.name, self._root, self._group, self._record)
+            self._loaded = VolumeManager(self._client, self._node, self._root, self._group, self._record)
         return self._loaded
 
     def _warn(self, pod: KubeletPod, reason: str) -> None:

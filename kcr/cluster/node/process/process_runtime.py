@@ -145,7 +145,7 @@ class ProcessRuntime:
                 "KUBERNETES_SERVICE_HOST": server.hostname or "",
                 "KUBERNETES_SERVICE_PORT": str(server.port or 443),
             }
-        if self._node.kubeconfig:
+        if self._node.kubeconfig and not self._node.accounts_only:
             base["KUBECONFIG"] = str(self._kubeconfig())
         return base
 

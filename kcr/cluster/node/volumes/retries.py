@@ -99,7 +99,7 @@ def checked_volumes(client: Client, node: NodeInfo, record: RecordWarning) -> Mo
         node: The node.
         record: Writes events.
     """
-    sources = VolumeSources(client, node.name)
+    sources = VolumeSources(client, node)
 
     async def check(pod: KubeletPod) -> Sequence[str]:
         failures = []

@@ -1,6 +1,7 @@
 """Where the contents of volumes come from: ConfigMaps, Secrets, the pod itself, and tokens of its service account."""
 
 import asyncio
+import base64
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,12 +22,16 @@ from kcr.api.full.core_v1 import Secret as SecretObject
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
+from kcr.cluster.node.runtime import NodeInfo
 from kcr.cluster.node.volumes.atomic_writer import Payload, ProjectedFile
 from kcr.cluster.node.volumes.contents import DEFAULT_MODE, VolumeError, config_map_files, downward_files, secret_files
 from kcr.errors import ApiError, NotFoundError, TransportError
 
 R = TypeVar("R", ConfigMap, SecretObject)
 
+# The ConfigMap with the certificate authority of the server. The node knows it, so no pod waits for the controller that
+# publishes it.
+ROOT_CA = "kube-root-ca.crt"
 DEFAULT_TOKEN_SECONDS = 3600
 # Source: kubernetes/pkg/kubelet/token/token_manager.go, requiresRefresh.
 TOKEN_REFRESH_SHARE = 0.8
@@ -94,12 +99,12 @@ def _config_map(source: ConfigMapVolumeSource) -> ConfigMapProjection:
 class VolumeSources:
     """Reads what volumes show."""
 
-    def __init__(self, client: Client, node: str) -> None:
+    def __init__(self, client: Client, node: NodeInfo) -> None:
         """Make a reader.
 
         Args:
             client: Reads ConfigMaps and Secrets, and requests tokens.
-            node: The node's name; its allocatable resources stand for limits that are not set.
+            node: The node; its allocatable resources stand for limits that are not set.
         """
         self._client = client
         self._node = node
@@ -177,18 +182,31 @@ class VolumeSources:
     ) -> R:
         """Return a ConfigMap or Secret; an empty one for what is missing and optional."""
         name, key = kind.resource.kind.lower(), Key(pod.metadata.namespace, wanted.name or "")
+        empty = kind(metadata=ObjectMeta(name=key.name, namespace=key.namespace))
         try:
             found = await self._client.get(kind, key)
         except NotFoundError:
-            if not wanted.optional:
-                # Source: kubernetes/pkg/kubelet/util/manager/watch_based_manager.go, GetObject: its group resource is
-                # singular.
+            if kind is ConfigMap and key.name == ROOT_CA:
+                found = msgspec.structs.replace(empty, data={"ca.crt": self._authority()})
+            elif wanted.optional:
+                found = empty
+            else:
+                # Source: kubernetes/pkg/kubelet/util/manager/watch_based_manager.go, GetObject: the resource in its
+                # message is singular.
                 raise VolumeError(f'{name} "{key.name}" not found') from None
-            found = kind(metadata=ObjectMeta(name=key.name, namespace=key.namespace))
         except (ApiError, TransportError) as error:
             raise VolumeError(str(error)) from error
         versions[Reference(name, key)] = found.metadata.resource_version
         return found
+
+    def _authority(self) -> str:
+        """Return the certificate authority of the server; empty where it has no listener."""
+        if not self._node.kubeconfig:
+            return ""
+        import yaml  # noqa: PLC0415  # only clusters that publish no authority need it
+
+        cluster = yaml.safe_load(self._node.kubeconfig)["clusters"][0]["cluster"]
+        return base64.b64decode(cluster["certificate-authority-data"]).decode()
 
     async def _allocatable(self, items: Iterable[DownwardAPIVolumeFile]) -> dict[str, str]:
         """Return what the node has for pods, if a limit is asked for."""
@@ -196,7 +214,7 @@ class VolumeSources:
         if not any(selector.resource.startswith("limits.") for selector in selectors):
             return {}
         try:
-            body = await self._client.request("GET", f"/api/v1/nodes/{self._node}")
+            body = await self._client.request("GET", f"/api/v1/nodes/{self._node.name}")
         except (ApiError, TransportError) as error:
             raise VolumeError(str(error)) from error
         return dict(msgspec.json.decode(body).get("status", {}).get("allocatable", {}))

@@ -16,7 +16,7 @@ from kcr.api.full.core_v1 import ConfigMap, Secret, Volume
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import FullResource
 from kcr.client import Client
-from kcr.cluster.node.runtime import RecordWarning
+from kcr.cluster.node.runtime import NodeInfo, RecordWarning
 from kcr.cluster.node.volumes.atomic_writer import write_payload
 from kcr.cluster.node.volumes.contents import VolumeError
 from kcr.cluster.node.volumes.host_paths import prepare_host_path
@@ -59,12 +59,14 @@ class VolumeManager:
         retries: Mounts the volumes of pods.
     """
 
-    def __init__(self, client: Client, node: str, root: Path, group: asyncio.TaskGroup, record: RecordWarning) -> None:
+    def __init__(
+        self, client: Client, node: NodeInfo, root: Path, group: asyncio.TaskGroup, record: RecordWarning
+    ) -> None:
         """Make a volume manager; it watches nothing before a volume needs it.
 
         Args:
             client: Reads and watches ConfigMaps and Secrets, and requests tokens.
-            node: The node's name.
+            node: The node.
             root: Where each pod has a directory, named by its uid.
             group: Runs what follows changes.
             record: Writes events.
