@@ -12,7 +12,8 @@ from tests.kit.harness import conditions, finished, job_controller, pods_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(60)]
 
-CONTROLLER = "examples/patterns/controller-pod"
+CONTROLLER = "examples/patterns/controller-pod/job.yaml"
+RIGHTS = "examples/patterns/controller-pod/rights.yaml"
 COMPLETE = ("Complete", "CompletionsReached")
 
 
@@ -37,8 +38,8 @@ async def test_greeting_is_made_of_three_volumes() -> None:
 async def test_pod_makes_jobs_with_the_token_of_its_account() -> None:
     async with EmbeddedCluster(runtime="process") as cluster, job_controller(cluster, SystemClock()):
         await cluster.serve()
-        await apply(cluster.client, documents(f"{CONTROLLER}/rights.yaml", "ServiceAccount"))
-        await apply(cluster.client, read_documents(f"{CONTROLLER}/job.yaml"))
+        await apply(cluster.client, documents(RIGHTS, "ServiceAccount"))
+        await apply(cluster.client, read_documents(CONTROLLER))
         job = await finished(cluster.client, "controller", seconds=50)
         assert conditions(job)[-1] == COMPLETE
         lines = (await log_of_job(cluster, "controller")).splitlines()
