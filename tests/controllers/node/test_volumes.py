@@ -12,7 +12,7 @@ from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces
+from kcr.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
 from kcr.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
 from kcr.cluster.node.runtime import NodeInfo
 from kcr.testing import eventually
@@ -273,5 +273,6 @@ async def test_without_namespaces_paths_are_replaced(tmp_path: Path) -> None:
     assert start.namespace is None and start.argv == ("cat", key)
     assert await asyncio.to_thread(Path(key).read_text) == "x"
     assert start.variables["KCR_MOUNT_C"] == str(Path(key).parent)
+    assert rewrite_paths(["test", "-e", "/kcr/c/key"], start.replaced) == ("test", "-e", key)
     assert [reason for reason, _ in warnings] == ["MountPathsReplaced"]
     assert "no mount namespaces here (for a test)" in warnings[0][1]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kcr.cluster.node.commands import CommandStreams, ContainerCommand, TerminalSize
+from kcr.cluster.node.process.container_mounts import Mount, rewrite_paths
 from kcr.cluster.node.process.descriptors import DescriptorReader, DescriptorWriter
 from kcr.cluster.node.process.programs import check_program, start_errors
 
@@ -35,11 +36,13 @@ class ContainerScope(NamedTuple):
         directory: The working directory.
         enter: What stands before a command to run it in the container's namespaces, and in its working directory
             there; empty where the container has no namespaces of its own.
+        replaced: Mounts of a container that has no mount namespace: in commands, their paths are replaced.
     """
 
     environment: Mapping[str, str]
     directory: Path
     enter: tuple[str, ...] = ()
+    replaced: tuple[Mount, ...] = ()
 
 
 class _Ends(NamedTuple):
@@ -129,14 +132,15 @@ async def start_command(scope: ContainerScope, command: ContainerCommand) -> Asy
         StartError: It cannot be started.
         BusyError: It cannot be started now.
     """
+    argv = rewrite_paths(command.argv, scope.replaced)
     if not scope.enter:
-        check_program(command.argv[0], scope.environment, scope.directory)
+        check_program(argv[0], scope.environment, scope.directory)
     with ExitStack() as ours:
-        with ExitStack() as theirs, start_errors(command.argv[0]):
+        with ExitStack() as theirs, start_errors(argv[0]):
             ends, stdin, stdout, stderr = _open_streams(command, ours, theirs)
             terminal = {"TERM": TERM} if command.tty else {}
             process = await asyncio.create_subprocess_exec(
-                *scope.enter, *command.argv, stdin=stdin, stdout=stdout, stderr=stderr,
+                *scope.enter, *argv, stdin=stdin, stdout=stdout, stderr=stderr,
                 env={**scope.environment, **terminal}, cwd="/" if scope.enter else scope.directory,
                 start_new_session=True, preexec_fn=take_terminal if command.tty else None,
             )  # fmt: skip

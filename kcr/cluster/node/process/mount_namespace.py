@@ -15,7 +15,6 @@ It runs in a Python of its own, in the place of the container's program, and imp
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import sys
@@ -92,14 +91,16 @@ class _System:
     """The system calls that Python has no names for."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        import ctypes  # noqa: PLC0415  # only this program needs it, not who starts it
+
+        self._libc, self._errno, self._flags = ctypes.CDLL(None, use_errno=True), ctypes.get_errno, ctypes.c_ulong
 
     def unshare(self, flags: int) -> None:
         self._check(self._libc.unshare(flags), "unshare")
 
     def mount(self, source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
         words = (text.encode() if text else None for text in (source, target, kind))
-        result = self._libc.mount(*words, ctypes.c_ulong(flags), data.encode() if data else None)
+        result = self._libc.mount(*words, self._flags(flags), data.encode() if data else None)
         self._check(result, f"mount {target}")
 
     def clone(self, path: str) -> int:
@@ -120,8 +121,12 @@ class _System:
 
     def _check(self, result: int, step: str) -> None:
         if result != 0:
-            number = ctypes.get_errno()
-            raise NamespaceError(f"{step}: {os.strerror(number)}")
+            raise NamespaceError(f"{step}: {os.strerror(self._errno())}")
+
+    def restore_signals(self) -> None:
+        """Have the signals that Python ignores do what they do by default."""
+        for number in _IGNORED_SIGNALS:
+            self._libc.signal(number, None)
 
 
 class _View:
@@ -214,10 +219,11 @@ def _flags(path: str) -> int:
     return (given & _LOCKED) | sum(flag for shown, flag in _NOATIME.items() if given & shown)
 
 
-def enter(kind: str, staging: str, mounts: Sequence[Mount]) -> None:
+def enter(system: _System, kind: str, staging: str, mounts: Sequence[Mount]) -> None:
     """Put this process into a mount namespace of its own, with mounts.
 
     Args:
+        system: The system calls.
         kind: `MOUNTS_ONLY` as root, or `WITH_USER`.
         staging: An empty directory.
         mounts: In any order.
@@ -225,7 +231,7 @@ def enter(kind: str, staging: str, mounts: Sequence[Mount]) -> None:
     Raises:
         NamespaceError: It cannot be made; the process is not to be used any more.
     """
-    system, user, group = _System(), os.getuid(), os.getgid()
+    user, group = os.getuid(), os.getgid()
     if kind == WITH_USER:
         system.unshare(_NEW_USER | _NEW_MOUNTS)
         try:
@@ -263,15 +269,14 @@ def main(words: Sequence[str]) -> None:
     kind, report, staging, directory, count = words[:5]
     mounts, argv = _read_mounts(words[5 : 5 + int(count)]), words[5 + int(count) :]
     os.set_inheritable(int(report), False)
-    environment = _environment()
+    environment, system = _environment(), _System()
     try:
-        enter(kind, staging, mounts)
+        enter(system, kind, staging, mounts)
         path = environment.get(b"PATH", os.defpath.encode()).decode()
         why = unstartable(argv[0], path, directory)
         if not why:
             os.chdir(directory)
-            for number in _IGNORED_SIGNALS:
-                ctypes.CDLL(None).signal(number, None)
+            system.restore_signals()
             os.execvpe(argv[0], list(argv), environment)
     except NamespaceError as error:
         why = str(error)

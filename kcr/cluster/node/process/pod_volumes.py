@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
 from kcr.cluster.node.process.container_mounts import (
+    Mount,
     MountNamespace,
     NamespaceSupport,
     detect_namespaces,
@@ -32,12 +33,14 @@ class ContainerStart(NamedTuple):
         variables: What its spec adds to the environment.
         directory: Its working directory.
         namespace: The mount namespace that it gets; None for none.
+        replaced: Mounts whose paths have been replaced, where there are no namespaces.
     """
 
     argv: tuple[str, ...]
     variables: Mapping[str, str]
     directory: Path
     namespace: MountNamespace | None = None
+    replaced: tuple[Mount, ...] = ()
 
 
 class PodVolumes:
@@ -100,7 +103,7 @@ class PodVolumes:
         directory = start.directory
         if container.working_dir.startswith("/"):
             directory = Path(*rewrite_paths((str(directory),), mounts))
-        return ContainerStart(argv, values, directory)
+        return ContainerStart(argv, values, directory, replaced=mounts)
 
     def update(self, pod: KubeletPod) -> None:
         """Take over a pod that has changed."""

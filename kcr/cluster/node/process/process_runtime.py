@@ -112,7 +112,7 @@ class ProcessRuntime:
             return Exit(128, "StartError", no_command(container))
         terminal = {"TERM": TERM} if container.tty else {}
         environment = base | {MARK: str(message_file), **terminal, **start.variables}
-        scope = ContainerScope(environment, start.directory)
+        scope = ContainerScope(environment, start.directory, replaced=start.replaced)
         log = self._logs.begin(pod.metadata.uid, container.name)
         try:
             run = await spawn(start.argv, scope, container, log, start.namespace)
