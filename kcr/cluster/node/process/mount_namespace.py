@@ -15,6 +15,7 @@ It runs in a Python of its own, in the place of the container's program, and imp
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -96,7 +97,8 @@ class _System:
         self._libc, self._errno, self._flags = ctypes.CDLL(None, use_errno=True), ctypes.get_errno, ctypes.c_ulong
 
     def unshare(self, flags: int) -> None:
-        self._check(self._libc.unshare(flags), "unshare")
+        # ENOSPC is the limit of user namespaces, which is 0 where they are disabled.
+        self._check(self._libc.unshare(flags), "unshare", {errno.ENOSPC: "user.max_user_namespaces is reached"})
 
     def mount(self, source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
         words = (text.encode() if text else None for text in (source, target, kind))
@@ -119,9 +121,10 @@ class _System:
         self._check(self._libc.pivot_root(b".", b"."), "pivot_root")
         self._check(self._libc.umount2(b".", _DETACH), "umount")
 
-    def _check(self, result: int, step: str) -> None:
+    def _check(self, result: int, step: str, meanings: Mapping[int, str] | None = None) -> None:
         if result != 0:
-            raise NamespaceError(f"{step}: {os.strerror(self._errno())}")
+            number = self._errno()
+            raise NamespaceError(f"{step}: {(meanings or {}).get(number) or os.strerror(number)}")
 
     def restore_signals(self) -> None:
         """Have the signals that Python ignores do what they do by default."""
