@@ -30,12 +30,21 @@ class ObjectFieldSelector(Object):
     field_path: str = ""
 
 
+class ResourceSelector(Object):
+    """A request or limit of a container (downward API), such as `limits.cpu`; of the container itself by default."""
+
+    container_name: str = ""
+    resource: str = ""
+    divisor: str | int = "0"
+
+
 class EnvVarSource(Object):
     """Where the value of a variable comes from; one of them is set."""
 
     field_ref: ObjectFieldSelector | None = None
     config_map_key_ref: KeySelector | None = None
     secret_key_ref: KeySelector | None = None
+    resource_field_ref: ResourceSelector | None = None
 
 
 class EnvVar(Object):

@@ -239,6 +239,15 @@ async def test_volume_over_the_temporary_directory_hides_no_home(processes: Embe
     assert end is not None and end.message == "last\n"
 
 
+async def test_variables_show_requests_and_limits(processes: EmbeddedCluster) -> None:
+    references = {"MEMORY": {"resource": "requests.memory", "divisor": "1Mi"}, "CPU": {"resource": "limits.cpu"}}
+    env = [{"name": name, "valueFrom": {"resourceFieldRef": reference}} for name, reference in references.items()]
+    spec = {**container("echo $MEMORY $CPU"), "env": env, "resources": {"requests": {"memory": "64Mi"}}}
+    await create(processes.client, "a", containers=[spec])
+    # The limit that it has not got is the node's.
+    assert await output(processes, "a") == "64 64\n"
+
+
 async def test_missing_sub_path_variable_is_a_config_error(processes: EmbeddedCluster) -> None:
     mounts = [{"name": "v", "mountPath": "/kcr/v", "subPathExpr": "$(GONE)"}]
     spec = [{**container("true"), "volumeMounts": mounts}]

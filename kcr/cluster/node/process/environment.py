@@ -10,6 +10,7 @@ from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import EnvFromSource, EnvVar, EnvVarSource, KubeletContainer, KubeletPod
 from kcr.api.meta import Key
 from kcr.client import Client
+from kcr.cluster.node.process.resource_fields import ResourceFieldError, node_allocatable, resource_text
 from kcr.errors import NotFoundError
 
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
@@ -91,18 +92,28 @@ async def variables_of(
     for source in container.env_from:
         found |= await _in_bulk(client, pod.metadata.namespace, source)
     for variable in container.env:
-        value = await _value(client, pod, variable, node, ip)
+        value = await _value(client, pod, container, variable, node, ip)
         if value is not None:
             found[variable.name] = expand(value, found)
     return found
 
 
-async def _value(client: Client, pod: KubeletPod, variable: EnvVar, node: str, ip: str) -> str | None:
+async def _value(  # what values come from
+    client: Client, pod: KubeletPod, container: KubeletContainer, variable: EnvVar, node: str, ip: str
+) -> str | None:
     source = variable.value_from
     if source is None:
         return variable.value
     if source.field_ref is not None:
         return field_of(pod, source.field_ref.field_path, node, ip)
+    if (wanted := source.resource_field_ref) is not None:
+        allocatable = await node_allocatable(client, node) if wanted.resource.startswith("limits.") else {}
+        try:
+            return resource_text(
+                pod, wanted.container_name or container.name, wanted.resource, str(wanted.divisor), allocatable
+            )
+        except ResourceFieldError as error:
+            raise MissingConfigError(str(error)) from error
     return await _by_key(client, pod.metadata.namespace, source)
 
 

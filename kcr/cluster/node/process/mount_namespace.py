@@ -161,6 +161,8 @@ class _View:
 
     def _make(self, target: str, *, is_directory: bool) -> None:
         """Have a place to mount at."""
+        if f"{target}/".startswith("/proc/"):  # as runc refuses it
+            raise NamespaceError(f'mount: "{target}" cannot be mounted because it is inside /proc')
         if os.path.lexists(target):
             if os.path.isdir(target) != is_directory:
                 kinds = ("a directory", "a file") if is_directory else ("a file", "a directory")

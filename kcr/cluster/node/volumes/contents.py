@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kcr.api.full.core_v1 import ConfigMap, DownwardAPIVolumeFile, KeyToPath, ResourceFieldSelector, Secret
 from kcr.api.kubelet import KubeletPod
-from kcr.apiserver.schema.quantities import amount
 from kcr.cluster.node.process.environment import field_of
+from kcr.cluster.node.process.resource_fields import ResourceFieldError, resource_text
 from kcr.cluster.node.volumes.atomic_writer import Payload, ProjectedFile
 
 DEFAULT_MODE = 0o644
-_ONE = 10**9
 
 
 class VolumeError(Exception):
@@ -81,7 +79,7 @@ def downward_files(
         if item.field_ref is not None:
             text = _field(pod, item.field_ref.field_path)
         elif item.resource_field_ref is not None:
-            text = resource_text(pod, item.resource_field_ref, allocatable)
+            text = _resource(pod, item.resource_field_ref, allocatable)
         chosen = item.mode if item.mode is not None else mode
         files[item.path] = ProjectedFile(text.encode(), DEFAULT_MODE if chosen is None else chosen)
     return files
@@ -99,26 +97,9 @@ def _field(pod: KubeletPod, path: str) -> str:
     return field_of(pod, path, "", "")
 
 
-def resource_text(pod: KubeletPod, selector: ResourceFieldSelector, allocatable: Mapping[str, str]) -> str:
-    """Return a request or limit of a container in units of a divisor, rounded up.
-
-    Args:
-        pod: The pod.
-        selector: Which one; of CPU in cores and else in bytes unless it has a divisor.
-        allocatable: Of the node: what stands for a limit that is not set.
-
-    Raises:
-        VolumeError: There is no such container.
-
-    Source: kubernetes/pkg/api/v1/resource/helpers.go, ExtractContainerResourceValue.
-    """
-    containers: Iterable[Any] = (*pod.spec.containers, *pod.spec.init_containers)
-    container = next((one for one in containers if one.name == selector.container_name), None)
-    if container is None:
-        raise VolumeError(f"container {selector.container_name} not found")
-    kind, _, name = selector.resource.partition(".")
-    given: str | int = container.resources.get(kind, {}).get(name, "0")
-    if kind == "limits" and amount(str(given)) == 0:
-        given = allocatable.get(name, "0")
-    divisor = amount(str(selector.divisor or "0")) or _ONE
-    return str(-(-amount(str(given)) // divisor))
+def _resource(pod: KubeletPod, wanted: ResourceFieldSelector, allocatable: Mapping[str, str]) -> str:
+    container = wanted.container_name or ""
+    try:
+        return resource_text(pod, container, wanted.resource, str(wanted.divisor or "0"), allocatable)
+    except ResourceFieldError as error:
+        raise VolumeError(str(error)) from error

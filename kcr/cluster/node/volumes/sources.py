@@ -22,6 +22,7 @@ from kcr.api.full.core_v1 import Secret as SecretObject
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client
+from kcr.cluster.node.process.resource_fields import node_allocatable
 from kcr.cluster.node.runtime import NodeInfo
 from kcr.cluster.node.volumes.atomic_writer import Payload, ProjectedFile
 from kcr.cluster.node.volumes.contents import DEFAULT_MODE, VolumeError, config_map_files, downward_files, secret_files
@@ -214,10 +215,9 @@ class VolumeSources:
         if not any(selector.resource.startswith("limits.") for selector in selectors):
             return {}
         try:
-            body = await self._client.request("GET", f"/api/v1/nodes/{self._node.name}")
+            return await node_allocatable(self._client, self._node.name)
         except (ApiError, TransportError) as error:
             raise VolumeError(str(error)) from error
-        return dict(msgspec.json.decode(body).get("status", {}).get("allocatable", {}))
 
     async def _token(self, pod: KubeletPod, wanted: ServiceAccountTokenProjection) -> str:
         """Return a token of the pod's service account, bound to the pod."""

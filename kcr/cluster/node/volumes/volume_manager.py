@@ -115,7 +115,7 @@ class VolumeManager:
         for volume in volumes_of(pod):
             try:
                 state.volumes[volume.name] = await self._set_up(state, volume)
-            except VolumeError as error:
+            except (VolumeError, OSError) as error:
                 failures.append(setup_failure(volume.name, error))
         if not failures:
             self._pods[pod.metadata.uid] = state

@@ -3,16 +3,10 @@
 import msgspec
 import pytest
 
-from kcr.api.full.core_v1 import ConfigMap, DownwardAPIVolumeFile, KeyToPath, ResourceFieldSelector, Secret
+from kcr.api.full.core_v1 import ConfigMap, DownwardAPIVolumeFile, KeyToPath, Secret
 from kcr.api.kubelet import KubeletPod
 from kcr.cluster.node.volumes.atomic_writer import Payload
-from kcr.cluster.node.volumes.contents import (
-    VolumeError,
-    config_map_files,
-    downward_files,
-    resource_text,
-    secret_files,
-)
+from kcr.cluster.node.volumes.contents import VolumeError, config_map_files, downward_files, secret_files
 
 CONFIG = ConfigMap(data={"a": "1", "b": "ü"}, binary_data={"c": b"\xff"})
 
@@ -71,24 +65,13 @@ def test_fields_of_the_pod_are_files(path: str, text: str) -> None:
     assert texts(downward_files(labelled, (item,), None, {})) == {"f": text}
 
 
-@pytest.mark.parametrize(
-    ("resource", "divisor", "text"),
-    [
-        pytest.param("limits.cpu", None, "2", id="rounded-up"),
-        pytest.param("limits.cpu", "1m", "1500", id="milli"),
-        pytest.param("requests.memory", "1Mi", "64", id="mebibytes"),
-        pytest.param("requests.memory", "0", str(64 << 20), id="bytes"),
-        pytest.param("requests.ephemeral-storage", None, "0", id="no-request"),
-        pytest.param("limits.memory", "1Gi", "256", id="no-limit-is-the-nodes"),
-    ],
-)
-def test_resources_are_counted_in_divisors(resource: str, divisor: str | None, text: str) -> None:
-    # Source: kubernetes/pkg/api/v1/resource/helpers_test.go, TestExtractResourceValue.
-    selector = ResourceFieldSelector(container_name="main", resource=resource, divisor=divisor)
-    assert resource_text(pod(), selector, {"memory": "256Gi"}) == text
-
-
 def test_resource_of_no_container_is_an_error() -> None:
-    selector = ResourceFieldSelector(container_name="other", resource="limits.cpu")
+    given = {"path": "f", "resourceFieldRef": {"containerName": "other", "resource": "limits.cpu"}}
     with pytest.raises(VolumeError, match="container other not found"):
-        resource_text(pod(), selector, {})
+        downward_files(pod(), (msgspec.convert(given, DownwardAPIVolumeFile),), None, {})
+
+
+def test_resource_is_a_file_in_units_of_its_divisor() -> None:
+    reference = {"containerName": "main", "resource": "limits.cpu", "divisor": "1m"}
+    item = msgspec.convert({"path": "f", "resourceFieldRef": reference}, DownwardAPIVolumeFile)
+    assert texts(downward_files(pod(), (item,), None, {})) == {"f": "1500"}
