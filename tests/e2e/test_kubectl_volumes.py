@@ -25,6 +25,21 @@ spec:
       volumes: [{name: late, secret: {secretName: late}}]
 """
 
+RUNNING = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: busybox
+    command: [sleep, "600"]
+    workingDir: /kcr-work
+    volumeMounts: [{name: settings, mountPath: /etc/settings}, {name: work, mountPath: /kcr-work}]
+  volumes: [{name: settings, configMap: {name: settings}}, {name: work, emptyDir: {}}]
+"""
+
 
 @pytest_asyncio.fixture
 async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
@@ -56,3 +71,20 @@ async def test_pod_makes_jobs_that_kubectl_shows(kubectl: Kubectl) -> None:
     assert "item-cherry" in await kubectl("get jobs")
     await kubectl("delete job controller")
     await kubectl("wait --for=delete job/item-cherry --timeout=30s")
+
+
+async def test_commands_in_a_pod_see_its_volumes(kubectl: Kubectl, tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(RUNNING)
+    await kubectl("create configmap settings --from-literal=key=one")
+    await kubectl(f"apply -f {tmp_path}/pod.yaml")
+    await kubectl("wait --for=condition=Ready pod/p --timeout=30s")
+    assert await kubectl("exec p -- cat /etc/settings/key") == "one"
+    (tmp_path / "file").write_text("copied")
+    await kubectl(f"cp {tmp_path}/file p:/kcr-work/file")
+    assert await kubectl("exec p -- sh -c", "pwd; cat file") == "/kcr-work\ncopied"
+    await kubectl("patch configmap settings -p", '{"data": {"key": "two"}}')
+
+    async def is_updated() -> bool:
+        return await kubectl("exec p -- cat /etc/settings/key") == "two"
+
+    await eventually(is_updated)
