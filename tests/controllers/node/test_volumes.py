@@ -78,7 +78,7 @@ async def shows(cluster: EmbeddedCluster, name: str, text: str) -> None:
         started = bool(pod.status.container_statuses) and state(pod) == "running"
         return started and text in await log(cluster.client, name)
 
-    await eventually(has_printed, seconds=10)
+    await eventually(has_printed)
 
 
 async def test_config_and_secret_are_files(processes: EmbeddedCluster) -> None:
