@@ -146,10 +146,18 @@ class _View:
         """Mount volumes at their paths, outer ones first."""
         # Before all: a mount may hide the source of the next.
         sources = [(self._system.clone(source), target, is_fixed) for source, target, is_fixed in mounts]
-        fixed = []
-        for source, path, is_fixed in sorted(sources, key=_depth):
+        sources.sort(key=_depth)
+        outer: list[str] = []
+        for source, path, _ in sources:
             target = os.path.realpath(path)
-            self._make(target, is_directory=stat.S_ISDIR(os.fstat(source).st_mode))
+            if not _is_below(target, outer):
+                outer.append(target)
+                # Before the first volume is mounted, for it may hide the staging directory.
+                self._make(target, is_directory=_is_directory(source))
+        fixed = []
+        for source, path, is_fixed in sources:
+            target = os.path.realpath(path)
+            self._make(target, is_directory=_is_directory(source))
             self._system.attach(source, target)
             os.close(source)
             self._volumes.append(target)
@@ -180,7 +188,7 @@ class _View:
     def _is_own(self, directory: str) -> bool:
         if os.stat(directory).st_dev in self._rebuilt:
             return True
-        return any(directory == volume or directory.startswith(f"{volume}/") for volume in self._volumes)
+        return directory in self._volumes or _is_below(directory, self._volumes)
 
     def _rebuild(self, directory: str) -> None:
         """Replace a directory of the machine by a tmpfs with the same entries."""
@@ -216,6 +224,14 @@ class _View:
 
 def _depth(mount: tuple[int, str, bool]) -> int:
     return os.path.realpath(mount[1]).count("/")
+
+
+def _is_below(path: str, directories: Iterable[str]) -> bool:
+    return any(path.startswith(f"{directory.rstrip('/')}/") for directory in directories)
+
+
+def _is_directory(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def _flags(path: str) -> int:

@@ -55,7 +55,7 @@ class PodVolumes:
         record: RecordWarning,
         support: NamespaceSupport | None = None,
     ) -> None:
-        """Make it; nothing is done before a pod has volumes.
+        """Make them; nothing is done before a pod has volumes.
 
         Args:
             client: Reads what volumes show.

@@ -39,7 +39,7 @@ class MountRetries:
     """
 
     def __init__(self, mount: MountVolumes, record: RecordWarning) -> None:
-        """Make it.
+        """Make retries.
 
         Args:
             mount: Tries once.

@@ -6,11 +6,11 @@ of the pod's own labels and annotations come from the kubelet.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kcr.api.full.core_v1 import ConfigMap, Secret, Volume
 from kcr.api.kubelet import KubeletPod
@@ -152,7 +152,7 @@ class VolumeManager:
                 kind = ConfigMap if reference.kind == "configmap" else Secret
                 self._run_once(reference.kind, partial(self._watch, kind))
 
-    def _run_once(self, name: str, run: Any) -> None:
+    def _run_once(self, name: str, run: Callable[[], Coroutine[None, None, None]]) -> None:
         if name not in self._tasks:
             self._tasks[name] = self._group.create_task(run(), name=f"volumes: {name}")
 
@@ -162,7 +162,7 @@ class VolumeManager:
         informer.add_handler(_Changes(self))
         await informer.run()
 
-    def changed(self, reference: Reference, version: str) -> None:
+    def note_version(self, reference: Reference, version: str) -> None:
         """Take note of an object's present version; empty for one that is gone."""
         for uid, state in self._pods.items():
             shown = (contents.versions.get(reference, version) for _, contents in state.shown.values())
@@ -211,7 +211,7 @@ class VolumeManager:
             state.renew_at = asyncio.get_running_loop().time() + RETRY_SECONDS
 
 
-def _first(shown: Any) -> float | None:
+def _first(shown: Iterable[VolumeContents]) -> float | None:
     """Return when the first of these contents is to be renewed."""
     return min((contents.renew_at for contents in shown if contents.renew_at is not None), default=None)
 
@@ -234,4 +234,4 @@ class _Changes(Handler[ConfigMap | Secret]):
         self._note(obj, "")
 
     def _note(self, obj: ConfigMap | Secret, version: str) -> None:
-        self._manager.changed(Reference(obj.resource.kind.lower(), obj.key), version)
+        self._manager.note_version(Reference(obj.resource.kind.lower(), obj.key), version)

@@ -91,6 +91,12 @@ async def test_source_may_be_hidden_by_another_mount(volumes: Volumes) -> None:
     assert await volumes.run(f"cat {volumes.folder}/file /kcr-b/file", *over) == "v\nw\n"
 
 
+async def test_volume_over_the_temporary_directory_is_no_obstacle(volumes: Volumes) -> None:
+    # The staging directory is below it.
+    said = await volumes.run("cat /tmp/file /kcr-b/c/file", ("v", "/tmp", False), ("w", "/kcr-b/c", False))
+    assert said == "v\nw\n"
+
+
 async def test_file_is_mounted_as_a_file(volumes: Volumes) -> None:
     assert await volumes.run("cat /kcr-test/key", ("v/file", "/kcr-test/key", True)) == "v\n"
 
