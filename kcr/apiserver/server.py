@@ -37,7 +37,7 @@ from kcr.apiserver.endpoints.serialization import (
     not_acceptable,
 )
 from kcr.apiserver.endpoints.watching import Watch, watch_options
-from kcr.apiserver.endpoints.writing import Write
+from kcr.apiserver.endpoints.writing import Adviser, Write
 from kcr.apiserver.gojson import TOO_DEEP
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, Kind
 from kcr.apiserver.kinds.reviews import REVIEW_KINDS
@@ -86,6 +86,7 @@ class HTTPRequest(NamedTuple):
         headers: Names in any case.
         body: The body, empty for none.
         user: Who sends it.
+        advised: Whether the response warns of what has no effect in this cluster (`APIServer.advisers`).
     """
 
     method: str
@@ -93,6 +94,7 @@ class HTTPRequest(NamedTuple):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     user: User = ADMIN
+    advised: bool = False
 
 
 class APIServer:
@@ -102,6 +104,7 @@ class APIServer:
         registry: Creates, updates and deletes objects, for code in the same process.
         logs: Where the logs of pods come from; the node replaces it.
         streams_unavailable: Why there are no connections into pods; empty when there are.
+        advisers: Whoever runs objects adds what says which parts of them have no effect here.
         definitions: The custom resources that are served.
         authorizer: Decides who may do what.
     """
@@ -133,6 +136,7 @@ class APIServer:
         self.registry = Registry(storage, QuotaAdmission(storage, clock, tuple(kinds)), clock=clock, random=random)
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
+        self.advisers: list[Adviser] = []
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock
@@ -203,7 +207,8 @@ class APIServer:
         if request.method == "GET":
             async with asyncio.timeout(timeout_seconds(route, query)):
                 return await self._read(route, query, encoder)
-        write = Write(route, query, headers, request.body, encoder, access)
+        advisers = self.advisers if request.advised else ()
+        write = Write(route, query, headers, request.body, encoder, access, advisers)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         return self._write(request.method, write)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from kcr.app.plugins import Setup, attach
+from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.cluster import Authorization
 from kcr.cluster.faults import read_faults
+from kcr.cluster.transport import InProcessTransport
 from kcr.errors import ConfigError
 from kcr.gates import GENERIC_WORKLOAD, read_gates
 from kcr.manager import Manager
@@ -37,13 +39,25 @@ class ClusterSettings(NamedTuple):
     faults: Path | None = None
 
 
+class DevCluster(NamedTuple):
+    """An embedded cluster that is served.
+
+    Attributes:
+        manager: Has the controllers, and does not run yet.
+        client: The user's, who is warned of what has no effect in this cluster.
+        kubeconfig: The text of the file with which others reach it.
+    """
+
+    manager: Manager
+    client: Client
+    kubeconfig: str
+
+
 @asynccontextmanager
 async def dev_cluster(
     settings: ClusterSettings, setups: Mapping[str, Setup], environ: Mapping[str, str], given: Mapping[str, object]
-) -> AsyncIterator[tuple[Manager, str]]:
+) -> AsyncIterator[DevCluster]:
     """Serve an embedded cluster for as long as the context lives.
-
-    Yields a manager on it that does not run yet, and the text of a kubeconfig.
 
     Args:
         settings: What it consists of.
@@ -74,4 +88,5 @@ async def dev_cluster(
             ) from error
         manager = Manager(cluster.client, random=random.Random())
         attach(setups, manager, environ, **{**given, "take_over": True})
-        yield manager, address.kubeconfig
+        user = Client(InProcessTransport(cluster.server, advised=True))
+        yield DevCluster(manager, user, address.kubeconfig)

@@ -65,7 +65,7 @@ async def _dev(
     given = {name: values[name] for name in ("workers", "feature_gates")}
     settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
-        manager, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
+        manager, client, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
         path = stack.enter_context(private_file(paths, kubeconfig))
         display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
@@ -74,11 +74,11 @@ async def _dev(
         for line in filter(None, (title, *_greeting(path, values, documents))):
             display.say(line)
         # First of all: a controller waits until the kinds that it watches are served.
-        defined = await apply(manager.client, [one for one in documents if one.kind == _DEFINITION])
+        defined = await apply(client, [one for one in documents if one.kind == _DEFINITION])
         async with asyncio.TaskGroup() as group:
             running = group.create_task(manager.run())
             await manager.wait_ready()
-            others = await apply(manager.client, [one for one in documents if one.kind != _DEFINITION])
+            others = await apply(client, [one for one in documents if one.kind != _DEFINITION])
             applied = (*defined, *others)
             progress.name_pods = _may_mix(documents)
             for one in applied:

@@ -27,6 +27,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.cluster.controllers import pod_gc, quota_status, role_aggregation, scheduler
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
+from kcr.cluster.effects.advice import process_warnings
 from kcr.cluster.faults import ListenerFaults
 from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
@@ -142,6 +143,8 @@ class EmbeddedCluster:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
             self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
+        if runtime == "process":
+            self.server.advisers.append(process_warnings)
         self._gc, self._deployments = gc, deployments
         self.faults = faults or ListenerFaults()
         self._stack = AsyncExitStack()

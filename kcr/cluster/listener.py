@@ -149,7 +149,7 @@ class Listener:
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {LIMIT}"
             return StatusError(413, "RequestEntityTooLarge", message).response()
-        arrived = HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS)
+        arrived = HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS, advised=True)
         return await self._faults.handle(self._server, arrived)
 
     def _may_be_anonymous(self, request: web.BaseRequest, first_step: str) -> bool:

@@ -13,15 +13,17 @@ from kcr.client.wire.transport import Request, Response
 class InProcessTransport:
     """Passes requests to an API server in the same process."""
 
-    def __init__(self, server: APIServer, user: User = ADMIN) -> None:
+    def __init__(self, server: APIServer, user: User = ADMIN, *, advised: bool = False) -> None:
         """Send as a user.
 
         Args:
             server: The server.
             user: Who sends the requests; the admin by default.
+            advised: Whether responses warn of what has no effect in this cluster, as through the listener.
         """
         self._server = server
         self._user = user
+        self._advised = advised
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
         """Send one request."""
@@ -31,7 +33,9 @@ class InProcessTransport:
     async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:
         # As on a network: other tasks run before the request is sent, and it may be cancelled before.
         await asyncio.sleep(0)
-        arrived = HTTPRequest(request.method, request.target, request.headers, request.body, self._user)
+        arrived = HTTPRequest(
+            request.method, request.target, request.headers, request.body, self._user, advised=self._advised
+        )
         answer = await self._server.handle(arrived)
         try:
             yield _InProcessResponse(answer)

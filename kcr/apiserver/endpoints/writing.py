@@ -3,7 +3,7 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,11 +51,17 @@ _ORPHANS = (
 )
 
 
+# Returns warnings for the client that wrote an object, given the object before: None on create. Upstream has no such
+# warnings, for there every field has an effect.
+Adviser = Callable[[Record, Manifest | None], Iterable[str]]
+
+
 class Write(NamedTuple):
     """One request that writes.
 
     Attributes:
         access: What its user may grant and create; None where every user may do everything.
+        advisers: Whoever warns its client.
     """
 
     route: Route
@@ -64,6 +70,7 @@ class Write(NamedTuple):
     body: bytes
     encoder: ObjectEncoder
     access: Access | None = None
+    advisers: Sequence[Adviser] = ()
 
     @property
     def guard(self) -> Guard | None:
@@ -293,6 +300,7 @@ async def remove_collection(registry: Registry, write: Write) -> APIResponse:
 
 def write_response(write: Write, written: WriteResult, warnings: list[str], status: int = 200) -> APIResponse:
     """Return the response with the object that was written."""
-    return json_response(
-        write.encoder.encode_object(written.record), status, warning_headers([*warnings, *written.warnings])
-    )
+    texts = [*warnings, *written.warnings]
+    if not write.route.subresource:
+        texts += [text for adviser in write.advisers for text in adviser(written.record, written.before)]
+    return json_response(write.encoder.encode_object(written.record), status, warning_headers(texts))

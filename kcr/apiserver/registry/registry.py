@@ -39,10 +39,17 @@ Guard = Callable[[Manifest, Manifest | None], None]
 
 
 class WriteResult(NamedTuple):
-    """The object after a write, and texts for the `Warning` header."""
+    """What a write did.
+
+    Attributes:
+        record: The object after it.
+        warnings: Texts for the `Warning` header.
+        before: The object before it; None on create.
+    """
 
     record: Record
     warnings: Sequence[str] = ()
+    before: Manifest | None = None
 
 
 class Registry:
@@ -180,7 +187,7 @@ class Registry:
         warnings += [] if status else kind.strategy.warnings(new, before)
         if tracking.is_needed(before, new):
             track(kind.shape, before, new, tracking, meta.timestamp(self.clock.now()))
-        return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings)
+        return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings, before)
 
     def store(self, old: Record, new: Manifest, before: Manifest, *, dry_run: bool = False) -> Record:
         """Store a prepared version; nothing when it equals `before`, a removal when no finalizer is left."""

@@ -1,0 +1,1 @@
+"""What has an effect in this cluster, and what has not: tables, and the warnings made of them."""

@@ -1,0 +1,177 @@
+"""Which fields of a pod's spec have an effect with the process runtime.
+
+`FIELDS` says it for each field of each type, from `core.v1.PodSpec` on. A field that begins to have an effect gets
+`USED` instead of its `NoEffect`; if its type has fields of its own, that type gets an entry too. A test compares the
+table with the schema: it names the fields and types that are missing here, and those that are here for nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+
+class NoEffect(NamedTuple):
+    """A field that nothing here acts on, with all that is in it.
+
+    Attributes:
+        reason: Why, as a clause that follows "has no effect in kcr dev:".
+        usual: Values that ask for no more than what happens anyway, beside the default of the schema, false, and
+            empty values. A list of such values is one as well.
+        same_as: A field of the same object: to have its value asks for no more either.
+    """
+
+    reason: str
+    usual: tuple[Any, ...] = ()
+    same_as: str = ""
+
+
+Effect = Literal["used", "carried"] | NoEffect
+
+# A component of the cluster acts on it. Fields of its type are judged in turn.
+USED: Effect = "used"
+# For people and clients to read, or true of processes whatever it says.
+CARRIED: Effect = "carried"
+
+_EVICTIONS = tuple(
+    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("not-ready", "unreachable")
+)
+_USER = NoEffect("processes run as the current user")
+_SANDBOX = NoEffect("processes run without isolation")
+_WINDOWS = NoEffect("processes are not Windows containers")
+_NETWORK = NoEffect("processes use the machine's network")
+_PROBES = NoEffect("probes are not run")
+_PLACEMENT = NoEffect("pods are placed by nodeName and nodeSelector alone")
+_VOLUMES = NoEffect("volumes are not mounted")
+_DEVICES = NoEffect("devices are not allocated")
+_RESTARTS = NoEffect("containers are restarted by the pod's restartPolicy")
+_TERMINAL = NoEffect("standard input is empty, and no terminal")
+
+
+def _used(*names: str) -> Mapping[str, Effect]:
+    return dict.fromkeys(names, USED)
+
+
+FIELDS: Mapping[str, Mapping[str, Effect]] = {
+    "core.v1.PodSpec": {
+        "activeDeadlineSeconds": USED,
+        "affinity": _PLACEMENT,
+        "automountServiceAccountToken": CARRIED,
+        "containers": USED,
+        "dnsConfig": _NETWORK,
+        "dnsPolicy": _NETWORK,
+        "enableServiceLinks": CARRIED,
+        "ephemeralContainers": NoEffect("ephemeral containers are not run"),
+        "hostAliases": NoEffect("processes use the machine's /etc/hosts"),
+        "hostIPC": CARRIED,
+        "hostNetwork": CARRIED,
+        "hostPID": CARRIED,
+        "hostUsers": _USER._replace(usual=(True,)),
+        "hostname": USED,
+        "hostnameOverride": NoEffect("the machine's host name stays"),
+        "imagePullSecrets": NoEffect("images are not pulled"),
+        "initContainers": USED,
+        "nodeName": USED,
+        "nodeSelector": USED,
+        "os": USED,
+        "overhead": _PLACEMENT,
+        "preemptionPolicy": NoEffect("pods are not preempted", usual=("PreemptLowerPriority",)),
+        # It follows from the class.
+        "priority": CARRIED,
+        "priorityClassName": NoEffect("pods are not preempted"),
+        "readinessGates": NoEffect("pods are ready when their containers are"),
+        "resourceClaims": _DEVICES,
+        "resources": USED,
+        "restartPolicy": USED,
+        "runtimeClassName": NoEffect("there is one runtime"),
+        "schedulerName": USED,
+        "schedulingGates": USED,
+        "schedulingGroup": NoEffect("each pod is placed for itself"),
+        "securityContext": USED,
+        "serviceAccount": CARRIED,
+        "serviceAccountName": NoEffect("processes get the admin's kubeconfig", usual=("default",)),
+        "setHostnameAsFQDN": NoEffect("the machine's host name stays"),
+        "shareProcessNamespace": CARRIED,
+        "subdomain": NoEffect("pods have no names in DNS"),
+        "terminationGracePeriodSeconds": USED,
+        "tolerations": NoEffect("taints are not looked at", usual=_EVICTIONS),
+        "topologySpreadConstraints": _PLACEMENT,
+        "volumes": _VOLUMES,
+    },
+    "core.v1.PodOS": {"name": NoEffect("processes are this machine's", usual=("linux",))},
+    "core.v1.PodSchedulingGate": _used("name"),
+    "core.v1.PodSecurityContext": {
+        "appArmorProfile": _SANDBOX,
+        "fsGroup": _USER,
+        "fsGroupChangePolicy": _USER,
+        "runAsGroup": _USER,
+        "runAsNonRoot": _USER,
+        "runAsUser": _USER,
+        "seLinuxChangePolicy": _SANDBOX,
+        "seLinuxOptions": _SANDBOX,
+        "seccompProfile": _SANDBOX,
+        "supplementalGroups": _USER,
+        "supplementalGroupsPolicy": _USER,
+        "sysctls": _SANDBOX,
+        "windowsOptions": _WINDOWS,
+    },
+    "core.v1.Container": {
+        **_used("args", "command", "env", "envFrom", "image", "imagePullPolicy", "name"),
+        "lifecycle": NoEffect("hooks are not run"),
+        "livenessProbe": _PROBES,
+        "ports": USED,
+        "readinessProbe": _PROBES,
+        "resizePolicy": NoEffect("resources are not limited"),
+        "resources": USED,
+        # Always makes an init container a sidecar.
+        "restartPolicy": _RESTARTS._replace(usual=("Always",)),
+        "restartPolicyRules": _RESTARTS,
+        "securityContext": USED,
+        "startupProbe": _PROBES,
+        "stdin": _TERMINAL,
+        "stdinOnce": _TERMINAL,
+        "terminationMessagePath": NoEffect("the file's path is in $KCR_TERMINATION_LOG"),
+        "terminationMessagePolicy": USED,
+        "tty": _TERMINAL,
+        "volumeDevices": _VOLUMES,
+        "volumeMounts": _VOLUMES,
+        "workingDir": USED,
+    },
+    "core.v1.EnvVar": _used("name", "value", "valueFrom"),
+    "core.v1.EnvVarSource": {
+        **_used("configMapKeyRef", "fieldRef", "secretKeyRef"),
+        "fileKeyRef": NoEffect("the variable is empty"),
+        "resourceFieldRef": NoEffect("the variable is empty"),
+    },
+    "core.v1.ConfigMapKeySelector": _used("key", "name", "optional"),
+    "core.v1.SecretKeySelector": _used("key", "name", "optional"),
+    "core.v1.ObjectFieldSelector": _used("apiVersion", "fieldPath"),
+    "core.v1.EnvFromSource": _used("configMapRef", "prefix", "secretRef"),
+    "core.v1.ConfigMapEnvSource": _used("name", "optional"),
+    "core.v1.SecretEnvSource": _used("name", "optional"),
+    "core.v1.ContainerPort": {
+        "containerPort": CARRIED,
+        "hostIP": _NETWORK,
+        "hostPort": NoEffect("processes open the machine's ports themselves", same_as="containerPort"),
+        "name": CARRIED,
+        "protocol": CARRIED,
+    },
+    "core.v1.ResourceRequirements": {
+        "claims": _DEVICES,
+        "limits": NoEffect("processes may use all of the machine"),
+        "requests": NoEffect("pods are placed whatever they request"),
+    },
+    "core.v1.SecurityContext": {
+        "allowPrivilegeEscalation": _SANDBOX._replace(usual=(True,)),
+        "appArmorProfile": _SANDBOX,
+        "capabilities": _SANDBOX,
+        "privileged": _SANDBOX,
+        "procMount": _SANDBOX,
+        "readOnlyRootFilesystem": _SANDBOX,
+        "runAsGroup": _USER,
+        "runAsNonRoot": _USER,
+        "runAsUser": _USER,
+        "seLinuxOptions": _SANDBOX,
+        "seccompProfile": _SANDBOX,
+        "windowsOptions": _WINDOWS,
+    },
+}
