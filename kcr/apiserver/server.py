@@ -87,6 +87,8 @@ class HTTPRequest(NamedTuple):
         body: The body, empty for none.
         user: Who sends it.
         advised: Whether the response warns of what has no effect in this cluster (`APIServer.advisers`).
+        as_of: Reads show the objects as they were at this revision, as by a server that is behind; 0 for the newest.
+            What is older than the history is shown as the history begins.
     """
 
     method: str
@@ -95,6 +97,7 @@ class HTTPRequest(NamedTuple):
     body: bytes = b""
     user: User = ADMIN
     advised: bool = False
+    as_of: int = 0
 
 
 class APIServer:
@@ -206,7 +209,7 @@ class APIServer:
         encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
             async with asyncio.timeout(timeout_seconds(route, query)):
-                return await self._read(route, query, encoder)
+                return await self._read(route, query, encoder, request.as_of)
         advisers = self.advisers if request.advised else ()
         write = Write(route, query, headers, request.body, encoder, access, advisers)
         if request.method == "DELETE" and not route.name:
@@ -239,22 +242,22 @@ class APIServer:
                 return MetadataEncoder(accepted.version)
         return ObjectEncoder()
 
-    async def _read(self, route: Route, query: Query, encoder: ObjectEncoder) -> APIResponse:
+    async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
         if not route.name:
             if query.flag("watch"):
-                return await self._watch(route, query, encoder)
-            page = await listing.list_page(self._storage, route, query)
+                return await self._watch(route, query, encoder, as_of)
+            page = await listing.list_page(self._storage, route, query, as_of)
             return json_response(encoder.encode_list(route.kind, page.metadata, page.records))
         await self._storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))
-        record = self.registry.find(route.kind, route.namespace, route.name)
+        record = self.registry.find(route.kind, route.namespace, route.name, as_of)
         if route.subresource == "log":
             return container_logs.respond(self.logs, record, query, self._clock.now())
         if route.subresource == "scale":
             return json_response(encoded(subresources.scale_of(in_version(record, route.kind))))
         return json_response(encoder.encode_object(record))
 
-    async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder) -> APIResponse:
-        options = watch_options(query)
+    async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
+        options = watch_options(query)._replace(as_of=as_of)
         watch = Watch(self._storage, route.kind, selection_predicate(route, query), encoder, self._max_backlog)
         seconds = options.timeout_seconds or self._random.uniform(*_WATCH_SECONDS)
         await watch.start(options, max(0.0, seconds), self._watches)

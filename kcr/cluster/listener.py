@@ -24,6 +24,7 @@ from kcr.cluster.certificates import Certificates, is_valid, make_certificates
 from kcr.cluster.datadir import DataDir, ListenerCredentials
 from kcr.cluster.faults import ConnectionLostError, ListenerFaults
 from kcr.cluster.streaming.pod_streams import PodStreams
+from kcr.cluster.faults import endpoint as faults_endpoint
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
@@ -150,6 +151,8 @@ class Listener:
             message = f"Request entity too large: limit is {LIMIT}"
             return StatusError(413, "RequestEntityTooLarge", message).response()
         arrived = HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS, advised=True)
+        if faults_endpoint.serves(request.path):
+            return faults_endpoint.respond(self._faults.rules, arrived)
         return await self._faults.handle(self._server, arrived)
 
     def _may_be_anonymous(self, request: web.BaseRequest, first_step: str) -> bool:

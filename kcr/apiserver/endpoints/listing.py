@@ -37,8 +37,8 @@ class _ContinueToken(NamedTuple):
     after: str
 
 
-async def list_page(storage: Storage, route: Route, query: Query) -> ListPage:
-    """Return the page of a list that is requested.
+async def list_page(storage: Storage, route: Route, query: Query, as_of: int = 0) -> ListPage:
+    """Return the page of a list that is requested, as of a revision where one is given.
 
     Raises:
         StatusError: 400, 404, 410, 422 or 504; see the rules of resourceVersion, limit and continue.
@@ -49,11 +49,12 @@ async def list_page(storage: Storage, route: Route, query: Query) -> ListPage:
     limit = 0 if requested == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
     if query.text("continue"):
         return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
-    if requested:
+    cache = storage.cache(route.kind)
+    if requested and not as_of:
         await storage.wait_for_revision(requested)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
-    revision = requested if requested and exact else storage.revision
-    cache = storage.cache(route.kind)
+    newest = max(as_of, cache.compacted_revision) if as_of else storage.revision
+    revision = requested if requested and exact and not as_of else newest
     try:
         records, keys = cache.snapshot_at(revision)
     except StatusError:

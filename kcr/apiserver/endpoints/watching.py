@@ -17,6 +17,7 @@ from kcr.apiserver.responses import StatusError, invalid_option
 from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.selection import SelectionPredicate
 from kcr.apiserver.storage.storage import Storage
+from kcr.apiserver.storage.watch_cache import ordered
 
 BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
@@ -32,12 +33,14 @@ class WatchOptions(NamedTuple):
         initial_events: Whether the state is sent first (sendInitialEvents); None where it is absent.
         bookmarks: Whether bookmarks are sent.
         timeout_seconds: When it ends; 0 for the default, at once below that.
+        as_of: The revision whose state is sent first, before the changes since; 0 for the newest.
     """
 
     revision: int
     initial_events: bool | None
     bookmarks: bool
     timeout_seconds: int
+    as_of: int = 0
 
 
 def watch_options(query: Query) -> WatchOptions:
@@ -133,23 +136,26 @@ class Watch:
         # Neither a resourceVersion nor sendInitialEvents: the state is sent first.
         state_first = options.initial_events or (options.initial_events is None and not options.revision)
         if state_first:
-            return self._state()
+            return self._state(options.as_of)
         if not options.revision:
             self._start_revision = self._storage.revision
             return []
         self._start_revision = options.revision
-        missed = self._cache.changes_since(options.revision)
+        return self._missed(options.revision)
+
+    def _missed(self, revision: int) -> list[bytes]:
+        missed = self._cache.changes_since(revision)
         return [line for change in missed if (line := self._line(change))]
 
-    def _state(self) -> list[bytes]:
-        self._start_revision = self._storage.revision
-        found = self._cache.select(self._selection.namespace)
+    def _state(self, as_of: int) -> list[bytes]:
+        self._start_revision = max(as_of, self._cache.compacted_revision) if as_of else self._storage.revision
+        found = ordered(*self._cache.snapshot_at(self._start_revision), self._selection.namespace, "")
         lines = [
             self._encoder.encode_event("ADDED", record, None) for record in found if self._selection.matches(record)
         ]
         if self._bookmarks:
             lines.append(self._encoder.encode_bookmark(self._cache.kind, self._start_revision, initial_end=True))
-        return lines
+        return lines + self._missed(self._start_revision)
 
     def _line(self, change: Change) -> bytes | None:
         event = self._selection.event(change)

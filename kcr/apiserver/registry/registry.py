@@ -63,13 +63,13 @@ class Registry:
         self.clock = clock
         self.random = random
 
-    def find(self, kind: Kind, namespace: str, name: str) -> Record:
-        """Return the newest version of an object.
+    def find(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record:
+        """Return the newest version of an object, or that of a revision.
 
         Raises:
             StatusError: 404, there is none.
         """
-        record = self.storage.get(kind, namespace, name)
+        record = self.storage.get(kind, namespace, name, as_of)
         if record is None:
             raise not_found(kind.type, name)
         return record

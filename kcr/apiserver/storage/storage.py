@@ -90,9 +90,11 @@ class Storage:
             self.remove(record)
         del self._caches[kind.type.display]
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Record | None:
-        """Return the newest version of an object, or None."""
-        return self.cache(kind).records.get(key_of(namespace, name))
+    def get(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record | None:
+        """Return the newest version of an object, or that of a revision; None where there is none."""
+        cache = self.cache(kind)
+        records = cache.view(as_of)[0] if as_of else cache.records
+        return records.get(key_of(namespace, name))
 
     def build_record(self, kind: Kind, manifest: Manifest, revision: int) -> Record:
         """Return the record that a manifest would be at a revision; 0 writes no resourceVersion."""

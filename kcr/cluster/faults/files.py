@@ -1,0 +1,56 @@
+"""Rules in YAML or JSON: a mapping of `seed` and `faults`, a list of rules."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kcr.api.yaml_json import YamlError, load_yaml
+from kcr.cluster.faults.listener_faults import ListenerFaults
+from kcr.cluster.faults.rules import FaultRule
+from kcr.errors import ConfigError
+
+_TOP = {"seed", "faults"}
+
+
+class WrittenFaults(NamedTuple):
+    """Rules as they are written down; the seed is None where there is none."""
+
+    seed: int | None
+    rules: Sequence[FaultRule]
+
+
+def decode_faults(text: str | bytes) -> WrittenFaults:
+    """Return the rules of a text.
+
+    Raises:
+        ValueError: It is no YAML, or rules are wrong; the message names each of them.
+    """
+    content = load_yaml(text)
+    if not isinstance(content, dict) or not isinstance(content.get("faults"), list) or set(content) - _TOP:
+        raise ValueError("a mapping with a list `faults`, and a number `seed` if you like, is needed")
+    if type(content.get("seed", 0)) is not int:
+        raise ValueError("seed: a whole number is needed")
+    rules, wrong = [], []
+    for number, one in enumerate(content["faults"], 1):
+        try:
+            rules.append(msgspec.convert(one, FaultRule))
+        except msgspec.ValidationError as error:
+            wrong.append(f"rule {number}: {error}")
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return WrittenFaults(content.get("seed"), rules)
+
+
+def read_faults(file: Path) -> ListenerFaults:
+    """Return the rules of a file.
+
+    Raises:
+        ConfigError: It cannot be read, or rules are wrong; the message names each of them.
+    """
+    try:
+        written = decode_faults(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YamlError, ValueError) as error:
+        raise ConfigError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
+    return ListenerFaults(written.rules, seed=written.seed or 0)
