@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from kcr.apiserver.server import HTTPRequest
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.listener import ServerAddress
 from tests.kit.api import config_map
 
 pytestmark = pytest.mark.asyncio
@@ -28,14 +27,10 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 
 @pytest_asyncio.fixture
-async def address(cluster: EmbeddedCluster) -> ServerAddress:
-    return await cluster.serve()
-
-
-@pytest_asyncio.fixture
-async def http(address: ServerAddress) -> AsyncIterator[aiohttp.ClientSession]:
-    headers = {"Authorization": f"Bearer {address.token}"}
+async def http(cluster: EmbeddedCluster) -> AsyncIterator[aiohttp.ClientSession]:
+    address = await cluster.serve()
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cadata=address.ca_pem))
+    headers = {"Authorization": f"Bearer {address.token}"}
     async with aiohttp.ClientSession(address.url, headers=headers, connector=connector) as session:
         yield session
 
