@@ -23,8 +23,8 @@ from kcr.clock import SystemClock
 from kcr.cluster.certificates import Certificates, is_valid, make_certificates
 from kcr.cluster.datadir import DataDir, ListenerCredentials
 from kcr.cluster.faults import ConnectionLostError, ListenerFaults
-from kcr.cluster.streaming.pod_streams import PodStreams
 from kcr.cluster.faults import endpoint as faults_endpoint
+from kcr.cluster.streaming.pod_streams import PodStreams
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
