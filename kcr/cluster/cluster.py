@@ -1,8 +1,8 @@
 """The embedded cluster in one context: API server, the cluster's own controllers, node."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -108,21 +108,22 @@ class EmbeddedCluster:
         self._random = random or Random()
         self._data = _open_data(data_dir)
         journal, signing_key = (self._data.journal, self._data.signing_key) if self._data else (None, b"")
-        self.storage = Storage(journal)
-        authorizer = Rbac(self.storage) if authorization == "rbac" else None
-        self._kinds = with_gangs(KINDS) if gangs else KINDS
-        if authorizer is not None:
-            self._kinds = with_rbac(self._kinds)
-        served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
-        self.server = APIServer(
-            self.storage,
-            clock=self._clock,
-            random=self._random,
-            kinds=served,
-            signing_key=signing_key,
-            authorizer=authorizer,
-        )
-        define(self.server, definitions_of(kinds))
+        with _closed_on_error(self._data):
+            self.storage = Storage(journal)
+            authorizer = Rbac(self.storage) if authorization == "rbac" else None
+            self._kinds = with_gangs(KINDS) if gangs else KINDS
+            if authorizer is not None:
+                self._kinds = with_rbac(self._kinds)
+            served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
+            self.server = APIServer(
+                self.storage,
+                clock=self._clock,
+                random=self._random,
+                kinds=served,
+                signing_key=signing_key,
+                authorizer=authorizer,
+            )
+            define(self.server, definitions_of(kinds))
         self.transport = InProcessTransport(self.server)
         self.client = Client(self.transport)
         # Its own randomness, so that what the controllers do changes no name or uid that the server draws.
@@ -278,6 +279,17 @@ class EmbeddedCluster:
         if self.node is not None:
             self.node.info.api_url, self.node.info.kubeconfig = address.url, address.kubeconfig
         return address
+
+
+@contextmanager
+def _closed_on_error(data: "DataDir | None") -> Iterator[None]:
+    """Let other clusters use the data folder when this one cannot be made."""
+    try:
+        yield
+    except BaseException:
+        if data is not None:
+            data.close()
+        raise
 
 
 def _open_data(folder: str | Path | None) -> "DataDir | None":

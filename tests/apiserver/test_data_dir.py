@@ -215,3 +215,12 @@ async def test_roles_are_kept_as_they_were_changed(start: Start) -> None:
         assert not found["system:discovery"].get("rules")
     async with start() as (_, api):
         assert (await api.as_user("alice").call("GET", "/api")).status == 200
+
+
+async def test_folder_is_free_again_when_no_cluster_can_be_made(tmp_path: Path) -> None:
+    folder, broken = tmp_path / "free", tmp_path / "broken.yaml"
+    broken.write_text("kind: CustomResourceDefinition\nmetadata: {name: none}\n")
+    with pytest.raises(ConfigError, match="none"):
+        EmbeddedCluster(data_dir=folder, kinds=[broken])
+    async with EmbeddedCluster(data_dir=folder, runtime=None) as cluster:
+        assert (await Api(cluster.server).get(MAPS))["items"] == []
