@@ -161,3 +161,10 @@ async def test_finalized_namespace_is_written_as_it_is_read(api: Api) -> None:
     await api.put("/api/v1/namespaces/n/finalize", {"metadata": {"name": "n"}, "spec": {}})
     found = await api.get("/api/v1/namespaces/n")
     assert await api.put("/api/v1/namespaces/n", found) == found
+
+
+async def test_dry_run_of_a_finalize_stores_nothing(api: Api) -> None:
+    namespace = await api.get("/api/v1/namespaces/default")
+    shown = await api.put("/api/v1/namespaces/default/finalize?dryRun=All", {**namespace, "spec": {}})
+    assert shown["spec"] == {}
+    assert await api.get("/api/v1/namespaces/default") == namespace

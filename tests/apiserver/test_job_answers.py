@@ -204,3 +204,13 @@ async def test_collection_of_jobs_warns_as_one_does(api: Api) -> None:
     # §6
     await api.post(JOBS, sent())
     assert (await api.call("DELETE", JOBS)).headers["Warning"] == ORPHANS
+
+
+async def test_status_without_labels_leaves_those_of_the_template(api: Api) -> None:
+    """Source: kubernetes/pkg/apis/batch/v1/defaults.go, SetDefaults_Job, which is applied to what is read as well."""
+    created = await api.post(JOBS, job("pi"))
+    bare = {"metadata": {"name": "pi"}, "spec": {"template": {"spec": created["spec"]["template"]["spec"]}}}
+    await api.put(f"{JOBS}/pi/status", bare)
+    read = await api.get(f"{JOBS}/pi")
+    assert read["metadata"]["labels"] == created["metadata"]["labels"]
+    assert await api.put(f"{JOBS}/pi", read) == read

@@ -112,8 +112,11 @@ def evict(registry: Registry, write: Write) -> APIResponse:
 
 
 def finalize(registry: Registry, write: Write) -> APIResponse:
-    """Handle a PUT on namespaces/finalize: only the finalizers of the spec are written."""
-    route = write.route
+    """Handle a PUT on namespaces/finalize: only the finalizers of the spec are written.
+
+    Source: kubernetes/pkg/registry/core/namespace/{storage/storage.go,strategy.go}, FinalizeREST.
+    """
+    route, dry_run = write.route, write.query.dry_run("UpdateOptions")
     manifest = request_body.decode_object(route.kind, write.body, write.content_type)
     conform(route.kind.shape, manifest)
     old = registry.find(route.kind, "", route.name)
@@ -122,7 +125,7 @@ def finalize(registry: Registry, write: Write) -> APIResponse:
     new["spec"]["finalizers"] = (manifest.get("spec") or {}).get("finalizers") or []
     if not new["spec"]["finalizers"]:
         del new["spec"]["finalizers"]
-    return json_response(write.encoder.encode_object(registry.store(old, new, before)))
+    return json_response(write.encoder.encode_object(registry.store(old, new, before, dry_run=dry_run)))
 
 
 def scale_of(record: Record) -> Manifest:

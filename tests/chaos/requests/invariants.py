@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from time import process_time
 from typing import Any
@@ -13,6 +13,7 @@ from kcr.apiserver import APIServer
 from kcr.apiserver.apply import fieldpath, managed_fields
 from kcr.apiserver.apply.typed import all_paths
 from kcr.apiserver.kinds.catalogue import KINDS, Kind
+from kcr.apiserver.kinds.legacy import LEGACY_KINDS
 from kcr.apiserver.kinds.reviews import REVIEW_KINDS
 from kcr.apiserver.responses import APIResponse
 from kcr.apiserver.schema import protobuf
@@ -50,9 +51,17 @@ _PAGE = 2
 class Invariants:
     """One server, to which requests are sent, and what was seen of it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, kinds: Sequence[Kind] = KINDS, collections: Sequence[str] = BUILTIN) -> None:
+        """Start a server.
+
+        Args:
+            seed: Of names and uids.
+            kinds: The kinds that it serves.
+            collections: Of which built-in kinds the objects are checked.
+        """
+        self._kinds, self._collections = kinds, collections
         self._storage = Storage()
-        self.server = APIServer(self._storage, clock=VirtualClock(), random=Random(seed))
+        self.server = APIServer(self._storage, clock=VirtualClock(), random=Random(seed), kinds=kinds)
         self._replicas: dict[str, Replica] = {}
         # Of the definitions that were there at the last checkpoint: their uids, and the uids of their objects.
         self._definitions: dict[str, tuple[str, frozenset[str]]] = {}
@@ -121,7 +130,10 @@ class Invariants:
         if stored is None:
             return
         self._check_owners(stored)
-        precondition = b"resourceVersion" in request.body or "deletionTimestamp" in stored["metadata"]
+        # UTF-16 is YAML as well.
+        precondition = (
+            b"resourceVersion" in request.body.replace(b"\0", b"") or "deletionTimestamp" in stored["metadata"]
+        )
         if request.headers.get("Content-Type") == APPLY and not precondition:
             await self._apply_again(request, stored)
 
@@ -142,7 +154,7 @@ class Invariants:
             _hold(entry.api_version != obj["apiVersion"] or not absent, "managers own what is there", (absent, obj))
 
     def _kind(self, obj: Json) -> Kind | None:
-        kinds = (*KINDS, *(kind for kinds in self.server.definitions.served for kind in kinds))
+        kinds = (*self._kinds, *(kind for kinds in self.server.definitions.served for kind in kinds))
         said = obj["apiVersion"], obj["kind"]
         return next((kind for kind in kinds if (kind.type.api_version, kind.type.kind) == said), None)
 
@@ -170,7 +182,7 @@ class Invariants:
             ViolationError: An invariant does not hold.
         """
         paths = await self._check_discovery()
-        for path in dict.fromkeys((*_cluster_wide(BUILTIN), DEFINITIONS, *paths)):
+        for path in dict.fromkeys((*_cluster_wide(self._collections), DEFINITIONS, *paths)):
             listed = await self._get(path)
             _hold(listed is not None, "what is discovered is listed", path)
             await self._check_list(path, listed)
@@ -293,7 +305,7 @@ class Invariants:
         }
 
 
-_BUILTIN_GROUPS = {kind.type.group for kind in (*KINDS, *REVIEW_KINDS)}
+_BUILTIN_GROUPS = {kind.type.group for kind in (*KINDS, *LEGACY_KINDS, *REVIEW_KINDS)}
 
 
 def _hold(fine: bool, rule: str, what: object) -> None:
@@ -301,7 +313,7 @@ def _hold(fine: bool, rule: str, what: object) -> None:
         raise ViolationError(rule, str(what))
 
 
-def _cluster_wide(paths: tuple[str, ...]) -> list[str]:
+def _cluster_wide(paths: Sequence[str]) -> list[str]:
     return [path.replace("/namespaces/default/", "/") for path in paths]
 
 

@@ -41,6 +41,11 @@ class JobStrategy(Strategy):
         """Copy the labels of the template, the generated ones among them, to a Job without labels."""
         copy_labels(obj)
 
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep the spec; a Job without labels shows those of its template, whatever template the request has."""
+        super().prepare_status(new, old)
+        copy_labels(new)
+
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new Job."""
         return check_job(obj)
