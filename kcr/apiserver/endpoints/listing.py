@@ -49,9 +49,9 @@ async def list_page(storage: Storage, route: Route, query: Query, as_of: int = 0
     limit = 0 if requested == 0 and query.text("resourceVersion") else max(0, query.integer("limit") or 0)
     if query.text("continue"):
         return _next_page(storage, route, selection, _parse_continue(query.text("continue"), route), limit)
-    cache = storage.cache(route.kind)
     if requested and not as_of:
         await storage.wait_for_revision(requested)
+    cache = storage.cache(route.kind)
     exact = query.text("resourceVersionMatch") == "Exact" or (limit and not query.text("resourceVersionMatch"))
     newest = max(as_of, cache.compacted_revision) if as_of else storage.revision
     revision = requested if requested and exact and not as_of else newest

@@ -1,4 +1,4 @@
-"""Scalar types: strings, numbers, quantities, times.
+"""Scalar types: strings, numbers, quantities, times, bytes.
 
 Times are stored in whole seconds in UTC, or for MicroTime with exactly six digits.
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from kcr.apiserver.schema.base64 import canonical_base64
 from kcr.apiserver.schema.quantities import canonical
 from kcr.apiserver.schema.shape import Type, TypeMismatchError
 
@@ -111,8 +112,7 @@ ANY = Type("interface {}", lambda value: value, lambda: None)
 SCALARS: Mapping[str, Type] = {
     "any": ANY,
     "bool": _exactly(bool),
-    # Base64 is text here: the kinds that hold it look into it.
-    "bytes": _exactly(str),
+    "bytes": _text("[]uint8", canonical_base64),
     "float64": Type("float64", _float, float),
     "int-or-string": Type("intstr.IntOrString", _int_or_string, int),
     "int32": _integer("int32", 32),

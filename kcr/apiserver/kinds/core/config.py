@@ -3,7 +3,6 @@
 Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateConfigMap and ValidateSecret.
 """
 
-import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
@@ -11,7 +10,7 @@ import msgspec
 
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid, required, too_long
 from kcr.apiserver.kinds.formats import config_key
-from kcr.apiserver.kinds.strategy import Manifest, Strategy, UndecodableError
+from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 _LIMIT = 1024 * 1024
 
@@ -20,12 +19,6 @@ class ConfigMapStrategy(Strategy):
     """ConfigMaps hold at most 1 MiB, and may be immutable."""
 
     stored_as = ("v1", "ConfigMap")
-
-    def default(self, obj: Manifest) -> None:
-        """Refuse `binaryData` that is no base64."""
-        super().default(obj)
-        if binary := obj.get("binaryData"):
-            _decoded("ConfigMap", binary)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a ConfigMap."""
@@ -42,15 +35,6 @@ class ConfigMapStrategy(Strategy):
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update; an immutable ConfigMap does not change."""
         return _check_immutable(new, old, ("data", "binaryData")) + self.validate(new)
-
-
-def _decoded(kind: str, data: Manifest) -> None:
-    """Refuse values that are no base64."""
-    for value in data.values():
-        try:
-            b64decode(value, validate=True)
-        except binascii.Error:
-            raise UndecodableError(kind, "v1", "illegal base64 data at input byte 0") from None
 
 
 def _needs(*keys: str) -> "_Rule":
@@ -102,12 +86,11 @@ class SecretStrategy(Strategy):
     stored_as = ("v1", "Secret")
 
     def default(self, obj: Manifest) -> None:
-        """Merge `stringData` into `data`, and refuse values that are no base64."""
+        """Merge `stringData` into `data`."""
         super().default(obj)
         data: Manifest = obj.get("data") or {}
         for key, value in (obj.pop("stringData", None) or {}).items():
             data[key] = b64encode(value.encode()).decode()
-        _decoded("Secret", data)
         if data:
             obj["data"] = data
 
