@@ -30,6 +30,8 @@ class Ledger:
         self.unknown: set[Key] = set()
         # The versions that were given, each once.
         self.versions: set[int] = {0}
+        # The version of the cluster when its latest process began: what is written since is newer.
+        self.first_version = 0
         self.writes = 0
         self._victim: Running | None = None
 
@@ -40,7 +42,8 @@ class Ledger:
         self.unknown.discard(key)
         self.acknowledged[key] = state = state_of(written)
         if state is not None:
-            assert state[0] not in self.versions, "versions go back"
+            assert state[0] > self.first_version, "versions go back"
+            assert state[0] not in self.versions, "versions are given twice"
             self.versions.add(state[0])
         self.writes += 1
         if self._victim is not None and self.writes >= self._at:
@@ -82,7 +85,8 @@ async def _write(client: Client, key: Key, data: Mapping[str, str], *, deletes: 
 async def check(client: Client, ledger: Ledger) -> None:
     """Compare what is stored with what was acknowledged."""
     metadata, found = await client.list_page(ConfigMap, "default")
-    assert int(metadata.resource_version) >= max(ledger.versions), "versions go back"
+    ledger.first_version = int(metadata.resource_version)
+    assert ledger.first_version >= max(ledger.versions), "versions go back"
     stored = {one.key: state_of(one) for one in found}
     assert all(stored.get(key) == state for key, state in ledger.acknowledged.items() if key not in ledger.unknown)
     ledger.acknowledged |= {key: stored.get(key) for key in ledger.unknown}

@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from random import Random
+from typing import Any
 
 import aiohttp
 import pytest
@@ -54,7 +55,9 @@ async def survives(seed: int, count: int) -> None:
     """Send requests over connections of their own, several at once."""
     random = Random(f"connections {seed}")
     requests = MutatedRequests(random)
-    async with EmbeddedCluster(random=Random(seed), runtime=None, gc=False, legacy_apis=True, gangs=True) as cluster:
+    # No controllers: all watches are those of clients.
+    options: dict[str, Any] = {"runtime": None, "gc": False, "deployments": False}
+    async with EmbeddedCluster(random=Random(seed), legacy_apis=True, gangs=True, **options) as cluster:
         address = await cluster.serve()
         context = ssl.create_default_context(cadata=address.ca_pem)
         waiting = [raw_http(requests.request(), address.token, random) for _ in range(count)]
