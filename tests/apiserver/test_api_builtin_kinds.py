@@ -264,3 +264,12 @@ async def test_tables_of_volumes_and_claims_say_what_is_bound(api: Api) -> None:
     await api.post("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": claimed})
     (row,) = (await api.get("/api/v1/persistentvolumes", accept=TABLE))["rows"]
     assert row["cells"] == ["v", "1Gi", "RWX,ROX", "Retain", "", "default/data", "", "<unset>", "", "0s", "Filesystem"]
+
+
+async def test_claim_without_its_spec_is_refused(api: Api) -> None:
+    """Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVolumeClaimUpdate."""
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    await api.post(claims, {"metadata": {"name": "data"}, "spec": CLAIM})
+    reply = await api.call("PUT", f"{claims}/data", {"metadata": {"name": "data"}})
+    fields = [cause["field"] for cause in reply.body["details"]["causes"]]
+    assert (reply.status, fields) == (422, ["spec.accessModes", "spec.resources[storage]", "spec"])

@@ -57,6 +57,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.HostPathVolumeSource": {"type": ""},
     "core.v1.Node": {"spec": {}, "status": {}},
     "core.v1.ObjectFieldSelector": {"apiVersion": "v1"},
+    "core.v1.PersistentVolumeClaim": {"spec": {}},
     "core.v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
     "core.v1.PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
     "core.v1.Pod": {"spec": {}, "status": {}},
