@@ -85,13 +85,18 @@ async def mismatch(send: Send, namespace: str, row: Row) -> str:
         code, sent = await send("POST", path, sent)
         assert code == 201, sent
         method = "PUT"
-    for place, value in row.fields.items():
-        _set(sent, _long(section, place), deepcopy(value))
+    set_fields(row, sent)
     name = sent.get("metadata", {}).get("name", "")
     code, body = await send(method, f"{path}/{name}{section.suffix}" if section.update else path, sent)
     if code < 300 or section.update:
         await send("DELETE", f"{path}/{name}", {"gracePeriodSeconds": 0})
     return _difference(row, code, body)
+
+
+def set_fields(row: Row, obj: dict[str, Any]) -> None:
+    """Set the fields of a row in the object of its section."""
+    for place, value in row.fields.items():
+        _set(obj, _long(row.section, place), deepcopy(value))
 
 
 def _long(section: Section, place: str) -> str:

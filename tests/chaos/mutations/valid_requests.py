@@ -17,12 +17,18 @@ from kcr.apiserver.schema.protobuf_encoder import encode, is_encodable
 from tests.chaos.requests.grammar import APPLY
 from tests.chaos.requests.schemas import CUSTOM, GROUP
 from tests.kit.custom_resources import Json
+from tests.kit.differential import rows, sections, set_fields
 from tests.kit.drawn_objects import KIND_TYPES, builtin_object
 from tests.kit.invalid_requests import ACCEPTS, DELETE_OPTIONS, PATCHES, POSTS, STATUSES
 from tests.kit.protobuf import PROTOBUF
 from tests.kit.valid_objects import METADATA, VALID_OBJECTS
 
 BUILTIN_KINDS = (*with_gangs(KINDS), *LEGACY_KINDS)
+# Objects of which the answer of the real server is known.
+TABLE = tuple(row for section in sections() for row in rows(section))
+HEADS = {
+    kind.type.plural: {"apiVersion": kind.type.api_version, "kind": kind.type.kind} for kind in reversed(BUILTIN_KINDS)
+}
 NAMES = ("a", "a", "a", "b", "c")
 _READ_OPTIONS: tuple[Json, ...] = (
     {}, {}, {"limit": 1}, {"limit": 500, "resourceVersion": 0}, {"resourceVersion": 1, "resourceVersionMatch": "Exact"},
@@ -71,19 +77,8 @@ class ValidRequests:
     def draw(self) -> Draft:
         """Return a request."""
         draw = self._random
-        if self._recorded and draw.random() < 0.4:
-            collection, shown = draw.choice(self._recorded)
-            name, value = shown["metadata"]["name"], deepcopy(shown)
-            subresources: tuple[str, ...] = ("status", "scale")
-            if draw.random() < 0.7:
-                value["metadata"].pop("resourceVersion", None)
-        elif draw.random() < 0.1:
-            collection, value = self._custom()
-            name, subresources = value["metadata"]["name"], ("status", "scale")
-        else:
-            kind = draw.choice(BUILTIN_KINDS)
-            collection, value = collection_of(kind), self.of_kind(kind)
-            name, subresources = value["metadata"]["name"], kind.subresources
+        collection, value, subresources = self._subject()
+        name = str(value["metadata"].get("name", "a"))
         match draw.choice(("create", "create", "update", "patch", "patch", "delete", "read", "read", "sub", "post")):
             case "create":
                 value["metadata"].pop("resourceVersion", None)
@@ -101,6 +96,31 @@ class ValidRequests:
                 path = draw.choice(tuple(POSTS))
                 return self._with_body("POST", path, deepcopy(POSTS[path]))
         return self._read(collection, name)
+
+    def _subject(self) -> tuple[str, Json, Sequence[str]]:
+        """Return the path of a collection, an object for it, and the subresources that it may have."""
+        draw = self._random
+        match draw.choices(("table", "recorded", "custom", "builtin"), (15, 30, 10, 45))[0]:
+            case "table":
+                return *self._of_table(), ("status",)
+            case "recorded" if self._recorded:
+                collection, shown = draw.choice(self._recorded)
+                value = deepcopy(shown)
+                if draw.random() < 0.7:
+                    value["metadata"].pop("resourceVersion", None)
+                return collection, value, ("status", "scale")
+            case "custom":
+                return *self._custom(), ("status", "scale")
+        kind = draw.choice(BUILTIN_KINDS)
+        return collection_of(kind), self.of_kind(kind), kind.subresources
+
+    def _of_table(self) -> tuple[str, Json]:
+        """Return an object of the differential table: one that a rule is about."""
+        row = self._random.choice(TABLE)
+        value = deepcopy(row.section.object)
+        set_fields(row, value)
+        head = {"metadata": {}, **HEADS.get(row.section.path.rpartition("/")[2], {})}
+        return row.section.path.replace("{ns}", "default"), {**head, **value}
 
     def _custom(self) -> tuple[str, Json]:
         plural = self._random.choice(tuple(CUSTOM))
