@@ -137,7 +137,7 @@ class ValidRequests:
         if kind.type.kind in VALID_OBJECTS and draw.random() < 0.7:
             made: Json = deepcopy(dict(VALID_OBJECTS[kind.type.kind]))
         elif name in KIND_TYPES:
-            made = builtin_object(KIND_TYPES[name], draw)
+            made = deepcopy(builtin_object(KIND_TYPES[name], draw))
         else:
             made = {"spec": {}}
         status = STATUSES.get(collection_of(kind))

@@ -36,6 +36,7 @@ FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "lists of lists and lists of mixed types are not supported", "api-server 10.5, strategicpatch/patch.go"),
     (500, "failed to create typed patch object", "api-server 11.1"),
     (500, "Internal error occurred: the spec replicas field .* does not exist", "api-server 21.5"),
+    (500, "etcdserver: request is too large", "etcd: --max-request-bytes"),
     (504, "Timeout: ", "api-server 17.2"),
 )
 _REASONS = {
