@@ -132,7 +132,7 @@ class MutatedRequests(RequestMutator):
                 codec = draw.choice(_CODECS)
                 return media, body.decode("utf-8", "replace").encode(codec, "replace")
             case "gzip":
-                return media, gzip.compress(body, 1)
+                return media, gzip.compress(body, 1, mtime=0)
             case "media":
                 return draw.choice(_MEDIA), body
         return "", body
