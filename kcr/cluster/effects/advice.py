@@ -5,7 +5,6 @@ about pod specs are; not for a pod that a controller made, for the author of its
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.builtin import LIST, MAP, type_facts, type_shape
 from kcr.apiserver.schema.shape import ABSENT
 from kcr.apiserver.storage.records import Record
-from kcr.cluster.effects.pod_fields import FIELDS, USED, NoEffect
+from kcr.cluster.effects.pod_fields import FIELDS, USED, Effect, NoEffect
 
 # Warnings of one response. Servers and proxies bound the headers.
 LIMIT = 10
@@ -44,7 +43,7 @@ def process_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
     spec = _at(record.manifest(), path)
     if before is not None and _at(before, path) == spec:
         return
-    ignored = without_effect(spec, ".".join(path))
+    ignored = _PROCESSES.without_effect(_POD_SPEC, spec, ".".join(path))
     for field, reason in islice(ignored, LIMIT):
         yield f"{field}: has no effect in kcr dev: {reason}"
     if rest := sum(1 for _ in ignored):
@@ -57,33 +56,6 @@ def _at(obj: Manifest, path: tuple[str, ...]) -> Manifest:
     return obj
 
 
-def without_effect(spec: Manifest, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the reason of each field of a pod's spec that is set and has no effect.
-
-    Args:
-        spec: As stored, with its defaults.
-        path: Where it is in its object, such as `spec.template.spec`.
-    """
-    return _fields_without_effect(_POD_SPEC, spec, path)
-
-
-def _fields_without_effect(type_name: str, obj: Manifest, path: str) -> Iterator[tuple[str, str]]:
-    judgements = _judgements(type_name)
-    for name, value in obj.items():
-        judged = judgements.get(name)
-        if judged is None:
-            continue
-        here = f"{path}.{name}"
-        if judged.no_effect is not None:
-            if _asks_for_more(judged, value, obj):
-                yield here, judged.no_effect.reason
-        elif isinstance(value, list):
-            for position, one in enumerate(value):
-                yield from _fields_without_effect(judged.inner, one, f"{here}[{position}]")
-        else:
-            yield from _fields_without_effect(judged.inner, value, here)
-
-
 class _Judgement(NamedTuple):
     """What is known of a field that has no effect, or whose value has such fields."""
 
@@ -92,18 +64,56 @@ class _Judgement(NamedTuple):
     default: Any
 
 
-@cache
-def _judgements(type_name: str) -> dict[str, _Judgement]:
-    """Return the fields of a type that need to be looked at."""
-    found = {}
-    types, fields = type_facts(type_name), type_shape(type_name).fields
-    for name, effect in FIELDS[type_name].items():
-        inner = inner_type(types[name].type)
-        if isinstance(effect, NoEffect):
-            found[name] = _Judgement(effect, inner, fields[name].default)
-        elif effect is USED and inner in FIELDS:
-            found[name] = _Judgement(None, inner, ABSENT)
-    return found
+class FieldEffects:
+    """Finds what is set in an object and has no effect, by a table."""
+
+    def __init__(self, table: Mapping[str, Mapping[str, Effect]]) -> None:
+        """Take a table.
+
+        Args:
+            table: Per type, such as `core.v1.PodSpec`, the effect of each field.
+        """
+        self._table = table
+        # What is known of the types that have been met.
+        self._judgements: dict[str, Mapping[str, _Judgement]] = {}
+
+    def without_effect(self, type_name: str, obj: Manifest, path: str) -> Iterator[tuple[str, str]]:
+        """Yield the path and the reason of each field that is set and has no effect.
+
+        Args:
+            type_name: The type of the object.
+            obj: The object as stored, with its defaults.
+            path: Where it is, such as `spec.template.spec`.
+        """
+        judgements = self._judgements_of(type_name)
+        for name, value in obj.items():
+            judged = judgements.get(name)
+            if judged is None:
+                continue
+            here = f"{path}.{name}"
+            if judged.no_effect is not None:
+                yield from _named(judged, value, obj, here)
+            elif isinstance(value, list):
+                for position, one in enumerate(value):
+                    yield from self.without_effect(judged.inner, one, f"{here}[{position}]")
+            else:
+                yield from self.without_effect(judged.inner, value, here)
+
+    def _judgements_of(self, type_name: str) -> Mapping[str, _Judgement]:
+        """Return the fields of a type that need to be looked at."""
+        found = self._judgements.get(type_name)
+        if found is None:
+            found = self._judgements[type_name] = dict(self._judge(type_name))
+        return found
+
+    def _judge(self, type_name: str) -> Iterator[tuple[str, _Judgement]]:
+        types, fields = type_facts(type_name), type_shape(type_name).fields
+        for name, effect in self._table[type_name].items():
+            inner = inner_type(types[name].type)
+            if isinstance(effect, NoEffect):
+                yield name, _Judgement(effect, inner, fields[name].default)
+            elif effect is USED and inner in self._table:
+                yield name, _Judgement(None, inner, ABSENT)
 
 
 def inner_type(written: str) -> str:
@@ -113,14 +123,26 @@ def inner_type(written: str) -> str:
     return written
 
 
-def _asks_for_more(judged: _Judgement, value: Any, obj: Manifest) -> bool:
-    """Return whether a field is set to something that would change what happens."""
+def _named(judged: _Judgement, value: Any, obj: Manifest, here: str) -> Iterator[tuple[str, str]]:
     no_effect = judged.no_effect
     assert no_effect is not None  # the caller has looked
+    if no_effect.used_keys and isinstance(value, dict):
+        for key in value:
+            if key not in no_effect.used_keys:
+                yield f"{here}[{key}]", no_effect.reason
+    elif _asks_for_more(no_effect, value, judged.default, obj):
+        yield here, no_effect.reason
+
+
+def _asks_for_more(no_effect: NoEffect, value: Any, default: Any, obj: Manifest) -> bool:
+    """Return whether a field is set to something that would change what happens."""
     if isinstance(value, list):
         return any(one not in no_effect.usual for one in value)
     if value is False:
         return True in no_effect.usual
-    if value in (None, "", {}) or value in no_effect.usual or value == judged.default:
+    if value in (None, "", {}) or value in no_effect.usual or value == default:
         return False
     return not no_effect.same_as or value != obj.get(no_effect.same_as)
+
+
+_PROCESSES = FieldEffects(FIELDS)

@@ -17,11 +17,13 @@ class NoEffect(NamedTuple):
         usual: Values that ask for no more than what happens anyway, beside the default of the schema, false, and
             empty values. A list of such values is one as well.
         same_as: A field of the same object: to have its value asks for no more either.
+        used_keys: The keys of a map that do have an effect; the others are named one by one where there are any.
     """
 
     reason: str
     usual: tuple[Any, ...] = ()
     same_as: str = ""
+    used_keys: tuple[str, ...] = ()
 
 
 Effect = Literal["used", "carried"] | NoEffect

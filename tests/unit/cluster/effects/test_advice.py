@@ -8,7 +8,8 @@ import pytest
 from kcr.apiserver.server import HTTPRequest
 from kcr.client.wire.decoding import warnings_in
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.effects.advice import LIMIT, process_warnings
+from kcr.cluster.effects.advice import LIMIT, FieldEffects, process_warnings
+from kcr.cluster.effects.pod_fields import NoEffect
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -88,6 +89,13 @@ async def test_field_without_effect_is_named(cluster: EmbeddedCluster, given: di
 )
 async def test_what_happens_anyway_is_no_warning(cluster: EmbeddedCluster, given: dict[str, Any]) -> None:
     assert await warnings(cluster, "POST", PODS, pod(**given)) == []
+
+
+def test_keys_of_a_map_are_named_one_by_one() -> None:
+    effects = FieldEffects({"core.v1.ResourceRequirements": {"limits": NoEffect("why", used_keys=("memory",))}})
+    given = {"limits": {"cpu": "1", "memory": "1Gi", "example.com/gpu": "1"}}
+    found = effects.without_effect("core.v1.ResourceRequirements", given, "resources")
+    assert [path for path, _ in found] == ["resources.limits[cpu]", "resources.limits[example.com/gpu]"]
 
 
 async def test_warnings_of_one_response_are_bounded(cluster: EmbeddedCluster) -> None:
