@@ -19,6 +19,7 @@ USER = "processes run as the current user"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 LABELS = {"app": "web"}
+ROOT = {"privileged": True}
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_keys_of_a_map_are_named_one_by_one() -> None:
 
 
 async def test_warnings_of_one_response_are_bounded(cluster: EmbeddedCluster) -> None:
-    containers = [{"name": f"c{number}", "image": "busybox:1", "tty": True} for number in range(LIMIT + 3)]
+    containers = [{"name": f"c{number}", "image": "busybox:1", "securityContext": ROOT} for number in range(LIMIT + 3)]
     found = await warnings(cluster, "POST", PODS, {"metadata": {"name": "p"}, "spec": {"containers": containers}})
     assert len(found) == LIMIT + 1
     assert found[LIMIT] == "3 more fields have no effect in kcr dev"
