@@ -33,6 +33,7 @@ FAULTS: tuple[tuple[int, str, str], ...] = (
     (500, "strconv.ParseUint: parsing ", "api-server 9.3, 18.2"),
     (500, "map: .* does not contain declared merge key", "api-server 10.5"),
     (500, "unknown patch type: ", "api-server 10.5"),
+    (500, "The order in patch list:", "api-server 10.5, strategicpatch/patch.go"),
     (500, "lists of lists and lists of mixed types are not supported", "api-server 10.5, strategicpatch/patch.go"),
     (500, "failed to create typed patch object", "api-server 11.1"),
     (500, "Internal error occurred: the spec replicas field .* does not exist", "api-server 21.5"),
