@@ -43,10 +43,10 @@ _WINDOWS = NoEffect("processes are not Windows containers")
 _NETWORK = NoEffect("processes use the machine's network")
 _PROBES = NoEffect("probes are not run")
 _PLACEMENT = NoEffect("pods are placed by nodeName and nodeSelector alone")
-_VOLUMES = NoEffect("volumes are not mounted")
+_VOLUMES = NoEffect("block devices are not mapped")
+_MOUNTS = "mounts are private to the container"
 _DEVICES = NoEffect("devices are not allocated")
 _RESTARTS = NoEffect("containers are restarted by the pod's restartPolicy")
-_TERMINAL = NoEffect("standard input is empty, and no terminal")
 
 
 def _used(*names: str) -> Mapping[str, Effect]:
@@ -97,7 +97,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "terminationGracePeriodSeconds": USED,
         "tolerations": NoEffect("taints are not looked at", usual=_EVICTIONS),
         "topologySpreadConstraints": _PLACEMENT,
-        "volumes": _VOLUMES,
+        "volumes": USED,
     },
     "core.v1.PodOS": {"name": NoEffect("processes are this machine's", usual=("linux",))},
     "core.v1.PodSchedulingGate": _used("name"),
@@ -129,20 +129,19 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "restartPolicyRules": _RESTARTS,
         "securityContext": USED,
         "startupProbe": _PROBES,
-        "stdin": _TERMINAL,
-        "stdinOnce": _TERMINAL,
+        "stdin": USED,
+        "stdinOnce": USED,
         "terminationMessagePath": NoEffect("the file's path is in $KCR_TERMINATION_LOG"),
         "terminationMessagePolicy": USED,
-        "tty": _TERMINAL,
+        "tty": USED,
         "volumeDevices": _VOLUMES,
-        "volumeMounts": _VOLUMES,
+        "volumeMounts": USED,
         "workingDir": USED,
     },
     "core.v1.EnvVar": _used("name", "value", "valueFrom"),
     "core.v1.EnvVarSource": {
-        **_used("configMapKeyRef", "fieldRef", "secretKeyRef"),
+        **_used("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef"),
         "fileKeyRef": NoEffect("the variable is empty"),
-        "resourceFieldRef": NoEffect("the variable is empty"),
     },
     "core.v1.ConfigMapKeySelector": _used("key", "name", "optional"),
     "core.v1.SecretKeySelector": _used("key", "name", "optional"),
@@ -176,4 +175,63 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "seccompProfile": _SANDBOX,
         "windowsOptions": _WINDOWS,
     },
+    "core.v1.ResourceFieldSelector": _used("containerName", "divisor", "resource"),
+    "core.v1.Volume": {
+        **_used("configMap", "downwardAPI", "emptyDir", "hostPath", "name", "projected", "secret"),
+        # A pod with one of these stays in ContainerCreating, and an event says why.
+        **dict.fromkeys(
+            (
+                "awsElasticBlockStore",
+                "azureDisk",
+                "azureFile",
+                "cephfs",
+                "cinder",
+                "csi",
+                "ephemeral",
+                "fc",
+                "flexVolume",
+                "flocker",
+                "gcePersistentDisk",
+                "gitRepo",
+                "glusterfs",
+                "image",
+                "iscsi",
+                "nfs",
+                "persistentVolumeClaim",
+                "photonPersistentDisk",
+                "portworxVolume",
+                "quobyte",
+                "rbd",
+                "scaleIO",
+                "storageos",
+                "vsphereVolume",
+            ),
+            CARRIED,
+        ),
+    },
+    "core.v1.VolumeMount": {
+        **_used("mountPath", "name", "readOnly", "subPath", "subPathExpr"),
+        "mountPropagation": NoEffect(_MOUNTS, usual=("None",)),
+        "recursiveReadOnly": NoEffect(_MOUNTS, usual=("Disabled",)),
+    },
+    "core.v1.EmptyDirVolumeSource": {
+        "medium": NoEffect("the directory is on disk"),
+        "sizeLimit": NoEffect("the directory may grow"),
+    },
+    "core.v1.HostPathVolumeSource": _used("path", "type"),
+    "core.v1.ConfigMapVolumeSource": _used("defaultMode", "items", "name", "optional"),
+    "core.v1.SecretVolumeSource": _used("defaultMode", "items", "optional", "secretName"),
+    "core.v1.DownwardAPIVolumeSource": _used("defaultMode", "items"),
+    "core.v1.DownwardAPIVolumeFile": _used("fieldRef", "mode", "path", "resourceFieldRef"),
+    "core.v1.KeyToPath": _used("key", "mode", "path"),
+    "core.v1.ProjectedVolumeSource": _used("defaultMode", "sources"),
+    "core.v1.VolumeProjection": {
+        **_used("configMap", "downwardAPI", "secret", "serviceAccountToken"),
+        # As for the other volumes.
+        **dict.fromkeys(("clusterTrustBundle", "podCertificate"), CARRIED),
+    },
+    "core.v1.ConfigMapProjection": _used("items", "name", "optional"),
+    "core.v1.SecretProjection": _used("items", "name", "optional"),
+    "core.v1.DownwardAPIProjection": _used("items"),
+    "core.v1.ServiceAccountTokenProjection": _used("audience", "expirationSeconds", "path"),
 }
