@@ -70,6 +70,87 @@ class EnvFromSource(Object):
     secret_ref: EnvSource | None = None
 
 
+class ContainerPort(Object):
+    """A port that a container names; probes and hooks may refer to it by this name."""
+
+    name: str = ""
+    container_port: int = 0
+
+
+class ExecAction(Object):
+    """A command in the container; it succeeds with the exit code 0."""
+
+    command: tuple[str, ...] = ()
+
+
+class HTTPHeader(Object):
+    """One header of a request."""
+
+    name: str = ""
+    value: str = ""
+
+
+class HTTPGetAction(Object):
+    """A GET; codes from 200 to 399 are a success."""
+
+    path: str = ""
+    port: int | str = 0
+    host: str = ""
+    scheme: str = ""
+    http_headers: tuple[HTTPHeader, ...] = ()
+
+
+class TCPSocketAction(Object):
+    """A connection; that it is accepted is a success."""
+
+    port: int | str = 0
+    host: str = ""
+
+
+class SleepAction(Object):
+    """A pause."""
+
+    seconds: int = 0
+
+
+class ProbeHandler(Object):
+    """What a probe or a lifecycle hook does; one of them is set."""
+
+    exec: ExecAction | None = None
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
+
+
+class Probe(ProbeHandler):
+    """A check of a container that runs."""
+
+    initial_delay_seconds: int = 0
+    timeout_seconds: int = 1
+    period_seconds: int = 10
+    success_threshold: int = 1
+    failure_threshold: int = 3
+    termination_grace_period_seconds: int | None = None
+
+
+class LifecycleHandler(ProbeHandler):
+    """What a lifecycle hook does."""
+
+    sleep: SleepAction | None = None
+
+
+class Lifecycle(Object):
+    """What is done after a container has started, and before it is asked to end."""
+
+    post_start: LifecycleHandler | None = None
+    pre_stop: LifecycleHandler | None = None
+
+
+class PodReadinessGate(Object):
+    """A condition that somebody else writes, without which the pod is not ready."""
+
+    condition_type: str = ""
+
+
 class KubeletContainer(Container):
     """A container to run."""
 
@@ -86,6 +167,11 @@ class KubeletContainer(Container):
     # As on the wire: few pods have any, and `kcr.api.full` has their types for the node that mounts them.
     volume_mounts: tuple[Mapping[str, Any], ...] = ()
     resources: Mapping[str, Any] = {}
+    ports: tuple[ContainerPort, ...] = ()
+    lifecycle: Lifecycle | None = None
+    startup_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
 
 
 class KubeletPodSpec(PodSpec):
@@ -101,6 +187,7 @@ class KubeletPodSpec(PodSpec):
     hostname: str = ""
     service_account_name: str = ""
     volumes: tuple[Mapping[str, Any], ...] = ()
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
 
 
 class KubeletTerminated(ContainerStateTerminated):

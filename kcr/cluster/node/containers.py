@@ -29,8 +29,36 @@ class Waiting(NamedTuple):
     retry_at: float = 0.0
 
 
+class Stop(NamedTuple):
+    """The kubelet ends this run, while its pod goes on.
+
+    Attributes:
+        kill_at: When it is killed, on the loop's time.
+        message: Of the event `Killing`.
+        restart: Whether it is restarted whatever its exit code.
+    """
+
+    kill_at: float
+    message: str
+    restart: bool = False
+
+
 class Running(NamedTuple):
-    """Runs since `since`, ready from `ready_at` on (both on the loop's time). `signal` is the last one sent to it."""
+    """A run. All moments are on the loop's time.
+
+    Attributes:
+        run: The run in the runtime.
+        container_id: Its id.
+        started_at: When it began, by the clock.
+        since: The same moment.
+        ready_at: When the runtime counts it as ready.
+        signal: The last one sent to it.
+        in_post_start: Whether its postStart hook is running.
+        pre_stop: What has become of its preStop hook.
+        has_started: Whether its startup probe has succeeded; True without one.
+        is_probed_ready: What its readiness probe says; True without one.
+        stop: Set when the kubelet ends this run alone.
+    """
 
     run: RunningContainer
     container_id: str
@@ -38,6 +66,11 @@ class Running(NamedTuple):
     since: float
     ready_at: float
     signal: Literal["", "TERM", "KILL"] = ""
+    in_post_start: bool = False
+    pre_stop: Literal["none", "pending", "running", "done"] = "none"
+    has_started: bool = True
+    is_probed_ready: bool = True
+    stop: Stop | None = None
 
 
 class Terminated(NamedTuple):
@@ -67,6 +100,7 @@ class ContainerRecord(NamedTuple):
         restart_count: How often it has been restarted.
         last_end: How the run before the present one ended.
         backoff_seconds: The delay between the latest end and the restart after it; None before the first end.
+        was_started: Whether an earlier run got through its postStart hook and its startup probe.
     """
 
     spec: KubeletContainer
@@ -75,6 +109,7 @@ class ContainerRecord(NamedTuple):
     restart_count: int = 0
     last_end: KubeletTerminated | None = None
     backoff_seconds: float | None = None
+    was_started: bool = False
 
     @property
     def name(self) -> str:
@@ -118,7 +153,7 @@ def _restored(
     record: ContainerRecord, status: KubeletContainerStatus, policy: str, moment: datetime, now: float
 ) -> ContainerRecord:
     last = status.last_state.terminated
-    record = record._replace(restart_count=status.restart_count, last_end=last)
+    record = record._replace(restart_count=status.restart_count, last_end=last, was_started=bool(status.started))
     if status.state.running is not None:
         return terminated(record, LOST, policy, moment, now)
     if (end := status.state.terminated) is not None:
@@ -140,6 +175,11 @@ def should_restart(role: Role, policy: str, code: int) -> bool:
     if role == "init" and code == 0:
         return False
     return policy in {"", "Always"} or (policy == "OnFailure" and code != 0)
+
+
+def has_started(running: Running) -> bool:
+    """Return whether a run has got through its postStart hook and its startup probe."""
+    return running.has_started and not running.in_post_start
 
 
 def started(record: ContainerRecord, running: Running) -> ContainerRecord:
@@ -169,6 +209,7 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
     state, finished = record.state, whole_seconds(moment)
     if isinstance(state, Running):
         begun, container_id, ran = whole_seconds(state.started_at), state.container_id, now - state.since
+        record = record._replace(was_started=record.was_started or has_started(state))
     else:
         # Failed to start: it counts as a run of no length, a restart if others came before.
         begun, container_id, ran = finished, "", 0.0
@@ -182,7 +223,8 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
         finished_at=finished,
         container_id=container_id,
     )
-    if not should_restart(record.role, policy, exit_.code):
+    is_forced = isinstance(state, Running) and state.stop is not None and state.stop.restart
+    if not is_forced and not should_restart(record.role, policy, exit_.code):
         return record._replace(state=Terminated(end))
     backoff = _next_backoff(record.backoff_seconds, ran)
     return record._replace(state=Terminated(end, now + backoff), backoff_seconds=backoff)
@@ -219,7 +261,10 @@ def exit_code(record: ContainerRecord) -> int | None:
 
 
 def is_init_done(record: ContainerRecord) -> bool:
-    """Return whether the next container may start: an init container has succeeded, or a sidecar been started."""
+    """Return whether the next container may start: an init container has succeeded, or a sidecar has started once.
+
+    Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, computeInitContainerActions.
+    """
     if record.role == "sidecar":
-        return not isinstance(record.state, Waiting)
+        return record.was_started or (isinstance(record.state, Running) and has_started(record.state))
     return exit_code(record) == 0

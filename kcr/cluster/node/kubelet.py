@@ -15,10 +15,12 @@ from kcr.api.pods import is_terminal
 from kcr.cluster.node.containers import Running, Waiting, backed_off, restore, start_deferred, started, terminated
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.pod_state import (
+    AbandonPreStop,
     Action,
     BackOff,
     DeletePod,
     PodState,
+    RunPreStop,
     SignalContainers,
     StartContainer,
     TerminatePod,
@@ -28,6 +30,8 @@ from kcr.cluster.node.pod_state import (
     next_deadline,
     starts_next,
 )
+from kcr.cluster.node.probes.handlers import RunHandler
+from kcr.cluster.node.probes.lifecycle import ContainerLifecycle
 from kcr.cluster.node.runtime import ContainerRuntime, Exit, NodeInfo, RunningContainer, StartDeferred
 from kcr.cluster.node.status import pod_status, status_patch
 from kcr.controller import Result, watch
@@ -52,8 +56,16 @@ class Kubelet:
     name has begun.
     """
 
-    def __init__(
-        self, manager: Manager, runtime: ContainerRuntime, logs: Logs, *, node: NodeInfo, fast: bool = False
+    def __init__(  # noqa: PLR0913 - each is one independent part, the last four by name
+        self,
+        manager: Manager,
+        runtime: ContainerRuntime,
+        logs: Logs,
+        *,
+        node: NodeInfo,
+        group: asyncio.TaskGroup,
+        run_handler: RunHandler | None = None,
+        fast: bool = False,
     ) -> None:
         """Add the kubelet to a manager.
 
@@ -62,6 +74,8 @@ class Kubelet:
             runtime: Runs the containers.
             logs: What the containers print; dropped with their pods.
             node: The node.
+            group: Owns the tasks of probes and lifecycle hooks.
+            run_handler: Runs the handlers of both; None where they have no effect.
             fast: Whether to skip writing what lasts no time before the first start.
         """
         self._client, self._clock, self._random = manager.client, manager.clock, manager.random
@@ -88,6 +102,7 @@ class Kubelet:
             limiter=ItemExponential(max_seconds=MAX_RETRY_SECONDS),
         )
         self._schedule_sync = controller.queue.add
+        self._lifecycle = ContainerLifecycle(group, run_handler, self._record, self._schedule_sync)
 
     async def reconcile(self, key: Key) -> Result:
         """Sync the pod of a key: start, stop and report its containers until there is nothing left to do for now."""
@@ -113,6 +128,7 @@ class Kubelet:
     def close(self) -> None:
         """End all runs, and start nothing any more; what they come to is not reported."""
         self._closed = True
+        self._lifecycle.close()
         for states in self._states.values():
             for state in states:
                 for running in state.running().values():
@@ -128,6 +144,7 @@ class Kubelet:
             or before.deletion_grace_period_seconds != after.deletion_grace_period_seconds
             or old.spec.active_deadline_seconds != new.spec.active_deadline_seconds
             or (new.spec.volumes and (before.labels, before.annotations) != (after.labels, after.annotations))
+            or (bool(new.spec.readiness_gates) and old.status.conditions != new.status.conditions)
             or (is_terminal(new) and not all(map(is_stopped, self._states.get(new.key, ()))))
         )
 
@@ -197,6 +214,8 @@ class Kubelet:
         """Return the status to write, or None when the server has it."""
         if state.is_gone or not state.containers or (self._fast and starts_next(state, now)):
             return None
+        if state.in_post_start and state.termination is None:
+            return None  # as upstream, where the pod worker waits for the hook
         status = pod_status(state, self._node.ip, self._clock.now(), now)
         return None if status == state.written_status else status
 
@@ -226,6 +245,8 @@ class Kubelet:
                     self._record(state, reason, message)
             case SignalContainers(names, signal):
                 self._signal(state, names, signal)
+            case RunPreStop() | AbandonPreStop():
+                self._continue_pre_stop(state, action)
             case DeletePod():
                 with suppress(NotFoundError, ConflictError):  # it is gone, or another one has its name
                     await self._client.delete(KubeletPod, state.pod.key, uid=state.uid, grace_period_seconds=0)
@@ -250,6 +271,7 @@ class Kubelet:
                 running = Running(run, container_id, moment, now, now + run.ready_after_seconds)
                 state.containers[name] = started(before, running)
                 self._record_start(state, before.spec)
+                self._lifecycle.begin(state, name)
         if self._closed:
             self.close()
 
@@ -257,20 +279,35 @@ class Kubelet:
         before = state.containers[name]
         if before.restart_count == attempt and isinstance(before.state, Running):
             policy = state.pod.spec.restart_policy
+            self._lifecycle.end(before.state.run)
             state.containers[name] = terminated(before, exit_, policy, self._clock.now(), self._loop.time())
             self._schedule_sync(state.pod.key)
+
+    def _continue_pre_stop(self, state: PodState, action: RunPreStop | AbandonPreStop) -> None:
+        for name in action.names:
+            if isinstance(action, RunPreStop):
+                self._record_killing(state, name)
+                self._lifecycle.run_pre_stop(state, name)
+            else:
+                self._lifecycle.abandon_pre_stop(state, name)
 
     def _signal(self, state: PodState, names: Iterable[str], signal: Literal["TERM", "KILL"]) -> None:
         for name in names:
             running = state.running()[name]
-            if not running.signal and not state.is_gone:
-                self._record(state, "Killing", f"Stopping container {name}", container=name)
+            if not running.signal and running.pre_stop != "done":
+                self._record_killing(state, name)
             # Noted first: a simulated run may end while the signal is sent.
             state.containers[name] = state.containers[name]._replace(state=running._replace(signal=signal))
             if signal == "TERM":
                 running.run.terminate()
             else:
                 running.run.kill()
+
+    def _record_killing(self, state: PodState, name: str) -> None:
+        if not state.is_gone:
+            stop = state.running()[name].stop
+            message = f"Stopping container {name}" if stop is None else stop.message
+            self._record(state, "Killing", message, container=name)
 
     def _record(
         self, state: PodState, reason: str, message: str, *, warning: bool = False, container: str = ""

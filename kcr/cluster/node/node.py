@@ -19,6 +19,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
+from kcr.cluster.node.probes.handlers import run_handler
 from kcr.cluster.node.process.process_runtime import process_runtime
 from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo, RecordWarning, RunningContainer
 from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
@@ -119,7 +120,10 @@ class NodeAgent:
         lost = asyncio.Event()
         manager = Manager(self._client, clock=self._clock, random=Random(self._random.getrandbits(64)))
         async with self._open_runtime(self._recorder(manager)) as runtime, asyncio.TaskGroup() as group:
-            kubelet = Kubelet(manager, runtime, self.logs, node=self.info, fast=self._fast)
+            kubelet = Kubelet(
+                manager, runtime, self.logs, node=self.info, group=group, fast=self._fast,
+                run_handler=run_handler if self._process else None,
+            )  # fmt: skip
             self._kubelet = kubelet
             manager.select(Selection(NodeObject, fields=f"metadata.name={self.info.name}"))
             manager.informer(NodeObject).add_handler(_NodeLost(lost))

@@ -74,6 +74,13 @@ class PodState:
         """Return the runs by container."""
         return {name: record.state for name, record in self.containers.items() if isinstance(record.state, Running)}
 
+    @property
+    def in_post_start(self) -> bool:
+        """Whether a postStart hook is running."""
+        return any(
+            isinstance(record.state, Running) and record.state.in_post_start for record in self.containers.values()
+        )
+
 
 def is_finished(state: PodState) -> bool:
     """Return whether the pod has nothing left to do: all main containers ended, or an init container failed."""
@@ -129,11 +136,23 @@ class SignalContainers(NamedTuple):
     signal: Literal["TERM", "KILL"]
 
 
+class RunPreStop(NamedTuple):
+    """Run the preStop hooks of containers that are to end."""
+
+    names: tuple[str, ...]
+
+
+class AbandonPreStop(NamedTuple):
+    """Stop waiting for preStop hooks that took the whole grace period."""
+
+    names: tuple[str, ...]
+
+
 class DeletePod(NamedTuple):
     """Let the terminating object be deleted: nothing of it runs any more, and its status says so."""
 
 
-Action = StartContainer | BackOff | TerminatePod | SignalContainers | DeletePod
+Action = StartContainer | BackOff | TerminatePod | SignalContainers | RunPreStop | AbandonPreStop | DeletePod
 
 
 def next_action(state: PodState, now: float) -> Action | None:
@@ -147,8 +166,8 @@ def next_action(state: PodState, now: float) -> Action | None:
         deletable = state.pod.metadata.deletion_timestamp is not None and not state.is_gone and not state.is_released
         return DeletePod() if deletable else None
     if state.termination is not None:
-        return _next_signal(state, state.termination.kill_at, now)
-    return _reason_to_terminate(state, now) or _next_start(state, now)
+        return _next_signal(state, now)
+    return _reason_to_terminate(state, now) or _next_signal(state, now) or _next_start(state, now)
 
 
 def _reason_to_terminate(state: PodState, now: float) -> TerminatePod | None:
@@ -164,14 +183,39 @@ def _reason_to_terminate(state: PodState, now: float) -> TerminatePod | None:
     return None
 
 
-def _next_signal(state: PodState, kill_at: float, now: float) -> Action | None:
-    running = state.running()
-    if now >= kill_at:
-        left = tuple(name for name, run in running.items() if run.signal != "KILL")
-        return SignalContainers(left, "KILL") if left else None
+def _kill_times(state: PodState) -> dict[str, float]:
+    """Return when the runs are killed that are to end, by container: all of a terminating pod, else single ones."""
+    forced = None if state.termination is None else state.termination.kill_at
+    moments = {}
+    for name, run in state.running().items():
+        times = [at for at in (forced, None if run.stop is None else run.stop.kill_at) if at is not None]
+        if times:
+            moments[name] = min(times)
+    return moments
+
+
+def _next_signal(state: PodState, now: float) -> Action | None:
+    """Return the next step of ending what is to end: the preStop hook, SIGTERM, SIGKILL when the time is up.
+
+    Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, killContainer.
+    """
+    running, kill_times = state.running(), _kill_times(state)
+    overdue = [name for name, at in kill_times.items() if now >= at]
+    if unfinished := tuple(name for name in overdue if running[name].pre_stop == "running"):
+        return AbandonPreStop(unfinished)
+    if left := tuple(name for name in overdue if running[name].signal != "KILL"):
+        return SignalContainers(left, "KILL")
+    waiting = [name for name, at in kill_times.items() if now < at and not running[name].signal]
+    if hooks := tuple(name for name in waiting if running[name].pre_stop == "pending"):
+        return RunPreStop(hooks)
     # Sidecars serve the others to the last.
-    first = [name for name in running if state.containers[name].role != "sidecar"] or list(running)
-    names = tuple(name for name in first if not running[name].signal)
+    others_run = any(state.containers[name].role != "sidecar" for name in running)
+    names = tuple(
+        name
+        for name in waiting
+        if running[name].pre_stop != "running"
+        and (not others_run or running[name].stop is not None or state.containers[name].role != "sidecar")
+    )
     return SignalContainers(names, "TERM") if names else None
 
 
@@ -186,7 +230,12 @@ def _next_start(state: PodState, now: float) -> Action | None:
 
 
 def _startable(state: PodState) -> Iterator[ContainerRecord]:
-    """Yield the containers whose turn it is: init containers one by one, sidecars from their turn on."""
+    """Yield the containers whose turn it is: init containers one by one, sidecars from their turn on.
+
+    None while a postStart hook is running: the next container starts when it has ended.
+    """
+    if state.in_post_start:
+        return
     for record in state.inits:
         if record.role == "sidecar" or not is_init_done(record):
             yield record
@@ -210,9 +259,8 @@ def next_deadline(state: PodState, now: float) -> float | None:
     if is_stopped(state):
         return None
     moments: list[float | None] = [run.ready_at for run in state.running().values()]
-    if state.termination is not None:
-        moments.append(state.termination.kill_at)
-    else:
+    moments.extend(_kill_times(state).values())
+    if state.termination is None:
         moments.append(_active_deadline(state))
         moments.extend(_start_time(record) for record in _startable(state))
     return min((moment for moment in moments if moment is not None and moment > now), default=None)

@@ -10,9 +10,26 @@ import msgspec
 
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.durations import go_duration
-from kcr.api.kubelet import Address, KubeletContainerState, KubeletContainerStatus, KubeletPodStatus, KubeletTerminated
+from kcr.api.kubelet import (
+    Address,
+    KubeletContainerState,
+    KubeletContainerStatus,
+    KubeletPod,
+    KubeletPodStatus,
+    KubeletTerminated,
+)
 from kcr.api.meta import PodCondition, whole_seconds
-from kcr.cluster.node.containers import LOST, BackingOff, ContainerRecord, Running, Terminated, Waiting, is_init_done
+from kcr.cluster.node.containers import (
+    LOST,
+    BackingOff,
+    ContainerRecord,
+    Running,
+    State,
+    Terminated,
+    Waiting,
+    has_started,
+    is_init_done,
+)
 from kcr.cluster.node.pod_state import PodState, is_stopped, pod_phase
 
 _LOST = KubeletTerminated(exit_code=LOST.code, reason=LOST.reason, message=LOST.message)
@@ -98,17 +115,26 @@ def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, n
         case Terminated(end) | BackingOff(end):
             container_id = end.container_id
             shown = KubeletContainerState(terminated=end)
+    started = isinstance(state, Running) and has_started(state)
     return KubeletContainerStatus(
         name=record.name,
         image=record.spec.image,
         image_id="" if isinstance(state, Waiting) else record.spec.image,
-        ready=is_init_done(record) if record.role == "init" else isinstance(state, Running) and now >= state.ready_at,
+        ready=is_init_done(record) if record.role == "init" else _is_ready(state, now),
         restart_count=record.restart_count,
-        started=isinstance(state, Running),
+        started=started,
         container_id=container_id,
         state=shown,
         last_state=KubeletContainerState(terminated=last),
     )
+
+
+def _is_ready(state: State, now: float) -> bool:
+    """Return whether a container is ready: started, and by its readiness probe and its runtime.
+
+    Source: kubernetes/pkg/kubelet/prober/prober_manager.go, UpdatePodStatus.
+    """
+    return isinstance(state, Running) and has_started(state) and state.is_probed_ready and now >= state.ready_at
 
 
 def _back_off_message(record: ContainerRecord, state: PodState) -> str:
@@ -138,10 +164,28 @@ def _conditions(
         initialized = ("True", "PodCompleted" if phase == "Succeeded" else "", "")
     wanted = {
         "PodReadyToStartContainers": ("True" if started else "False", "", ""),
-        "Initialized": initialized, "Ready": ready, "ContainersReady": ready,
+        "Initialized": initialized, "Ready": _gated(ready, state.pod), "ContainersReady": ready,
     }  # fmt: skip
     before = {c.type: c for c in (state.written_status or state.pod.status).conditions}
     return tuple(_condition(kind, *condition, before.get(kind), moment) for kind, condition in wanted.items())
+
+
+def _gated(ready: tuple[str, str, str], pod: KubeletPod) -> tuple[str, str, str]:
+    """Return status, reason and message of `Ready`: that of the containers, and of the pod's readiness gates.
+
+    Source: kubernetes/pkg/kubelet/status/generate.go, GeneratePodReadyCondition.
+    """
+    if ready[0] != "True" or not pod.spec.readiness_gates:
+        return ready
+    found = {condition.type: condition.status for condition in pod.status.conditions}
+    missing = []
+    for gate in pod.spec.readiness_gates:
+        kind = gate.condition_type
+        if kind not in found:
+            missing.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif found[kind] != "True":
+            missing.append(f'the status of pod readiness gate "{kind}" is not "True", but {found[kind]}')
+    return ("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else ready
 
 
 def _condition(
