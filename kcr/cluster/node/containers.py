@@ -35,7 +35,7 @@ class Stop(NamedTuple):
     Attributes:
         kill_at: When it is killed, on the loop's time.
         message: Of the event `Killing`.
-        restart: Whether it is restarted whatever its exit code.
+        restart: Whether it is restarted whatever its exit code, unless it has to back off first.
     """
 
     kill_at: float
@@ -74,10 +74,15 @@ class Running(NamedTuple):
 
 
 class Terminated(NamedTuple):
-    """A run has ended. `restart_at` is None when the container is not restarted."""
+    """A run has ended. `restart_at` is None when the container is not restarted.
+
+    `is_replaced` says that the kubelet ended the run to start the next one at once: the end is not reported by itself.
+    The API server refuses a container that runs again after exit code 0 under the policy OnFailure.
+    """
 
     end: KubeletTerminated
     restart_at: float | None = None
+    is_replaced: bool = False
 
 
 class BackingOff(NamedTuple):
@@ -223,11 +228,11 @@ def terminated(record: ContainerRecord, exit_: Exit, policy: str, moment: dateti
         finished_at=finished,
         container_id=container_id,
     )
-    is_forced = isinstance(state, Running) and state.stop is not None and state.stop.restart
-    if not is_forced and not should_restart(record.role, policy, exit_.code):
-        return record._replace(state=Terminated(end))
     backoff = _next_backoff(record.backoff_seconds, ran)
-    return record._replace(state=Terminated(end, now + backoff), backoff_seconds=backoff)
+    is_replaced = isinstance(state, Running) and state.stop is not None and state.stop.restart and not backoff
+    if not is_replaced and not should_restart(record.role, policy, exit_.code):
+        return record._replace(state=Terminated(end))
+    return record._replace(state=Terminated(end, now + backoff, is_replaced), backoff_seconds=backoff)
 
 
 def _next_backoff(backoff: float | None, ran: float) -> float:

@@ -214,8 +214,8 @@ class Kubelet:
         """Return the status to write, or None when the server has it."""
         if state.is_gone or not state.containers or (self._fast and starts_next(state, now)):
             return None
-        if state.in_post_start and state.termination is None:
-            return None  # as upstream, where the pod worker waits for the hook
+        if state.is_between and state.termination is None:
+            return None
         status = pod_status(state, self._node.ip, self._clock.now(), now)
         return None if status == state.written_status else status
 

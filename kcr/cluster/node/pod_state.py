@@ -81,6 +81,12 @@ class PodState:
             isinstance(record.state, Running) and record.state.in_post_start for record in self.containers.values()
         )
 
+    @property
+    def is_between(self) -> bool:
+        """Whether a postStart hook is running, or a run replaces another: upstream's pod worker is busy, and silent."""
+        states = (record.state for record in self.containers.values())
+        return self.in_post_start or any(isinstance(state, Terminated) and state.is_replaced for state in states)
+
 
 def is_finished(state: PodState) -> bool:
     """Return whether the pod has nothing left to do: all main containers ended, or an init container failed."""

@@ -28,7 +28,7 @@ async def connect(host: str, port: int, timeout: float) -> HandlerResult:
         return HandlerResult("failure", f"dial tcp {host}:{port}: i/o timeout")
     except OSError as error:
         return HandlerResult("failure", _dial_error(host, port, error))
-    writer.close()
+    writer.transport.abort()
     return HandlerResult("success")
 
 

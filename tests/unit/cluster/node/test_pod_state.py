@@ -3,13 +3,15 @@ from typing import Literal
 
 import pytest
 
-from kcr.cluster.node.containers import Running, Waiting
+from kcr.cluster.node.containers import Running, Stop, Waiting
 from kcr.cluster.node.pod_state import (
     DEADLINE_MESSAGE,
+    AbandonPreStop,
     Action,
     BackOff,
     DeletePod,
     PodState,
+    RunPreStop,
     SignalContainers,
     StartContainer,
     TerminatePod,
@@ -101,6 +103,37 @@ def test_stopping_asks_then_forces(pod: Callable[[], PodState], kill_at: float, 
     stopped = pod()
     stopped.termination = Termination(kill_at)
     assert next_action(stopped, NOW) == action
+
+
+def stopping(at: float, **changes: object) -> Running:
+    return running()._replace(stop=Stop(at, "failed"), **changes)  # type: ignore[arg-type]  # fields by name
+
+
+@pytest.mark.parametrize(
+    ("pod", "action"),
+    [
+        pytest.param(lambda: pod_state(stopping(130), running()), signal("TERM", "c0"), id="one-of-two"),
+        pytest.param(lambda: pod_state(stopping(100, signal="TERM")), signal("KILL", "c0"), id="time-is-up"),
+        pytest.param(
+            lambda: pod_state(running(), sidecars=(stopping(130),)), signal("TERM", "s0"), id="sidecar-needs-no-turn"
+        ),
+        pytest.param(lambda: pod_state(stopping(130, pre_stop="pending")), RunPreStop(("c0",)), id="hook-first"),
+        pytest.param(lambda: pod_state(stopping(130, pre_stop="running")), None, id="hook-runs"),
+        pytest.param(lambda: pod_state(stopping(130, pre_stop="done")), signal("TERM", "c0"), id="hook-done"),
+        pytest.param(lambda: pod_state(stopping(100, pre_stop="running")), AbandonPreStop(("c0",)), id="hook-too-long"),
+        pytest.param(lambda: pod_state(stopping(100, pre_stop="pending")), signal("KILL", "c0"), id="no-time-for-hook"),
+        pytest.param(
+            lambda: pod_state(running()._replace(in_post_start=True), WAITING), None, id="next-waits-for-post-start"
+        ),
+        pytest.param(
+            lambda: pod_state(WAITING, sidecars=(running()._replace(has_started=False),)),
+            None,
+            id="sidecar-not-started",
+        ),
+    ],
+)
+def test_single_containers_are_stopped_step_by_step(pod: Callable[[], PodState], action: Action | None) -> None:
+    assert next_action(pod(), NOW) == action
 
 
 def test_object_that_is_gone_is_stopped_at_once_and_not_removed() -> None:
