@@ -187,6 +187,7 @@ class KubeletPodSpec(PodSpec):
     hostname: str = ""
     service_account_name: str = ""
     volumes: tuple[Mapping[str, Any], ...] = ()
+    resources: Mapping[str, Any] = {}
     readiness_gates: tuple[PodReadinessGate, ...] = ()
 
 

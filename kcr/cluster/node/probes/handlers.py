@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from kcr.api.durations import go_duration
-from kcr.api.kubelet import KubeletContainer, LifecycleHandler, Probe
+from kcr.api.kubelet import HTTPGetAction, KubeletContainer, LifecycleHandler, Probe
 from kcr.cluster.node.commands import CommandError, exec_sync
 from kcr.cluster.node.probes.network import RequestError, connect, get, probe_get
-from kcr.cluster.node.probes.ports import resolve_port, url_of
 from kcr.cluster.node.probes.results import HandlerResult
 from kcr.cluster.node.runtime import RunningContainer
+
+_LAST_PORT = 65535
 
 
 class HandlerTarget(NamedTuple):
@@ -82,3 +83,44 @@ async def _exec(command: tuple[str, ...], target: HandlerTarget, timeout: float 
         words = f"{json.dumps(' '.join(command), ensure_ascii=False)} timed out after {go_duration(int(timeout or 0))}"
         return HandlerResult("failure", f"command timed out: {words}")
     return HandlerResult("failure" if result.code else "success", result.output.decode(errors="replace"))
+
+
+def resolve_port(port: int | str, container: KubeletContainer) -> int:
+    """Return the number of a port.
+
+    Args:
+        port: A number, the name of one of the container's ports, or a number as text.
+        container: The container.
+
+    Raises:
+        ValueError: There is no such port.
+
+    Source: kubernetes/pkg/probe/util.go, ResolveContainerPort.
+    """
+    if isinstance(port, str):
+        named = next((one.container_port for one in container.ports if one.name == port), None)
+        if named is None and not port.isdecimal():
+            raise ValueError(f'strconv.Atoi: parsing "{port}": invalid syntax')
+        port = int(port) if named is None else named
+    if not 0 < port <= _LAST_PORT:
+        raise ValueError(f"invalid port number: {port}")
+    return port
+
+
+def url_of(action: HTTPGetAction, container: KubeletContainer, ip: str) -> str:
+    """Return the URL of a GET.
+
+    Args:
+        action: The GET.
+        container: The container whose ports it may name.
+        ip: The host where the action names none.
+
+    Raises:
+        ValueError: There is no such port.
+
+    Source: kubernetes/pkg/probe/http/request.go, formatURL.
+    """
+    host = action.host or ip
+    shown = f"[{host}]" if ":" in host else host
+    path = action.path if action.path.startswith("/") else f"/{action.path}"
+    return f"{(action.scheme or 'http').lower()}://{shown}:{resolve_port(action.port, container)}{path}"

@@ -26,7 +26,7 @@ class HandlerResult(NamedTuple):
     message: str = ""
 
 
-class ProbeResult(NamedTuple):
+class ProbeState(NamedTuple):
     """The state of a probe.
 
     Attributes:
@@ -41,12 +41,12 @@ class ProbeResult(NamedTuple):
 
 
 # Before the first run: a container is alive, not ready, and not started.
-INITIAL: dict[ProbeType, ProbeResult] = {
-    "Startup": ProbeResult(None), "Liveness": ProbeResult(True), "Readiness": ProbeResult(False),
+INITIAL: dict[ProbeType, ProbeState] = {
+    "Startup": ProbeState(None), "Liveness": ProbeState(True), "Readiness": ProbeState(False),
 }  # fmt: skip
 
 
-def next_result(result: ProbeResult, succeeded: bool, probe: Probe) -> ProbeResult:
+def next_result(result: ProbeState, succeeded: bool, probe: Probe) -> ProbeState:
     """Return the state of a probe after another run of it.
 
     Args:
@@ -58,7 +58,7 @@ def next_result(result: ProbeResult, succeeded: bool, probe: Probe) -> ProbeResu
     """
     in_a_row = result.in_a_row + 1 if result.last is succeeded else 1
     threshold = probe.success_threshold if succeeded else probe.failure_threshold
-    return ProbeResult(succeeded if in_a_row >= threshold else result.state, succeeded, in_a_row)
+    return ProbeState(succeeded if in_a_row >= threshold else result.state, succeeded, in_a_row)
 
 
 def first_run(probe: Probe, since: float, now: float) -> float:

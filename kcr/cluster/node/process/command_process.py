@@ -65,6 +65,11 @@ class CommandProcess:
         self._ends = ends
         self.left_behind = False
 
+    @property
+    def pid(self) -> int:
+        """The process id; also that of its session."""
+        return self._process.pid
+
     def kill(self) -> None:
         """Send SIGKILL to its process group."""
         with suppress(ProcessLookupError, PermissionError):

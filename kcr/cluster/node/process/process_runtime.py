@@ -36,10 +36,13 @@ from kcr.cluster.node.process.processes import (
 )
 from kcr.cluster.node.process.programs import BusyError, StartError
 from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RecordWarning, RunningContainer, StartDeferred
+from kcr.cluster.node.usage.memory_limits import MemoryLimits
 from kcr.errors import ApiError, TransportError
 
 _log = structlog.get_logger()
 
+# The exit code of what SIGKILL ended.
+KILLED = 137
 MAX_MESSAGE_BYTES = 4096
 LOG_MESSAGE_LINES = 80
 LOG_MESSAGE_BYTES = 2048
@@ -90,6 +93,7 @@ class ProcessRuntime:
         self._root = root
         self._group = group
         self._runs: set[ProcessRun] = set()
+        self._memory_limits = MemoryLimits(group)
 
     async def start(
         self, pod: KubeletPod, container: KubeletContainer, attempt: int, on_exit: OnExit
@@ -123,6 +127,7 @@ class ProcessRuntime:
             log.close()
             return Exit(128, "StartError", str(error))
         self._runs.add(run)
+        self._memory_limits.watch(run, pod, container)
         fall_back = container.termination_message_policy == "FallbackToLogsOnError"
         self._group.create_task(self._watch(run, log, message_file, on_exit, fall_back=fall_back))
         return run
@@ -163,15 +168,18 @@ class ProcessRuntime:
                 kill_orphaned_processes(marker(message_file))
         finally:
             self._runs.discard(run)
+            self._memory_limits.forget(run)
             log.close()
         message = _termination_message(message_file)
         if not message and code != 0 and fall_back:
             lines = log.read()[-LOG_MESSAGE_BYTES:].splitlines(keepends=True)[-LOG_MESSAGE_LINES:]
             message = b"".join(lines).decode(errors="replace")
-        on_exit(Exit(code, message=message))
+        is_killed = run.is_out_of_memory and code == KILLED
+        on_exit(Exit(code, "OOMKilled" if is_killed else "", message))
 
     def kill_all(self) -> None:
         """End every process of every pod."""
+        self._memory_limits.close()
         for run in self._runs:
             run.kill()
 

@@ -45,6 +45,7 @@ class ProcessRun:
         left_behind: Whether something outlived the process and its group: it still holds the pipe, or a command
             started it.
         scope: What commands in the container share with it.
+        is_out_of_memory: Whether it has been killed because it used too much memory.
     """
 
     ready_after_seconds = 0.0
@@ -65,6 +66,17 @@ class ProcessRun:
         self.scope = scope
         # The jobs of a shell have groups of their own.
         self.left_behind = console.has_terminal
+        self.is_out_of_memory = False
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def sessions(self) -> tuple[int, ...]:
+        """The sessions that its processes are in: its own, and those of commands that run in the container."""
+        return (self.pid, *(command.pid for command in self._commands))
 
     @property
     def pid(self) -> int:

@@ -1,0 +1,1 @@
+"""What the processes of containers use: CPU and memory."""

@@ -1,0 +1,83 @@
+"""The process table of Linux: CPU time and memory by session. Other systems have none, and give no samples."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PROCESSES = Path("/proc")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
+# In the fields of /proc/PID/stat behind the name.
+_SESSION, _TIMES, _RESIDENT = 3, slice(11, 15), 21
+_CHARGED = (b"Pss_Anon:", b"Pss_Shmem:")
+
+
+class ProcessSample(NamedTuple):
+    """A process at one moment.
+
+    Attributes:
+        pid: The process.
+        session: Its session.
+        cpu_seconds: Time on the CPU since its start, with that of its children that have ended.
+        resident_bytes: Memory that is present, with what it shares with others.
+    """
+
+    pid: int
+    session: int
+    cpu_seconds: float
+    resident_bytes: int
+
+
+def has_process_table() -> bool:
+    """Return whether this system shows its processes."""
+    return (PROCESSES / "self" / "stat").exists()
+
+
+def sample_processes() -> Iterator[ProcessSample]:
+    """Yield all processes of the machine that this user may see."""
+    try:
+        names = os.listdir(PROCESSES)
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit() and (sample := _sample(name)) is not None:
+            yield sample
+
+
+def _sample(pid: str) -> ProcessSample | None:
+    try:
+        with open(f"{PROCESSES}/{pid}/stat", "rb", buffering=0) as file:
+            text = file.read()
+    except OSError:  # it has ended
+        return None
+    # The name is in parentheses, and may contain some.
+    fields = text[text.rindex(b")") + 2 :].split()
+    cpu_ticks = sum(map(int, fields[_TIMES]))
+    return ProcessSample(
+        int(pid), int(fields[_SESSION]), cpu_ticks * _TICK_SECONDS, int(fields[_RESIDENT]) * _PAGE_BYTES
+    )
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory of a process is present, with what it shares with others; 0 when it has ended."""
+    try:
+        with open(f"{PROCESSES}/{pid}/statm", "rb", buffering=0) as file:
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def charged_bytes(pid: int) -> int:
+    """Return what counts against a limit: no pages of files, and its share of memory that it has with others.
+
+    To read it takes milliseconds where a process is large. Some kernels have no such figure: there it is what is
+    resident.
+    """
+    try:
+        with open(f"{PROCESSES}/{pid}/smaps_rollup", "rb", buffering=0) as file:
+            lines = file.read().splitlines()
+    except OSError:  # it has ended, or changed its user
+        return resident_bytes(pid)
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith(_CHARGED)]
+    return sum(found) if found else resident_bytes(pid)
