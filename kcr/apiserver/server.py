@@ -12,6 +12,7 @@ from kcr.apiserver.apply import handler as apply_handler
 from kcr.apiserver.authentication import ADMIN, ServiceAccountTokens, User
 from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, request_attributes
 from kcr.apiserver.authorization.escalation import Access, authorized
+from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.endpoints import (
     discovery,
     listing,
@@ -108,6 +109,7 @@ class APIServer:
         logs: Where the logs of pods come from; the node replaces it.
         streams_unavailable: Why there are no connections into pods; empty when there are.
         advisers: Whoever runs objects adds what says which parts of them have no effect here.
+        metrics: What measures containers, where kinds of metrics are served; the node replaces it.
         definitions: The custom resources that are served.
         authorizer: Decides who may do what.
     """
@@ -140,6 +142,7 @@ class APIServer:
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
         self.advisers: list[Adviser] = []
+        self.metrics: resource_metrics.MetricsSource = resource_metrics.NoMetrics()
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock
@@ -243,6 +246,8 @@ class APIServer:
         return ObjectEncoder()
 
     async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
+        if route.kind.is_computed:
+            return await resource_metrics.respond(self.metrics, self._storage, route, query, encoder)
         if not route.name:
             if query.flag("watch"):
                 return await self._watch(route, query, encoder, as_of)

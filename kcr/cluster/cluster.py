@@ -15,6 +15,7 @@ from kcr.api.resources import ResourceType
 from kcr.apiserver.authentication.users import user_named
 from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
+from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
 from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
@@ -32,6 +33,7 @@ from kcr.cluster.faults import ListenerFaults
 from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.node.runtime import RunningContainer
+from kcr.cluster.node.usage.proc import has_process_table
 from kcr.cluster.transport import InProcessTransport
 from kcr.cluster.workloads import setup as setup_workloads
 from kcr.manager import Manager
@@ -115,6 +117,8 @@ class EmbeddedCluster:
             if authorizer is not None:
                 self._kinds = with_rbac(self._kinds)
             served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
+            if runtime == "process" and has_process_table():
+                served = (*served, *METRICS_KINDS)
             self.server = APIServer(
                 self.storage,
                 clock=self._clock,
@@ -144,6 +148,7 @@ class EmbeddedCluster:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
             self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
+            self.server.metrics = self.node
         if runtime == "process":
             self.server.advisers.append(process_warnings)
         self._gc, self._deployments = gc, deployments

@@ -268,6 +268,8 @@ def check_method(route: Route, method: str) -> None:
     }.get(method, ())  # fmt: skip
     if route.subresource:
         allowed = any(verb in SUBRESOURCE_VERBS[route.subresource] for verb in verbs)
+    elif route.kind.is_computed:
+        allowed = method == "GET"
     elif route.name:
         allowed = method != "POST" and bool(verbs) and not isinstance(route.kind, VirtualKind)
     elif method == "DELETE":

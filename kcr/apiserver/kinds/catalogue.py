@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
@@ -36,10 +36,8 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "log": ("get",),
     **dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
     "ephemeralcontainers": ("get", "patch", "update"),
-    "binding": ("create",),
-    "eviction": ("create",),
+    **dict.fromkeys(("binding", "eviction", "token"), ("create",)),
     "finalize": ("update",),
-    "token": ("create",),
 }
 
 
@@ -142,6 +140,7 @@ class Kind:
         scale: What `/scale` reads and writes; None where there is no such subresource.
         conversion: Set where the objects are those of another kind.
         custom: Set for custom resources.
+        is_computed: Whether objects are computed when they are read, and cannot be written or watched.
     """
 
     type: ResourceType
@@ -159,6 +158,7 @@ class Kind:
     scale: ScalePaths | None = None
     conversion: Conversion | None = None
     custom: CustomVersion | None = None
+    is_computed: ClassVar[bool] = False
 
     @property
     def stored(self) -> "Kind":

@@ -58,9 +58,13 @@ class OpenAPI:
                 return json_response(encoded(self._v2()))
         return text_response(404, "404 page not found\n")
 
+    def _documented_kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds that have documents: those whose objects clients write."""
+        return tuple(kind for kind in self._routes.kinds if not kind.is_computed)
+
     def _by_group_version(self) -> dict[str, list[Kind]]:
         found: dict[str, list[Kind]] = {}
-        for kind in self._routes.kinds:
+        for kind in self._documented_kinds():
             root = f"apis/{kind.type.group}/{kind.type.version}" if kind.type.group else f"api/{kind.type.version}"
             found.setdefault(root, []).append(kind)
         return found
@@ -75,7 +79,7 @@ class OpenAPI:
             "swagger": "2.0",
             "info": {"title": "kcr", "version": VERSION},
             "paths": paths,
-            "definitions": {name: _in_v2(one) for name, one in definitions_of(self._routes.kinds).items()},
+            "definitions": {name: _in_v2(one) for name, one in definitions_of(self._documented_kinds()).items()},
         }
 
 

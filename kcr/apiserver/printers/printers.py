@@ -13,8 +13,10 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.printers.columns import Cells, Column, Printer, custom_printer
 from kcr.apiserver.printers.pods import pod_cells
 from kcr.apiserver.printers.resources import RESOURCES, cells_of, condition_of, selector_text, templated
+from kcr.apiserver.schema.quantities import amount, canonical
 
 _NONE = "<none>"
+_KIBI_NANO = 1024 * 10**9
 
 
 def printer_of(kind: Kind) -> Printer:
@@ -106,16 +108,28 @@ def _source(event: Manifest) -> str:
     return ", ".join(part for part in named if part)
 
 
+def _usage(metrics: Manifest, now: datetime) -> Cells:
+    used = [one["usage"] for one in metrics.get("containers") or (metrics,)]
+    cpu, memory = (sum(amount(one[resource]) for one in used) for resource in ("cpu", "memory"))
+    return [_name(metrics), canonical(f"{cpu}n"), canonical(f"{memory // _KIBI_NANO}Ki"), metrics["window"]]
+
+
 _EVENT_COLUMNS = "Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*"
 _CRON_JOB_COLUMNS = (
     *_columns("Name,Schedule,Timezone"), Column("Suspend", "boolean"), Column("Active", "integer"),
     *_columns("Last Schedule,Age,Containers*,Images*,Selector*"),
+)  # fmt: skip
+_USAGE_COLUMNS = (
+    Column("Name"), Column("cpu", format="quantity"), Column("memory", format="quantity"),
+    Column("Window", format="duration"),
 )  # fmt: skip
 _PRINTERS: Mapping[str, Printer] = {
     **{one: Printer(_columns(names), partial(cells_of, one)) for one, (names, _) in RESOURCES.items()},
     "pods": Printer(_columns("Name,Ready,Status,Restarts,Age,IP*,Node*,Nominated Node*,Readiness Gates*"), pod_cells),
     "jobs.batch": Printer(_columns("Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"), _job),
     "cronjobs.batch": Printer(_CRON_JOB_COLUMNS, _cron_job),
+    "nodes.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
+    "pods.metrics.k8s.io": Printer(_USAGE_COLUMNS, _usage),
     "events": Printer(
         (*_columns(_EVENT_COLUMNS), Column("Count", "integer", wide=True), Column("Name", wide=True)), _event
     ),

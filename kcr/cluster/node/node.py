@@ -2,8 +2,8 @@
 
 import asyncio
 import platform
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +15,7 @@ from kcr.api.core import Node as NodeObject
 from kcr.api.core import reference_to
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import Key, whole_seconds
+from kcr.apiserver.computed.resource_metrics import NodeUsage
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster.node.kubelet import Kubelet
@@ -23,6 +24,7 @@ from kcr.cluster.node.probes.handlers import run_handler
 from kcr.cluster.node.process.process_runtime import process_runtime
 from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo, RecordWarning, RunningContainer
 from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
+from kcr.cluster.node.usage.sampler import UsageSampler
 from kcr.errors import AlreadyExistsError, ApiError, TransportError
 from kcr.informer import Handler, Selection
 from kcr.manager import Manager
@@ -84,6 +86,7 @@ class NodeAgent:
         self._process = runtime == "process"
         self._fast = fast
         self._kubelet: Kubelet | None = None
+        self._sampler: UsageSampler | None = None
 
     def running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
         """Return the containers of a pod that run here, by name.
@@ -104,6 +107,10 @@ class NodeAgent:
             await self._run_until_lost()
             self.logs.clear()
             await asyncio.sleep(AWAY_SECONDS)
+
+    async def usage(self) -> tuple[NodeUsage, ...]:
+        """Measure what containers use; nothing is known of a lost node, and of simulated containers."""
+        return () if self._sampler is None else (await self._sampler.usage(),)
 
     async def delete(self) -> None:
         """Lose the node: delete its Node object.
@@ -146,16 +153,22 @@ class NodeAgent:
         recorder = manager.recorder("kubelet", host=self.info.name)
         return lambda pod, reason, message: recorder.event(reference_to(pod), "Warning", reason, message)
 
-    def _open_runtime(self, record: RecordWarning) -> AbstractAsyncContextManager[ContainerRuntime]:
-        if self._process:
-            return process_runtime(self._client, self.logs, self.info, record)
-
+    @asynccontextmanager
+    async def _open_runtime(self, record: RecordWarning) -> AsyncIterator[ContainerRuntime]:
         def volumes() -> "MountRetries":
             from kcr.cluster.node.volumes.retries import checked_volumes  # noqa: PLC0415  # few pods have volumes
 
             return checked_volumes(self._client, self.info, record)
 
-        return nullcontext(SimulatedRuntime(self.logs, self._outcome_of, volumes, fast=self._fast))
+        if not self._process:
+            yield SimulatedRuntime(self.logs, self._outcome_of, volumes, fast=self._fast)
+            return
+        async with process_runtime(self._client, self.logs, self.info, record) as runtime:
+            self._sampler = UsageSampler(self.info.name, runtime.running, self._clock)
+            try:
+                yield runtime
+            finally:
+                self._sampler = None
 
     def _outcome_of(self, pod: KubeletPod, container: KubeletContainer, attempt: int) -> RunResult:
         outcome = self.on_run(pod, container.name, attempt) if self.on_run is not None else None

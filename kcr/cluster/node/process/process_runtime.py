@@ -8,7 +8,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -37,6 +37,7 @@ from kcr.cluster.node.process.processes import (
 from kcr.cluster.node.process.programs import BusyError, StartError
 from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RecordWarning, RunningContainer, StartDeferred
 from kcr.cluster.node.usage.memory_limits import MemoryLimits
+from kcr.cluster.node.usage.sampler import ContainerName
 from kcr.errors import ApiError, TransportError
 
 _log = structlog.get_logger()
@@ -92,7 +93,7 @@ class ProcessRuntime:
         self._volumes = volumes
         self._root = root
         self._group = group
-        self._runs: set[ProcessRun] = set()
+        self._runs: dict[ProcessRun, ContainerName] = {}
         self._memory_limits = MemoryLimits(group)
 
     async def start(
@@ -126,7 +127,7 @@ class ProcessRuntime:
         except StartError as error:
             log.close()
             return Exit(128, "StartError", str(error))
-        self._runs.add(run)
+        self._runs[run] = ContainerName(pod.metadata.uid, container.name)
         self._memory_limits.watch(run, pod, container)
         fall_back = container.termination_message_policy == "FallbackToLogsOnError"
         self._group.create_task(self._watch(run, log, message_file, on_exit, fall_back=fall_back))
@@ -167,7 +168,7 @@ class ProcessRuntime:
             if run.left_behind:
                 kill_orphaned_processes(marker(message_file))
         finally:
-            self._runs.discard(run)
+            self._runs.pop(run, None)
             self._memory_limits.forget(run)
             log.close()
         message = _termination_message(message_file)
@@ -176,6 +177,10 @@ class ProcessRuntime:
             message = b"".join(lines).decode(errors="replace")
         is_killed = run.is_out_of_memory and code == KILLED
         on_exit(Exit(code, "OOMKilled" if is_killed else "", message))
+
+    def running(self) -> Mapping[ProcessRun, ContainerName]:
+        """Return the containers that run."""
+        return self._runs
 
     def kill_all(self) -> None:
         """End every process of every pod."""

@@ -78,11 +78,6 @@ class ProcessRun:
         """The sessions that its processes are in: its own, and those of commands that run in the container."""
         return (self.pid, *(command.pid for command in self._commands))
 
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
-
     def terminate(self) -> None:
         """Send SIGTERM to all of its processes."""
         self._signal(signal.SIGTERM)

@@ -1,0 +1,1 @@
+"""Kinds whose objects are computed when they are read; nothing of them is stored."""
