@@ -15,10 +15,15 @@ from kcr.cluster.node.probes.handlers import HandlerTarget
 from kcr.cluster.node.probes.results import HandlerResult
 from kcr.cluster.node.runtime import NodeInfo
 from kcr.cluster.node.simulated import SimulatedRuntime
+from kcr.cluster.node.volumes.retries import MountRetries
 from kcr.manager import Manager
 
 OK = HandlerResult("success")
 NO = HandlerResult("failure", "no")
+
+
+def _no_volumes() -> MountRetries:
+    raise AssertionError("these pods have no volumes")
 
 
 class Answers:
@@ -62,7 +67,7 @@ async def probed_node(clock: Clock, answers: Answers, outcome: RunResult | None 
         manager = Manager(cluster.client, clock=clock, random=Random(1))
         logs = Logs(clock)
         kubelet = Kubelet(
-            manager, SimulatedRuntime(logs, lambda *_: run_for), logs,
+            manager, SimulatedRuntime(logs, lambda *_: run_for, _no_volumes), logs,
             node=NodeInfo("n"), group=group, run_handler=answers.run,
         )  # fmt: skip
         running = group.create_task(manager.run())

@@ -3,10 +3,12 @@
 import asyncio
 import re
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+import trustme
 
 from kcr.api.kubelet import HTTPGetAction, HTTPHeader
 from kcr.cluster.node.probes.network import connect, probe_get
@@ -35,9 +37,9 @@ class Replies:
 
 
 @asynccontextmanager
-async def served(*texts: str | None) -> AsyncIterator[tuple[int, Replies]]:
+async def served(*texts: str | None, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, Replies]]:
     replies = Replies(*texts)
-    async with await asyncio.start_server(replies.answer, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(replies.answer, "127.0.0.1", 0, ssl=tls) as server:
         yield server.sockets[0].getsockname()[1], replies
         await replies.answered.wait()
 
@@ -53,9 +55,9 @@ def closed_port() -> int:
         return port
 
 
-async def get(port: int, path: str = "/", scheme: str = "http") -> HandlerResult:
+async def get(port: int, path: str = "/", scheme: str = "http", timeout: float = 5) -> HandlerResult:
     action = HTTPGetAction(path=path, port=port, http_headers=HEADERS)
-    result = await probe_get(f"{scheme}://127.0.0.1:{port}{path}", action, 0.2)
+    result = await probe_get(f"{scheme}://127.0.0.1:{port}{path}", action, timeout)
     return result._replace(message=re.sub(r":\d{2,5}\b", ":PORT", result.message))
 
 
@@ -104,7 +106,16 @@ async def test_redirect_is_followed_on_the_same_host_only() -> None:
 )
 async def test_get_without_a_response_fails(text: str | None, scheme: str, words: str) -> None:
     async with served(text) as (port, _):
-        assert await get(port, scheme=scheme) == HandlerResult("failure", f'Get "{scheme}://127.0.0.1:PORT/": {words}')
+        assert await get(port, scheme=scheme, timeout=0.2) == HandlerResult(
+            "failure", f'Get "{scheme}://127.0.0.1:PORT/": {words}'
+        )
+
+
+async def test_certificate_is_not_verified() -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("example.dev").configure_cert(tls)
+    async with served(reply("200 OK", body="safe"), tls=tls) as (port, _):
+        assert await get(port, scheme="https") == HandlerResult("success", "safe")
 
 
 async def test_refused_connection_is_named_as_go_names_it() -> None:

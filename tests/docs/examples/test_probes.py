@@ -1,0 +1,43 @@
+"""`probes.yaml`: a server that becomes ready, a program that is restarted, one that takes too much memory."""
+
+import shutil
+import sys
+
+import pytest
+
+from kcr.api.pods import is_ready
+from kcr.cli.manifests import apply, read_documents
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import eventually
+from tests.kit.node_pods import delete, events, get, names, state
+
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.timeout(60),
+    pytest.mark.skipif(shutil.which("python3") is None, reason="the example runs python3"),
+]
+
+
+async def test_three_pods_meet_what_their_fields_say() -> None:
+    async with EmbeddedCluster(runtime="process") as cluster:
+        await apply(cluster.client, read_documents("examples/probes.yaml"))
+
+        async def serves() -> bool:
+            return is_ready(await get(cluster.client, "web"))
+
+        async def restarted() -> bool:
+            return (await get(cluster.client, "stuck")).status.container_statuses[0].restart_count == 1
+
+        await eventually(serves)
+        await eventually(restarted)
+        said = {message for reason, _, message in await events(cluster.client, "stuck") if reason == "Killing"}
+        assert said == {"Container main failed liveness probe, will be restarted"}
+        if sys.platform.startswith("linux"):
+            assert state(await get(cluster.client, "hungry")) == "OOMKilled 137"
+        for name in ("web", "stuck", "hungry"):
+            await delete(cluster.client, name)
+
+        async def are_gone() -> bool:
+            return await names(cluster.client) == set()
+
+        await eventually(are_gone)
