@@ -77,9 +77,7 @@ class PodState:
     @property
     def in_post_start(self) -> bool:
         """Whether a postStart hook is running."""
-        return any(
-            isinstance(record.state, Running) and record.state.in_post_start for record in self.containers.values()
-        )
+        return any(isinstance(one.state, Running) and one.state.in_post_start for one in self.containers.values())
 
     @property
     def is_between(self) -> bool:
@@ -193,10 +191,11 @@ def _kill_times(state: PodState) -> dict[str, float]:
     """Return when the runs are killed that are to end, by container: all of a terminating pod, else single ones."""
     forced = None if state.termination is None else state.termination.kill_at
     moments = {}
-    for name, run in state.running().items():
-        times = [at for at in (forced, None if run.stop is None else run.stop.kill_at) if at is not None]
-        if times:
-            moments[name] = min(times)
+    for name, record in state.containers.items():
+        run = record.state
+        if isinstance(run, Running) and (forced is not None or run.stop is not None):
+            times = (forced, None if run.stop is None else run.stop.kill_at)
+            moments[name] = min(at for at in times if at is not None)
     return moments
 
 
@@ -205,7 +204,10 @@ def _next_signal(state: PodState, now: float) -> Action | None:
 
     Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go, killContainer.
     """
-    running, kill_times = state.running(), _kill_times(state)
+    kill_times = _kill_times(state)
+    if not kill_times:
+        return None
+    running = state.running()
     overdue = [name for name, at in kill_times.items() if now >= at]
     if unfinished := tuple(name for name in overdue if running[name].pre_stop == "running"):
         return AbandonPreStop(unfinished)

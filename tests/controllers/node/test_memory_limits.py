@@ -23,7 +23,7 @@ HOG = "import time; held = [b'x' * 1_000_000 for _ in range(100)]; time.sleep(60
 
 def hog(limit: str, **more: object) -> dict[str, object]:
     """A container one of whose processes takes 100 MB."""
-    command = ["sh", "-c", f'{sys.executable} -c "{HOG}" & wait']
+    command = ["sh", "-c", f'setsid {sys.executable} -c "{HOG}" & wait']
     return {"name": "main", "image": "python:3", "command": command, "resources": {"limits": {"memory": limit}}, **more}
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import NamedTuple, Protocol
 
-from kcr.api.kubelet import Lifecycle, LifecycleHandler, termination_grace_period
+from kcr.api.kubelet import KubeletContainer, Lifecycle, LifecycleHandler, termination_grace_period
 from kcr.api.meta import Key
 from kcr.cluster.node.containers import Running, Stop
 from kcr.cluster.node.pod_state import PodState
@@ -69,9 +69,9 @@ class ContainerLifecycle:
         """Begin with a run that has just been started: its postStart hook, then its probes."""
         record = state.containers[name]
         container, running = record.spec, record.state
-        hooks, probes = container.lifecycle or Lifecycle(), probes_of(container)
-        if self._run_handler is None or not isinstance(running, Running) or not (container.lifecycle or probes):
+        if self._run_handler is None or not isinstance(running, Running) or not _is_accompanied(container):
             return
+        hooks, probes = container.lifecycle or Lifecycle(), probes_of(container)
         running = running._replace(
             in_post_start=hooks.post_start is not None,
             pre_stop="none" if hooks.pre_stop is None else "pending",
@@ -170,6 +170,11 @@ class ContainerLifecycle:
             changed = running._replace(**changes)  # type: ignore[arg-type]  # by name and type, above
             run.state.containers[run.name] = record._replace(state=changed)
             self._schedule_sync(run.state.pod.key)
+
+
+def _is_accompanied(container: KubeletContainer) -> bool:
+    """Return whether a container has any hook or probe; most have none."""
+    return bool(container.lifecycle or container.startup_probe or container.liveness_probe or container.readiness_probe)
 
 
 class _Observer:

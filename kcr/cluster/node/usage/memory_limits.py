@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.apiserver.schema.quantities import amount
 from kcr.cluster.node.process.processes import ProcessRun
-from kcr.cluster.node.usage.proc import charged_bytes, has_process_table, resident_bytes, sample_processes
+from kcr.cluster.node.usage.proc import charged_bytes, has_process_table, resident_bytes, sample_sessions
 
 INTERVAL_SECONDS = 0.2
 # How often the processes of a container are looked for; more often while it is young, and starts them.
@@ -124,12 +124,11 @@ class MemoryLimits:
 
 
 def processes_by_run(runs: Iterable[ProcessRun]) -> dict[ProcessRun, tuple[int, ...]]:
-    """Return the processes of containers: all that are in their sessions."""
+    """Return the processes of containers."""
     owners = {session: run for run in runs for session in run.sessions}
     found: dict[ProcessRun, list[int]] = {}
-    for sample in sample_processes():
-        if (run := owners.get(sample.session)) is not None:
-            found.setdefault(run, []).append(sample.pid)
+    for run, sample in sample_sessions(owners):
+        found.setdefault(run, []).append(sample.pid)
     return {run: tuple(pids) for run, pids in found.items()}
 
 

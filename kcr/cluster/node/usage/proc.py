@@ -1,16 +1,18 @@
 """The process table of Linux: CPU time and memory by session. Other systems have none, and give no samples."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 PROCESSES = Path("/proc")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 # In the fields of /proc/PID/stat behind the name.
-_SESSION, _TIMES, _RESIDENT = 3, slice(11, 15), 21
+_PARENT, _SESSION, _TIMES, _RESIDENT = 1, 3, slice(11, 15), 21
 _CHARGED = (b"Pss_Anon:", b"Pss_Shmem:")
+
+R = TypeVar("R")
 
 
 class ProcessSample(NamedTuple):
@@ -18,12 +20,14 @@ class ProcessSample(NamedTuple):
 
     Attributes:
         pid: The process.
+        parent: The process that started it, or took it over.
         session: Its session.
         cpu_seconds: Time on the CPU since its start, with that of its children that have ended.
         resident_bytes: Memory that is present, with what it shares with others.
     """
 
     pid: int
+    parent: int
     session: int
     cpu_seconds: float
     resident_bytes: int
@@ -52,11 +56,27 @@ def _sample(pid: str) -> ProcessSample | None:
     except OSError:  # it has ended
         return None
     # The name is in parentheses, and may contain some.
-    fields = text[text.rindex(b")") + 2 :].split()
-    cpu_ticks = sum(map(int, fields[_TIMES]))
-    return ProcessSample(
-        int(pid), int(fields[_SESSION]), cpu_ticks * _TICK_SECONDS, int(fields[_RESIDENT]) * _PAGE_BYTES
-    )
+    fields = text[text.rfind(b")") + 2 :].split()
+    if len(fields) <= _RESIDENT:
+        return None
+    cpu_seconds = sum(map(int, fields[_TIMES])) * _TICK_SECONDS
+    resident = int(fields[_RESIDENT]) * _PAGE_BYTES
+    return ProcessSample(int(pid), int(fields[_PARENT]), int(fields[_SESSION]), cpu_seconds, resident)
+
+
+def sample_sessions(owners: Mapping[int, R]) -> Iterator[tuple[R, ProcessSample]]:
+    """Yield the processes of sessions, and those that they have started in others.
+
+    Args:
+        owners: The sessions, each with what is yielded with its processes.
+    """
+    samples = {sample.pid: sample for sample in sample_processes()}
+    for sample in samples.values():
+        ancestor: ProcessSample | None = sample
+        while ancestor is not None and ancestor.session not in owners:
+            ancestor = samples.get(ancestor.parent)
+        if ancestor is not None:
+            yield owners[ancestor.session], sample
 
 
 def resident_bytes(pid: int) -> int:

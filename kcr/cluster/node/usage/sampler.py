@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kcr.apiserver.computed.resource_metrics import ContainerUsage, NodeUsage
 from kcr.clock import Clock
 from kcr.cluster.node.process.processes import ProcessRun
-from kcr.cluster.node.usage.proc import charged_bytes, sample_processes
+from kcr.cluster.node.usage.proc import charged_bytes, sample_sessions
 
 # CPU time is counted in ticks of 10 ms: half a second is exact to 2 % of a core.
 MIN_WINDOW_SECONDS = 0.5
@@ -55,23 +55,22 @@ class UsageSampler:
             before, _ = self._sample()
         if (missing := before.at + MIN_WINDOW_SECONDS - asyncio.get_running_loop().time()) > 0:
             await asyncio.sleep(missing)
+        running = dict(self._running())
         self._latest, pids = self._sample()
-        window, running = self._latest.at - before.at, self._running()
-        containers = tuple(
-            ContainerUsage(
-                running[run].uid, running[run].name,
-                max(used - before.cpu_seconds.get(run, 0.0), 0.0) / window, sum(map(charged_bytes, pids[run])),
-            )
-            for run, used in self._latest.cpu_seconds.items()
-        )  # fmt: skip
-        return NodeUsage(self._node, self._clock.now(), window, containers)
+        latest, moment, containers = self._latest, self._clock.now(), []
+        for run, name in running.items():
+            cores = max(latest.cpu_seconds[run] - before.cpu_seconds.get(run, 0.0), 0.0) / (latest.at - before.at)
+            containers.append(ContainerUsage(name.uid, name.name, cores, sum(map(charged_bytes, pids[run]))))
+            await asyncio.sleep(0)  # memory takes long to read
+        return NodeUsage(self._node, moment, latest.at - before.at, tuple(containers))
 
     def _sample(self) -> tuple[_Sample, Mapping[ProcessRun, list[int]]]:
         """Return the sample, and the processes of each container that runs."""
-        owners = {session: run for run in self._running() for session in run.sessions}
-        cpu_seconds, pids = dict.fromkeys(self._running(), 0.0), {run: list[int]() for run in self._running()}
-        for process in sample_processes():
-            if (run := owners.get(process.session)) is not None:
-                cpu_seconds[run] += process.cpu_seconds
-                pids[run].append(process.pid)
+        running = self._running()
+        owners = {session: run for run in running for session in run.sessions}
+        cpu_seconds: dict[ProcessRun, float] = dict.fromkeys(running, 0.0)
+        pids: dict[ProcessRun, list[int]] = {run: [] for run in running}
+        for run, process in sample_sessions(owners):
+            cpu_seconds[run] += process.cpu_seconds
+            pids[run].append(process.pid)
         return _Sample(asyncio.get_running_loop().time(), cpu_seconds), pids

@@ -17,9 +17,11 @@ from kcr.cluster.node.containers import (
     ContainerRecord,
     Role,
     Running,
+    Stop,
     Terminated,
     Waiting,
     backed_off,
+    is_init_done,
     new_records,
     restore,
     should_restart,
@@ -153,3 +155,26 @@ def test_container_in_back_off_starts_again() -> None:
 
 def test_nothing_is_recalled_of_an_ended_pod() -> None:
     assert restore(pod(KubeletContainerState(terminated=end(0)), phase="Succeeded"), at(9), 9.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "backoff", "restart_at"),
+    [
+        pytest.param("OnFailure", None, 5.0, id="whatever-its-exit-code"),
+        pytest.param("OnFailure", 0.0, None, id="not-after-a-back-off"),
+        pytest.param("Always", 0.0, 15.0, id="always"),
+    ],
+)
+def test_run_that_the_kubelet_ends_is_replaced(policy: str, backoff: float | None, restart_at: float | None) -> None:
+    record = ContainerRecord(KubeletContainer(name="c"), "main", backoff_seconds=backoff)
+    stopped = running(0)._replace(stop=Stop(30, "failed", restart=True))
+    state = terminated(record._replace(state=stopped), Exit(0), policy, at(5), 5.0).state
+    assert isinstance(state, Terminated) and state.restart_at == restart_at
+    assert state.is_replaced == (backoff is None)
+
+
+def test_sidecar_that_ran_once_lets_others_start() -> None:
+    sidecar = ContainerRecord(KubeletContainer(name="s", restart_policy="Always"), "sidecar")
+    assert not is_init_done(sidecar._replace(state=running(0)._replace(has_started=False)))
+    ran = terminated(sidecar._replace(state=running(0)), Exit(1), "Always", at(5), 5.0)
+    assert is_init_done(ran) and is_init_done(ran._replace(state=running(6)._replace(has_started=False)))

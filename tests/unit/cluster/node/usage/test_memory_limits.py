@@ -1,9 +1,18 @@
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from kcr.cluster.node.usage.memory_limits import MemoryUse, over_limit
-from kcr.cluster.node.usage.proc import charged_bytes, has_process_table, resident_bytes, sample_processes
+from kcr.cluster.node.usage.proc import (
+    charged_bytes,
+    has_process_table,
+    resident_bytes,
+    sample_processes,
+    sample_sessions,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +28,20 @@ from kcr.cluster.node.usage.proc import charged_bytes, has_process_table, reside
 )
 def test_limits_decide_who_is_killed(uses: dict[object, MemoryUse], killed: set[object]) -> None:
     assert over_limit(uses) == killed
+
+
+@pytest.mark.skipif(not has_process_table(), reason="only Linux shows its processes")
+def test_process_in_a_session_of_its_own_belongs_to_its_parents() -> None:
+    script = "import subprocess; subprocess.run(['sleep', '60'], start_new_session=True)"
+    with subprocess.Popen([sys.executable, "-c", script], start_new_session=True) as parent:
+        try:
+            deadline = 500
+            while len(found := {sample.pid for _, sample in sample_sessions({parent.pid: "it"})}) < 2 and deadline:
+                deadline -= 1
+            assert parent.pid in found and len(found) == 2
+        finally:
+            for pid in found:
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.skipif(not has_process_table(), reason="only Linux shows its processes")
