@@ -6,6 +6,8 @@ import ssl
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
+import aiohttp
+
 from kcr.api.kubelet import HTTPGetAction
 from kcr.cluster.node.probes.results import HandlerResult
 
@@ -75,8 +77,6 @@ async def get(url: str, action: HTTPGetAction) -> tuple[int, str]:
     Raises:
         RequestError: There is none.
     """
-    import aiohttp  # noqa: PLC0415  # only pods with such a handler pay for it
-
     headers = _headers(action)
     connector = aiohttp.TCPConnector(ssl=False, force_close=True)
     try:
@@ -105,9 +105,8 @@ def _dial_error(host: str, port: int, error: OSError) -> str:
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
     if isinstance(error, ssl.SSLError):
-        return (
-            "http: server gave HTTP response to HTTPS client" if error.reason == "WRONG_VERSION_NUMBER" else str(error)
-        )
+        is_plain = error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+        return "http: server gave HTTP response to HTTPS client" if is_plain else str(error)
     # asyncio hides the reason of several addresses in a message of its own.
     reason = (error.strerror or str(error)).lower()
     if "connect call failed" in reason:
