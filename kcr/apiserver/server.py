@@ -109,7 +109,7 @@ class APIServer:
         logs: Where the logs of pods come from; the node replaces it.
         streams_unavailable: Why there are no connections into pods; empty when there are.
         advisers: Whoever runs objects adds what says which parts of them have no effect here.
-        metrics: What measures containers, where kinds of metrics are served; the node replaces it.
+        metrics: What measures containers, where kinds of metrics are served: the nodes.
         definitions: The custom resources that are served.
         authorizer: Decides who may do what.
     """
@@ -142,7 +142,7 @@ class APIServer:
         self.logs: container_logs.LogSource = container_logs.NoLogs()
         self.streams_unavailable = pod_streams.NO_NODE
         self.advisers: list[Adviser] = []
-        self.metrics: resource_metrics.MetricsSource = resource_metrics.NoMetrics()
+        self.metrics: list[resource_metrics.MetricsSource] = []
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock

@@ -148,7 +148,7 @@ class EmbeddedCluster:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             self.server.logs = self.node.logs
             self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
-            self.server.metrics = self.node
+            self.server.metrics.append(self.node)
         if runtime == "process":
             self.server.advisers.append(process_warnings)
         self._gc, self._deployments = gc, deployments

@@ -4,7 +4,6 @@ Source: kubernetes-sigs/metrics-server/pkg/api/{pod,node,table}.go.
 """
 
 import random
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -30,10 +29,10 @@ class Usages:
         self.containers: list[ContainerUsage] = []
         self.measured = 0
 
-    async def usage(self) -> Sequence[NodeUsage]:
+    async def usage(self) -> NodeUsage:
         self.measured += 1
         moment = datetime(2026, 1, 1, tzinfo=UTC)
-        return (NodeUsage("n", moment, 1.25, tuple(self.containers)),)
+        return NodeUsage("n", moment, 1.25, tuple(self.containers))
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def usages() -> Usages:
 @pytest_asyncio.fixture
 async def metrics(kcr_clock: VirtualClock, usages: Usages) -> Api:
     server = APIServer(Storage(), clock=kcr_clock, random=random.Random(0), kinds=(*KINDS, *METRICS_KINDS))
-    server.metrics = usages
+    server.metrics.append(usages)
     return Api(server)
 
 

@@ -3,6 +3,7 @@
 Source: kubernetes-sigs/metrics-server/pkg/api/{pod,node,table,install}.go.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -80,23 +81,15 @@ class NodeUsage(NamedTuple):
 
 
 class MetricsSource(Protocol):
-    """Measures what containers use: the nodes."""
+    """Measures what the containers of a node use."""
 
-    async def usage(self) -> Sequence[NodeUsage]:
-        """Measure now, and return what each node's containers use."""
+    async def usage(self) -> NodeUsage | None:
+        """Measure now, which may take a moment; None while the node does not run."""
         ...
 
 
-class NoMetrics:
-    """The source of a cluster whose containers use nothing."""
-
-    async def usage(self) -> Sequence[NodeUsage]:
-        """Return nothing."""
-        return ()
-
-
 async def respond(
-    source: MetricsSource, storage: Storage, route: Route, query: Query, encoder: ObjectEncoder
+    sources: Sequence[MetricsSource], storage: Storage, route: Route, query: Query, encoder: ObjectEncoder
 ) -> APIResponse:
     """Handle a GET of resource metrics.
 
@@ -110,7 +103,7 @@ async def respond(
     selection = selection_predicate(route, query)
     if route.name and storage.get(kind, route.namespace, route.name) is None:
         raise not_found(kind.type, route.name)
-    usages = await source.usage()
+    usages = await _measure(sources)
     found = _nodes(usages, storage) if kind is NODES else _pods(usages, storage)
     records = sorted((record for record in found if selection.matches(record)), key=lambda record: record.key)
     if not route.name:
@@ -119,6 +112,13 @@ async def respond(
         name = f"{route.namespace}/{route.name}" if route.namespace else route.name
         raise not_found(_UNKNOWN[kind.type.plural], name)
     return json_response(encoder.encode_object(records[0]))
+
+
+async def _measure(sources: Sequence[MetricsSource]) -> list[NodeUsage]:
+    """Return what the containers of all nodes use, measured at the same time."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(source.usage()) for source in sources]
+    return [usage for task in tasks if (usage := task.result()) is not None]
 
 
 def _nodes(usages: Sequence[NodeUsage], storage: Storage) -> Iterator[Record]:

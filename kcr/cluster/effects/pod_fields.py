@@ -41,7 +41,6 @@ _USER = NoEffect("processes run as the current user")
 _SANDBOX = NoEffect("processes run without isolation")
 _WINDOWS = NoEffect("processes are not Windows containers")
 _NETWORK = NoEffect("processes use the machine's network")
-_PROBES = NoEffect("probes are not run")
 _PLACEMENT = NoEffect("pods are placed by nodeName and nodeSelector alone")
 _VOLUMES = NoEffect("block devices are not mapped")
 _MOUNTS = "mounts are private to the container"
@@ -80,7 +79,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         # It follows from the class.
         "priority": CARRIED,
         "priorityClassName": NoEffect("pods are not preempted"),
-        "readinessGates": NoEffect("pods are ready when their containers are"),
+        "readinessGates": USED,
         "resourceClaims": _DEVICES,
         "resources": USED,
         "restartPolicy": USED,
@@ -118,17 +117,17 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
     },
     "core.v1.Container": {
         **_used("args", "command", "env", "envFrom", "image", "imagePullPolicy", "name"),
-        "lifecycle": NoEffect("hooks are not run"),
-        "livenessProbe": _PROBES,
+        "lifecycle": USED,
+        "livenessProbe": USED,
         "ports": USED,
-        "readinessProbe": _PROBES,
+        "readinessProbe": USED,
         "resizePolicy": NoEffect("resources are not limited"),
         "resources": USED,
         # Always makes an init container a sidecar.
         "restartPolicy": _RESTARTS._replace(usual=("Always",)),
         "restartPolicyRules": _RESTARTS,
         "securityContext": USED,
-        "startupProbe": _PROBES,
+        "startupProbe": USED,
         "stdin": USED,
         "stdinOnce": USED,
         "terminationMessagePath": NoEffect("the file's path is in $KCR_TERMINATION_LOG"),
@@ -158,7 +157,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
     },
     "core.v1.ResourceRequirements": {
         "claims": _DEVICES,
-        "limits": NoEffect("processes may use all of the machine"),
+        "limits": NoEffect("processes may use all of the machine", used_keys=("memory",)),
         "requests": NoEffect("pods are placed whatever they request"),
     },
     "core.v1.SecurityContext": {
@@ -234,4 +233,26 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
     "core.v1.SecretProjection": _used("items", "name", "optional"),
     "core.v1.DownwardAPIProjection": _used("items"),
     "core.v1.ServiceAccountTokenProjection": _used("audience", "expirationSeconds", "path"),
+    "core.v1.PodReadinessGate": _used("conditionType"),
+    "core.v1.Lifecycle": {**_used("postStart", "preStop"), "stopSignal": NoEffect("containers end by SIGTERM")},
+    "core.v1.LifecycleHandler": _used("exec", "httpGet", "sleep", "tcpSocket"),
+    "core.v1.Probe": {
+        **_used(
+            "exec",
+            "failureThreshold",
+            "httpGet",
+            "initialDelaySeconds",
+            "periodSeconds",
+            "successThreshold",
+            "tcpSocket",
+            "terminationGracePeriodSeconds",
+            "timeoutSeconds",
+        ),
+        "grpc": NoEffect("there are no gRPC probes"),
+    },
+    "core.v1.ExecAction": _used("command"),
+    "core.v1.HTTPGetAction": _used("host", "httpHeaders", "path", "port", "scheme"),
+    "core.v1.HTTPHeader": _used("name", "value"),
+    "core.v1.SleepAction": _used("seconds"),
+    "core.v1.TCPSocketAction": _used("host", "port"),
 }

@@ -108,9 +108,9 @@ class NodeAgent:
             self.logs.clear()
             await asyncio.sleep(AWAY_SECONDS)
 
-    async def usage(self) -> tuple[NodeUsage, ...]:
-        """Measure what containers use; nothing is known of a lost node, and of simulated containers."""
-        return () if self._sampler is None else (await self._sampler.usage(),)
+    async def usage(self) -> NodeUsage | None:
+        """Measure what containers use; None for a lost node, and for simulated containers."""
+        return None if self._sampler is None else await self._sampler.usage()
 
     async def delete(self) -> None:
         """Lose the node: delete its Node object.
