@@ -258,7 +258,7 @@ class APIServer:
         if route.subresource == "log":
             return container_logs.respond(self.logs, record, query, self._clock.now())
         if route.subresource == "scale":
-            return json_response(encoded(subresources.scale_of(in_version(record, route.kind))))
+            return json_response(encoded(subresources.read_scale(in_version(record, route.kind))))
         return json_response(encoder.encode_object(record))
 
     async def _watch(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:

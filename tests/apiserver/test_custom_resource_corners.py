@@ -118,3 +118,29 @@ async def test_versions_say_whether_they_are_served_and_stored(api: Api) -> None
     second = {"name": "v2", "schema": {"openAPIV3Schema": REPLICAS}}
     made = await api.post(DEFINITIONS, definition(version("v1", REPLICAS), second))
     assert [(one["served"], one["storage"]) for one in made["spec"]["versions"]] == [(True, True), (False, False)]
+
+
+async def test_scale_is_written_where_there_was_none(api: Api) -> None:
+    """Source: apiextensions-apiserver/pkg/registry/customresource/etcd.go, scaleUpdatedObjectInfo and Update."""
+    await api.post(DEFINITIONS, definition(version("v1", REPLICAS, subresources=SCALE)))
+    await api.post(WIDGETS, widget("w", {}))
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w"}}
+    empty = (400, 'the spec replicas field ".spec.replicas" cannot be empty')
+    merge = "application/merge-patch+json"
+    for reply in (
+        await api.call("PATCH", f"{WIDGETS}/w/scale", {"metadata": {}}, content_type=merge),
+        await api.apply(f"{WIDGETS}/w/scale", scale),
+    ):
+        assert (reply.status, reply.body["message"]) == empty
+    assert (await api.patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": 2}}))["spec"] == {"replicas": 2}
+
+
+async def test_scale_that_is_not_stored_is_zero(api: Api) -> None:
+    """The storage version has no such field: what was written is dropped, and the answer shows what is left."""
+    crd = definition(version("v1", REPLICAS, subresources=SCALE, storage=False), version("v2", spec_schema({})))
+    await api.post(DEFINITIONS, crd)
+    await api.post(WIDGETS, widget("w", {}))
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w"}, "spec": {"replicas": 2}}
+    applied = await api.apply(f"{WIDGETS}/w/scale", scale)
+    assert (applied.status, applied.body["spec"]) == (200, {})
+    assert (await api.put(f"{WIDGETS}/w/scale", scale))["spec"] == {}

@@ -12,7 +12,7 @@ from kcr.apiserver.apply.field_manager import Configuration
 from kcr.apiserver.apply.managed_fields import APPLY, Managed
 from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking
 from kcr.apiserver.endpoints import field_validation, request_body
-from kcr.apiserver.endpoints.subresources import SCALE, object_of_scale, scale_of
+from kcr.apiserver.endpoints.subresources import SCALE, lacks_replicas, no_replicas, object_of_scale, scale_of
 from kcr.apiserver.endpoints.writing import Write, check_name, check_patch, write_response
 from kcr.apiserver.gojson import decode_json, kind_of
 from kcr.apiserver.kinds.strategy import Manifest
@@ -48,6 +48,8 @@ def apply_scale(registry: Registry, write: Write) -> APIResponse:
     field_manager.check(shape, config)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_repeated(write)
+    if (config.get("spec") or {}).get("replicas") is None and lacks_replicas(write.stored(old)):
+        raise no_replicas(route.kind)
     written = _write(registry, write, old, object_of_scale(route.kind, config), dry_run=dry_run)
     return json_response(encoded(scale_of(written.record)))
 

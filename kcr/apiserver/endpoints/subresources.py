@@ -18,11 +18,22 @@ from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
-from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, internal, invalid, json_response
+from kcr.apiserver.responses import (
+    APIResponse,
+    StatusError,
+    bad_request,
+    conflict,
+    encoded,
+    internal,
+    invalid,
+    json_response,
+)
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
+# What a patch of a Scale finds where a custom resource says no number.
+_UNSET = -(1 << 31)
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -128,15 +139,39 @@ def finalize(registry: Registry, write: Write) -> APIResponse:
     return json_response(write.encoder.encode_object(registry.store(old, new, before, dry_run=dry_run)))
 
 
-def scale_of(record: Record) -> Manifest:
-    """Return the Scale of an object: how many pods it is to have, how many it has, and which they are.
+def read_scale(record: Record) -> Manifest:
+    """Return the Scale of an object for a GET.
 
     Raises:
         StatusError: 500, a custom resource does not say how many it is to have.
     """
+    if lacks_replicas(record):
+        raise internal(f'the spec replicas field "{_replicas_path(record.kind)}" does not exist')
+    return scale_of(record)
+
+
+def lacks_replicas(record: Record) -> bool:
+    """Return whether an object is a custom resource that does not say how many pods it is to have."""
+    replicas = (record.kind.scale or ScalePaths()).replicas
+    return record.kind.custom is not None and type(_at(record.manifest(), replicas)) is not int
+
+
+def no_replicas(kind: Kind) -> StatusError:
+    """400: neither the Scale nor the custom resource has a number of replicas.
+
+    Source: kubernetes/staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go,
+    scaleUpdatedObjectInfo.
+    """
+    return bad_request(f'the spec replicas field "{_replicas_path(kind)}" cannot be empty')
+
+
+def _replicas_path(kind: Kind) -> str:
+    return f".{'.'.join((kind.scale or ScalePaths()).replicas)}"
+
+
+def scale_of(record: Record) -> Manifest:
+    """Return the Scale of an object: how many pods it is to have, how many it has, and which they are."""
     obj, paths, shape = record.manifest(), record.kind.scale or ScalePaths(), type_shape(SCALE)
-    if record.kind.custom is not None and type(_at(obj, paths.replicas)) is not int:
-        raise internal(f'the spec replicas field ".{".".join(paths.replicas)}" does not exist')
     scale: Manifest = shape.conform({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -188,8 +223,13 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
     old = write.stored(registry.find(route.kind, route.namespace, route.name))
     if is_patch:
-        scale = patched(write, shape, scale_of(old))
+        before = scale_of(old)
+        if lacks_replicas(old):
+            before["spec"]["replicas"] = _UNSET
+        scale = patched(write, shape, before)
         conform(shape, scale)
+        if (scale.get("spec") or {}).get("replicas") == _UNSET:
+            raise no_replicas(route.kind)
     else:
         scale = request_body.decode_as(shape, write.body, write.content_type)
     metadata = scale.get("metadata") or {}
