@@ -20,6 +20,7 @@ from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.legacy import LEGACY_KINDS
+from kcr.apiserver.kinds.views import VIEWS
 from kcr.apiserver.server import APIServer
 from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.storage import Storage
@@ -116,7 +117,7 @@ class EmbeddedCluster:
             self._kinds = with_gangs(KINDS) if gangs else KINDS
             if authorizer is not None:
                 self._kinds = with_rbac(self._kinds)
-            served = (*self._kinds, *LEGACY_KINDS) if legacy_apis else self._kinds
+            served = (*self._kinds, *VIEWS, *(LEGACY_KINDS if legacy_apis else ()))
             if runtime == "process" and has_process_table():
                 served = (*served, *METRICS_KINDS)
             self.server = APIServer(

@@ -25,7 +25,9 @@ def stateful_set(**spec: Any) -> dict[str, Any]:
 
 async def test_kind_without_controller_is_stored_with_a_warning(api: Api) -> None:
     reply = await api.call("POST", STATEFUL_SETS, stateful_set(replicas=0))
-    words = "statefulsets.apps are stored by this server, and nothing here acts on them"
+    words = (
+        "statefulsets.apps are stored by this server, and nothing here acts on them: no controller creates their pods"
+    )
     assert (reply.status, reply.headers["Warning"]) == (201, f'299 - "{words}"')
     assert (reply.body["spec"]["replicas"], reply.body["metadata"]["generation"]) == (0, 1)
     reply = await api.call("PUT", f"{STATEFUL_SETS}/web", stateful_set(replicas=2))

@@ -13,7 +13,8 @@ import pytest
 from kcr.apiserver import APIServer, Storage
 from kcr.apiserver.apply import fieldpath
 from kcr.apiserver.kinds.catalogue import KINDS
-from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest
+from kcr.apiserver.kinds.generic import GenericStrategy
+from kcr.apiserver.kinds.strategy import Manifest
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import Api
 

@@ -53,6 +53,10 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "CronJob": {"spec": {"schedule": "@hourly", "suspend": False, "startingDeadlineSeconds": 0,
                          "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": JOB}}},
     "DaemonSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 0}},
+    "HorizontalPodAutoscaler": {"spec": {
+        "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "w"}, "behavior": {"scaleDown": {}},
+        "metrics": [{"type": "Pods", "pods": {"metric": {"name": "q"}, "target": {
+            "type": "AverageValue", "averageValue": "0.5"}}}]}},
     "Deployment": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "replicas": 0, "paused": True,
                             "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}}}},
     "ReplicaSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "replicas": 0}},

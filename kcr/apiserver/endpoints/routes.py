@@ -214,8 +214,8 @@ class Routes:
     def _index(self) -> None:
         self.kinds = (*self.builtin, *(kind for name in sorted(self._custom) for kind in self._custom[name]))
         self._by_place = {(k.type.group, k.type.version, k.type.plural): k for k in self.kinds}
-        current = {k.type.group for k in self.kinds if k.conversion is None}
-        # Groups that hold nothing but views come last.
+        current = {k.type.group for k in self.kinds if k.conversion is None or not k.conversion.warning}
+        # Groups that hold nothing but deprecated versions come last.
         self.groups: Mapping[str, tuple[str, ...]] = {
             group: self._versions(group)
             for group in sorted({k.type.group for k in self.kinds}, key=lambda name: (name not in current, name))

@@ -110,12 +110,12 @@ class Write(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """The kind by whose rules the object is written: custom resources have their own in each version."""
-        return self.route.kind.stored if self.route.kind.custom is None else self.route.kind
+        """The kind by whose rules the object is written."""
+        return self.route.kind.written
 
     def stored(self, old: Record) -> Record:
         """Return a stored object as one of that kind."""
-        return old if self.route.kind.custom is None else in_version(old, self.route.kind)
+        return in_version(old, self.kind)
 
     def to_storage(self, obj: Manifest) -> Manifest:
         """Return an object of the request's version in the version of its rules, conformed.
@@ -160,7 +160,8 @@ def update(registry: Registry, write: Write) -> APIResponse:
         # The version of an object that is gone is no obstacle here.
         manifest["metadata"] = {**metadata, "resourceVersion": ""}
         write.check_create()
-        written = registry.create(route.kind, route.namespace, manifest, dry_run=dry_run, guard=write.guard)
+        new = write.to_storage(manifest)
+        written = registry.create(write.kind, route.namespace, new, dry_run=dry_run, guard=write.guard)
         return write_response(write, written, warnings, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)

@@ -9,6 +9,7 @@ from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr.apiserver.kinds import rbac
 from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
+from kcr.apiserver.kinds.autoscaling import AutoscalerStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
 from kcr.apiserver.kinds.core.claims import ClaimStrategy
@@ -17,9 +18,10 @@ from kcr.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
 from kcr.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
 from kcr.apiserver.kinds.core.limits import LimitRangeStrategy, ResourceQuotaStrategy
 from kcr.apiserver.kinds.core.services import ServiceStrategy
+from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
-from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, Strategy
+from kcr.apiserver.kinds.strategy import Manifest, Strategy
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr.apiserver.schema.protobuf_encoder import is_encodable
 from kcr.apiserver.schema.shape import Shape
@@ -77,6 +79,7 @@ class Conversion(NamedTuple):
         from_hub: Converts a manifest of `hub` to one of the version, in place.
         warning: The warning in every response.
         same_fields: Whether nothing but the apiVersion differs.
+        rules: The hub with the rules for objects that are written through the version; None where they are the hub's.
     """
 
     hub: "Kind"
@@ -85,6 +88,7 @@ class Conversion(NamedTuple):
     from_hub: Callable[[Manifest], None]
     warning: str = ""
     same_fields: bool = False
+    rules: "Kind | None" = None
 
 
 class ColumnDefinition(NamedTuple):
@@ -164,6 +168,13 @@ class Kind:
     def stored(self) -> "Kind":
         """The kind whose objects these are: itself, but for views."""
         return self if self.conversion is None else self.conversion.hub
+
+    @property
+    def written(self) -> "Kind":
+        """The kind by whose rules objects are written: custom resources have their own in each version."""
+        if self.conversion is None or self.custom is not None:
+            return self
+        return self.conversion.rules or self.conversion.hub
 
     @cached_property
     def shape(self) -> Shape:
@@ -323,6 +334,7 @@ CLUSTER_ROLES = _rbac_kind("ClusterRole", rbac.ClusterRoleStrategy())
 CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", rbac.ClusterRoleBindingStrategy())
 ROLES = _rbac_kind("Role", rbac.RoleStrategy())
 ROLE_BINDINGS = _rbac_kind("RoleBinding", rbac.RoleBindingStrategy())
+AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", AutoscalerStrategy())
 
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
@@ -336,7 +348,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
     SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
-    ROLE_BINDINGS, CUSTOM_RESOURCE_DEFINITIONS,
+    ROLE_BINDINGS, AUTOSCALERS, CUSTOM_RESOURCE_DEFINITIONS,
 )  # fmt: skip
 
 

@@ -4,11 +4,12 @@ Source: kubernetes/pkg/printers/internalversion/printers.go.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from datetime import datetime
 from functools import partial
 
 from kcr.api.durations import age, human_duration
-from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.kinds.catalogue import Conversion, Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.printers.columns import Cells, Column, Printer, custom_printer
 from kcr.apiserver.printers.pods import pod_cells
@@ -23,7 +24,17 @@ def printer_of(kind: Kind) -> Printer:
     """Return the printer of a kind; kinds without one show their name and when they were made."""
     if kind.custom is not None:
         return custom_printer(kind.custom.columns)
-    return _PRINTERS.get(kind.stored.type.display, _OTHERS)
+    printer, conversion = _PRINTERS.get(kind.stored.type.display, _OTHERS), kind.conversion
+    if conversion is None or conversion.same_fields:
+        return printer
+    return printer._replace(cells=partial(_converted_cells, printer, conversion))
+
+
+def _converted_cells(printer: Printer, conversion: Conversion, obj: Manifest, now: datetime) -> Cells:
+    """Return the cells of an object of a view: those of the object that it shows."""
+    stored = deepcopy(obj)
+    conversion.to_hub(stored)
+    return printer.cells(stored, now)
 
 
 def _columns(names: str) -> tuple[Column, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from kcr.api.durations import age
 from kcr.apiserver.kinds import names
 from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.printers.stored import STORED
 
 Cells = list[Any]
 _NONE, _UNSET = "<none>", "<unset>"
@@ -231,6 +232,7 @@ RESOURCES: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
     "rolebindings.rbac.authorization.k8s.io": ("Name,Role,Age,Users*,Groups*,ServiceAccounts*", _role_binding),
     "clusterrolebindings.rbac.authorization.k8s.io": ("Name,Role,Age,Users*,Groups*,ServiceAccounts*", _role_binding),
     "priorityclasses.scheduling.k8s.io": ("Name,Value,Global-Default,Age,PreemptionPolicy", _priority_class),
+    **STORED,
 }  # fmt: skip
 
 

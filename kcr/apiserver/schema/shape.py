@@ -15,6 +15,8 @@ import msgspec
 
 from kcr.apiserver.gojson import kind_of
 
+# Fields that the schema requires and no validation does: in Go, an absent text is empty.
+_MAY_BE_EMPTY = {("v1.HTTPHeader", "value")}
 # Stands for a value that is absent.
 ABSENT: Any = object()
 
@@ -207,7 +209,7 @@ class Shape:
         """Yield the required fields that are absent or empty, with their paths such as `spec.selector`."""
         for name, field in self.fields.items():
             here, given = f"{path}.{name}" if path else name, value.get(name)
-            if field.required and given in (None, "", []):
+            if field.required and given in (None, "", []) and (self.name, name) not in _MAY_BE_EMPTY:
                 yield here, field
             elif given and field.type.has_fields:
                 for shape, inner, where in field.type.objects(given, here):

@@ -52,7 +52,19 @@ def selection_predicate(route: Route, query: Query) -> SelectionPredicate:
     if route.name:
         fields = (*fields, FieldTerm("metadata.name", route.name, negated=False))
     _check_fields(route.kind, fields)
+    fields = _stored_fields(route.kind, fields)
     return SelectionPredicate(route.namespace, parse_labels(query.text("labelSelector")), fields)
+
+
+def _stored_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> tuple[FieldTerm, ...]:
+    """Return the terms by the paths of the kind that is stored: a view may have other names for them."""
+    if kind.conversion is None or kind.custom is not None:
+        return fields
+    paths = {location: path for path, location in kind.stored.fields.items()}
+    return tuple(
+        term._replace(path=paths.get(kind.fields[term.path], term.path)) if term.path in kind.fields else term
+        for term in fields
+    )
 
 
 def _check_fields(kind: Kind, fields: tuple[FieldTerm, ...]) -> None:

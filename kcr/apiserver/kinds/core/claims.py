@@ -5,8 +5,9 @@ ValidatePersistentVolumeClaimUpdate; pkg/registry/core/persistentvolumeclaim/str
 """
 
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, not_supported, required
+from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import check_selector, dns_subdomain
-from kcr.apiserver.kinds.strategy import GenericStrategy, Manifest, semantic_equal
+from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 from kcr.apiserver.schema.quantities import amount
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -15,6 +15,8 @@ class EventStrategy(Strategy):
     """Events are in the namespace of the object that they are about; for cluster-scoped objects that is `default`."""
 
     stored_as = ("v1", "Event")
+    # What messages call the field that names the reporter.
+    reporter = "reportingComponent"
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of an Event; those with an `eventTime` must name the reporter."""
@@ -24,18 +26,20 @@ class EventStrategy(Strategy):
         errors: list[FieldError] = []
         if not (at_home if not about else modern or about == here):
             errors.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
-        return errors + _check_modern(obj) if modern else errors
+        return errors + _check_modern(obj, self.reporter) if modern else errors
 
 
-def _check_modern(obj: Manifest) -> list[FieldError]:
+def _check_modern(obj: Manifest, reporter: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for name in ("reportingComponent", "reportingInstance", "action", "reason"):
         value = obj.get(name) or ""
+        if name == "reportingComponent":
+            errors += [required(reporter)] if not value else []
+            errors += [invalid(reporter, value, reason) for reason in qualified_name(value)]
+            continue
         if not value:
             errors.append(required(name))
-        if name == "reportingComponent":
-            errors += [invalid(name, value, reason) for reason in qualified_name(value)]
-        elif len(value) > _LONGEST_NAME:
+        if len(value) > _LONGEST_NAME:
             errors.append(invalid(name, "", f"can have at most {_LONGEST_NAME} characters"))
     if len(obj.get("message") or "") > _LONGEST_MESSAGE:
         errors.append(invalid("message", "", f"can have at most {_LONGEST_MESSAGE} characters"))
