@@ -25,7 +25,7 @@ from kcr.apiserver.endpoints.pods import container_logs, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.reviews import reviews
 from kcr.apiserver.endpoints.reviews.access import Asker
-from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method, is_watch, timeout_seconds
+from kcr.apiserver.endpoints.routes import Query, Route, Routes, check_method, timeout_seconds
 from kcr.apiserver.endpoints.serialization import (
     PROTOBUF,
     YAML,
@@ -40,11 +40,13 @@ from kcr.apiserver.endpoints.serialization import (
 from kcr.apiserver.endpoints.watching import Watch, watch_options
 from kcr.apiserver.endpoints.writing import Adviser, Write
 from kcr.apiserver.gojson import TOO_DEEP
-from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, Kind
+from kcr.apiserver.kinds.catalogue import API_SERVICES, KINDS, NAMESPACES, Kind
 from kcr.apiserver.kinds.reviews import REVIEW_KINDS
+from kcr.apiserver.metrics import ServerMetrics, verb_of
 from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
+from kcr.apiserver.registry.api_services import LocalAPIServices
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import (
     JSON,
@@ -152,6 +154,7 @@ class APIServer:
         self._openapi = OpenAPI(self._routes)
         self._max_backlog = max_watch_backlog
         self._watches: set[Watch] = set()
+        self._metrics = ServerMetrics(storage, self._routes, self._watches)
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
         }  # fmt: skip
@@ -161,6 +164,8 @@ class APIServer:
         if authorizer is not None:
             bootstrap.create_missing(self.registry)
         self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)
+        self._api_services = LocalAPIServices(self.registry, self._routes)
+        self.definitions.on_change.append(self._api_services.sync)
 
     async def handle(self, request: HTTPRequest) -> APIResponse:
         """Handle one request. Errors are responses as well, never exceptions."""
@@ -187,11 +192,13 @@ class APIServer:
             return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
-        served = self._serve(request, route, query, headers, access)
-        if not route.kind.warning:
-            return await served
+        started = asyncio.get_running_loop().time()
+        response = await _respond(request, self._serve(request, route, query, headers, access))
+        seconds = asyncio.get_running_loop().time() - started
+        verb = verb_of(route, query, request.method, headers.get("content-type", ""))
+        self._metrics.observe(verb, route, query.text("dryRun"), response.status, seconds)
         # Errors carry the warning as well.
-        return add_warning(await _respond(request, served), route.kind.warning)
+        return add_warning(response, route.kind.warning) if route.kind.warning else response
 
     async def _serve(
         self,
@@ -206,8 +213,10 @@ class APIServer:
             if access is not None:
                 access.check_create()
             return pod_streams.respond(self.registry, route, query, headers, self.streams_unavailable)
+        if route.kind is API_SERVICES:
+            self._api_services.start()
         accepted = negotiate(headers.get("accept", ""), has_protobuf=route.kind.has_protobuf)
-        if accepted.name == YAML and is_watch(route, query):
+        if accepted.name == YAML and route.watches(query):
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
         encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
@@ -221,8 +230,12 @@ class APIServer:
 
     def _route(self, steps: list[str]) -> Route | None:
         match steps:
+            case ["api", version, "watch", _, *_]:
+                return self._routes.find_watch("", version, steps[3:])
             case ["api", version, _, *_]:
                 return self._routes.find("", version, steps[2:])
+            case ["apis", group, version, "watch", _, *_] if group and group in self._routes.groups:
+                return self._routes.find_watch(group, version, steps[4:])
             case ["apis", group, version, _, *_] if group and group in self._routes.groups:
                 return self._routes.find(group, version, steps[3:])
         return None
@@ -232,6 +245,8 @@ class APIServer:
         match steps[0]:
             case "openapi":
                 return self._openapi.respond(steps, headers.get("accept", ""))
+            case "metrics" if len(steps) == 1 and method == "GET":
+                return self._metrics.respond(headers.get("accept", ""))
             case name if name in _HEALTH_PATHS:
                 return text_response(200, _health(name, query))
         response = discovery.version() if steps == ["version"] else self._discovery.respond(steps, headers)
@@ -248,9 +263,9 @@ class APIServer:
     async def _read(self, route: Route, query: Query, encoder: ObjectEncoder, as_of: int) -> APIResponse:
         if route.kind.is_computed:
             return await resource_metrics.respond(self.metrics, self._storage, route, query, encoder)
+        if route.watches(query):
+            return await self._watch(route, query, encoder, as_of)
         if not route.name:
-            if query.flag("watch"):
-                return await self._watch(route, query, encoder, as_of)
             page = await listing.list_page(self._storage, route, query, as_of)
             return json_response(encoder.encode_list(route.kind, page.metadata, page.records))
         await self._storage.wait_for_revision(listing.parse_resource_version(query.text("resourceVersion")))

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kcr.apiserver import APIServer, Storage
+from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import VirtualClock
-from tests.kit.api import TABLE, Api, config_map, pod
+from tests.kit.api import TABLE, Api, Events, config_map, pod
 
 pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -212,3 +213,30 @@ async def test_partial_metadata_is_watched_with_bookmarks(api: Api) -> None:
 async def test_named_get_does_not_watch(api: Api) -> None:
     await api.post(CONFIG_MAPS, config_map("a"))
     assert (await api.get(f"{CONFIG_MAPS}/a?watch=true"))["metadata"]["name"] == "a"
+
+
+@pytest.mark.parametrize("path", ["pods", "namespaces/default/pods", "namespaces/default/pods/p"])
+async def test_older_paths_of_watches_are_served(api: Api, path: str) -> None:
+    """Source: k8s.io/apiserver/pkg/endpoints/installer.go, the actions WATCH and WATCHLIST."""
+    await api.post(PODS, pod("p"))
+    answer = await api.server.handle(HTTPRequest("GET", f"/api/v1/watch/{path}"))
+    assert not isinstance(answer.body, bytes)
+    events = Events(answer.body)
+    assert await events.take(1) == [("ADDED", "p")]
+    await api.post(PODS, pod("q"))
+    await api.delete(f"{PODS}/p?gracePeriodSeconds=0")
+    gone = [("MODIFIED", "p"), ("DELETED", "p")]
+    following = gone if path.endswith("/p") else [("ADDED", "q"), *gone]
+    assert await events.take(len(following)) == following
+    await events.close()
+
+
+async def test_older_paths_of_watches_are_read_only(api: Api) -> None:
+    for method, path, code in (
+        ("POST", "/api/v1/watch/namespaces/default/pods", 405),
+        ("GET", "/api/v1/watch/namespaces/default/pods/p/log", 404),
+        ("GET", "/apis/batch/v1/watch/nothing", 404),
+    ):
+        assert (await api.call(method, path)).status == code
+    answer = await api.server.handle(HTTPRequest("GET", "/apis/batch/v1/watch/jobs?timeoutSeconds=1"))
+    assert answer.status == 200

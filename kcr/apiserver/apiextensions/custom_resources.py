@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from kcr.apiserver.apiextensions.strategy import keep_metadata
-from kcr.apiserver.kinds.catalogue import ScalePaths
 from kcr.apiserver.kinds.field_errors import FieldError, invalid
 from kcr.apiserver.kinds.names import qualified_name
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
+from kcr.apiserver.kinds.versions import ScalePaths
 from kcr.apiserver.schema.shape import ABSENT
 from kcr.apiserver.structural.checks import ROOT, Check
 from kcr.apiserver.structural.list_types import embedded_errors, has, list_type_errors

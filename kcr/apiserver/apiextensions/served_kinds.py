@@ -14,8 +14,9 @@ import msgspec
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.custom_resources import CustomResourceStrategy
 from kcr.apiserver.apiextensions.validation import schema_of
-from kcr.apiserver.kinds.catalogue import ColumnDefinition, Conversion, CustomVersion, Kind, ScalePaths
+from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.versions import ColumnDefinition, Conversion, CustomVersion, ScalePaths
 from kcr.apiserver.structural.shapes import shape_of
 
 _NOT_SUPPORTED = "field label not supported: {}"

@@ -132,22 +132,30 @@ class Query:
 
 
 class Route(NamedTuple):
-    """What a path names. `namespace` is `""` for all namespaces, `name` is `""` for the collection."""
+    """What a path names.
+
+    Attributes:
+        kind: The kind.
+        namespace: `""` for all namespaces.
+        name: `""` for the collection.
+        subresource: `""` for the object itself.
+        is_watch: Whether it is an older path of watches, below `/watch/`.
+    """
 
     kind: Kind
     namespace: str
     name: str
     subresource: str
+    is_watch: bool = False
+
+    def watches(self, query: Query) -> bool:
+        """Return whether a GET is a watch."""
+        return self.is_watch or (not self.name and query.flag("watch"))
 
     @property
     def is_writable_collection(self) -> bool:
         """Whether objects can be created and collections deleted here."""
         return not self.name and (bool(self.namespace) or not self.kind.type.namespaced)
-
-
-def is_watch(route: Route, query: Query) -> bool:
-    """Return whether a GET opens a watch."""
-    return query.flag("watch") and not route.name
 
 
 def timeout_seconds(route: Route | None, query: Query) -> float | None:
@@ -156,7 +164,7 @@ def timeout_seconds(route: Route | None, query: Query) -> float | None:
     Raises:
         StatusError: 400, it is no duration.
     """
-    if route is not None and (route.subresource == "log" or is_watch(route, query)):
+    if route is not None and (route.subresource == "log" or route.watches(query)):
         return None
     return query.timeout_seconds()
 
@@ -252,6 +260,22 @@ class Routes:
             raise no_such_resource()
         return Route(kind, namespace, name, subresource)
 
+    def find_watch(self, group: str, version: str, steps: list[str]) -> Route | None:
+        """Return what the rest of an older path of watches names, behind `/api/v1/watch` or `/apis/G/V/watch`.
+
+        Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/installer.go, WATCH and WATCHLIST.
+
+        Returns:
+            None in a group of custom resources, where upstream's handler knows no such path.
+
+        Raises:
+            StatusError: 404, there is no such resource; subresources have no such path.
+        """
+        route = self.find(group, version, steps)
+        if route is not None and route.subresource:
+            raise no_such_resource()
+        return None if route is None else route._replace(is_watch=True)
+
     def _is_own_subresource(self, group: str, steps: list[str]) -> bool:
         return not group and len(steps) == 3 and steps[2] in ("status", "finalize")
 
@@ -266,7 +290,9 @@ def check_method(route: Route, method: str) -> None:
         "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
         "DELETE": ("delete", "deletecollection"),
     }.get(method, ())  # fmt: skip
-    if route.subresource:
+    if route.is_watch:
+        allowed = method == "GET"
+    elif route.subresource:
         allowed = any(verb in SUBRESOURCE_VERBS[route.subresource] for verb in verbs)
     elif route.kind.is_computed:
         allowed = method == "GET"

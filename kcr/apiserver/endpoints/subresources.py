@@ -11,10 +11,11 @@ from typing import Any
 from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.writing import Write, check_name, patched
-from kcr.apiserver.kinds.catalogue import Kind, ScalePaths
+from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import non_negative, not_supported, required
 from kcr.apiserver.kinds.names import selector_text
 from kcr.apiserver.kinds.strategy import Manifest, conform
+from kcr.apiserver.kinds.versions import ScalePaths
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry

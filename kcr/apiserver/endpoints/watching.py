@@ -74,12 +74,14 @@ class Watch:
 
     Attributes:
         kind: The kind of the objects, as the request names it.
+        namespace: The namespace that is watched, `""` for all.
     """
 
     def __init__(
         self, storage: Storage, kind: Kind, selection: SelectionPredicate, encoder: ObjectEncoder, max_backlog: int
     ) -> None:
         self.kind = kind
+        self.namespace = selection.namespace
         self._storage = storage
         self._cache = storage.cache(kind)
         self._selection = selection

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr.apiserver.kinds import rbac
+from kcr.apiserver.kinds.api_services import APIServiceStrategy
 from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
 from kcr.apiserver.kinds.autoscaling import AutoscalerStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
@@ -21,7 +22,8 @@ from kcr.apiserver.kinds.core.services import ServiceStrategy
 from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
-from kcr.apiserver.kinds.strategy import Manifest, Strategy
+from kcr.apiserver.kinds.strategy import Strategy
+from kcr.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
 from kcr.apiserver.schema.protobuf_encoder import is_encodable
 from kcr.apiserver.schema.shape import Shape
@@ -53,75 +55,6 @@ SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "scale": ("autoscaling", "v1", "Scale"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
-
-
-class ScalePaths(NamedTuple):
-    """Where the objects of a kind have what their `/scale` shows.
-
-    Attributes:
-        replicas: The number that is wanted.
-        status_replicas: The number that there is.
-        selector: The label selector of the pods, its text, or their labels; `()` where there is none.
-    """
-
-    replicas: tuple[str, ...] = ("spec", "replicas")
-    status_replicas: tuple[str, ...] = ("status", "replicas")
-    selector: tuple[str, ...] = ("spec", "selector")
-
-
-class Conversion(NamedTuple):
-    """How the objects of a kind, the hub, are converted to and from another version that is served.
-
-    Attributes:
-        hub: The kind whose objects they are.
-        shape: The fields of the version.
-        to_hub: Converts a manifest of the version to one of `hub`, in place.
-        from_hub: Converts a manifest of `hub` to one of the version, in place.
-        warning: The warning in every response.
-        same_fields: Whether nothing but the apiVersion differs.
-        rules: The hub with the rules for objects that are written through the version; None where they are the hub's.
-    """
-
-    hub: "Kind"
-    shape: Shape
-    to_hub: Callable[[Manifest], None]
-    from_hub: Callable[[Manifest], None]
-    warning: str = ""
-    same_fields: bool = False
-    rules: "Kind | None" = None
-
-
-class ColumnDefinition(NamedTuple):
-    """A column that a CustomResourceDefinition declares; one with a priority above 0 is shown with `-o wide` only."""
-
-    name: str
-    type: str
-    json_path: str
-    format: str = ""
-    description: str = ""
-    priority: int = 0
-
-
-class CustomVersion(NamedTuple):
-    """What a CustomResourceDefinition says of one version of its kind.
-
-    Attributes:
-        shape: The fields of its objects.
-        openapi_schema: The schema as the definition has it.
-        schema_hash: Changes when what the version serves changes.
-        singular: The name of one.
-        list_kind: The kind of lists.
-        columns: The columns of tables; None where none are declared.
-        warning: The warning in every response, of a deprecated version.
-    """
-
-    shape: Shape
-    openapi_schema: Mapping[str, Any]
-    schema_hash: str
-    singular: str
-    list_kind: str
-    columns: tuple[ColumnDefinition, ...] | None = None
-    warning: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,10 +278,19 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
     requires_resource_version=True,
 )
 
+API_SERVICES = Kind(
+    ResourceType("apiregistration.k8s.io", "v1", "APIService", "apiservices", False),
+    APIServiceStrategy(),
+    categories=("api-extensions",),
+    subresources=("status",),
+    requires_resource_version=True,
+    name_rule=path_segment,
+)
+
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
     SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
-    ROLE_BINDINGS, AUTOSCALERS, CUSTOM_RESOURCE_DEFINITIONS,
+    ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
 )  # fmt: skip
 
 

@@ -10,8 +10,9 @@ Source: kubernetes/pkg/apis/extensions/v1beta1/conversion.go and defaults.go, as
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Conversion, Kind
+from kcr.apiserver.kinds.catalogue import CRON_JOBS, JOBS, Kind
 from kcr.apiserver.kinds.strategy import Manifest, conform
+from kcr.apiserver.kinds.versions import Conversion
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import Field, Shape
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kcr.api.durations import age
-from kcr.apiserver.kinds.catalogue import ColumnDefinition
 from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.versions import ColumnDefinition
 from kcr.apiserver.printers.jsonpath import Finder, compile_path, printed
 
 Cells = list[Any]

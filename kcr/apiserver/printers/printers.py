@@ -9,8 +9,9 @@ from datetime import datetime
 from functools import partial
 
 from kcr.api.durations import age, human_duration
-from kcr.apiserver.kinds.catalogue import Conversion, Kind
+from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.versions import Conversion
 from kcr.apiserver.printers.columns import Cells, Column, Printer, custom_printer
 from kcr.apiserver.printers.pods import pod_cells
 from kcr.apiserver.printers.resources import RESOURCES, cells_of, condition_of, selector_text, templated

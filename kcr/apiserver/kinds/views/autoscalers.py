@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver.kinds.catalogue import AUTOSCALERS, Conversion, Kind
+from kcr.apiserver.kinds.catalogue import AUTOSCALERS, Kind
 from kcr.apiserver.kinds.strategy import Manifest, conform
+from kcr.apiserver.kinds.versions import Conversion
 from kcr.apiserver.schema.builtin import kind_shape
 
 _SHAPE = kind_shape("autoscaling/v1", "HorizontalPodAutoscaler")

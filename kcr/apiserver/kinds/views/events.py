@@ -9,10 +9,11 @@ ValidateEventUpdate.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kcr.apiserver.kinds.catalogue import EVENTS, Conversion, Kind
+from kcr.apiserver.kinds.catalogue import EVENTS, Kind
 from kcr.apiserver.kinds.core.events import EventStrategy
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, invalid, required
 from kcr.apiserver.kinds.strategy import Manifest, conform, semantic_equal
+from kcr.apiserver.kinds.versions import Conversion
 from kcr.apiserver.schema.builtin import kind_shape
 
 _GROUP = "events.k8s.io"

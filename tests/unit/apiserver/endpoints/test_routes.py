@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr.apiserver.endpoints.routes import Query, Routes, version_priority
+from kcr.apiserver.endpoints.routes import Query, Route, Routes, version_priority
 from kcr.apiserver.kinds.catalogue import KINDS, NAMESPACES, NODES, PODS, Kind
 from kcr.apiserver.responses import StatusError
 
@@ -24,7 +24,7 @@ ROUTES = Routes(KINDS)
     ],
 )
 def test_path_names_kind_and_object(path: str, kind: Kind, namespace: str, name: str, subresource: str) -> None:
-    assert ROUTES.find("", "v1", path.split("/")) == (kind, namespace, name, subresource)
+    assert ROUTES.find("", "v1", path.split("/")) == Route(kind, namespace, name, subresource)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,160 @@
+"""The metrics of the API server, under upstream's names, as `/metrics` shows them.
+
+A request costs one look-up and one observation; labels and series are made when the metrics are read. Requests from
+controllers in the same process are counted like those over the network; those for discovery and documents are not.
+
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go; pkg/storage/etcd3/metrics/metrics.go.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from kcr.apiserver.endpoints.routes import Query, Route, Routes
+from kcr.apiserver.endpoints.watching import Watch
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.responses import APIResponse
+from kcr.apiserver.storage.storage import Storage
+from kcr.metrics.table import Histogram
+
+_SECONDS = (.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)  # fmt: skip
+_LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_COMPONENT = "apiserver"
+
+
+class RequestLabels(NamedTuple):
+    """What tells the series of requests apart."""
+
+    verb: str
+    dry_run: str
+    kind: Kind
+    subresource: str
+    scope: str
+
+    def values(self) -> tuple[str, ...]:
+        """Return the values of the labels."""
+        group, version, _, plural, *_ = self.kind.type
+        return self.verb, self.dry_run, group, version, plural, self.subresource, self.scope, _COMPONENT
+
+
+def verb_of(route: Route, query: Query, method: str, content_type: str) -> str:
+    """Return the verb of a request, as metrics name it."""
+    match method:
+        case "GET" if route.subresource == "log":
+            return "CONNECT"
+        case "GET" if route.watches(query):
+            return "WATCH"
+        case "GET" if not route.name:
+            return "LIST"
+        case "PATCH" if "apply-patch" in content_type:
+            return "APPLY"
+        case "DELETE" if not route.name:
+            return "DELETECOLLECTION"
+    return method
+
+
+class ServerMetrics:
+    """Counts requests, and shows them beside the numbers of objects and of open watches."""
+
+    def __init__(self, storage: Storage, routes: Routes, watches: Iterable[Watch]) -> None:
+        """Count for a server.
+
+        Args:
+            storage: Its objects.
+            routes: The kinds that it serves.
+            watches: Its open watches.
+        """
+        self._storage = storage
+        self._routes = routes
+        self._watches = watches
+        self._codes: dict[RequestLabels, Counter[int]] = {}
+        self._durations: dict[RequestLabels, Histogram] = {}
+        self._registry: CollectorRegistry | None = None
+
+    def observe(self, verb: str, route: Route, dry_run: str, code: int, seconds: float) -> None:
+        """Count a request; what a watch takes is no latency."""
+        scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
+        tried = "All" if dry_run == "All" else ""
+        labels = RequestLabels(verb, tried, route.kind, route.subresource, scope)
+        codes = self._codes.get(labels)
+        if codes is None:
+            codes = self._codes[labels] = Counter()
+            self._durations[labels] = Histogram(_SECONDS)
+        codes[code] += 1
+        if labels.verb != "WATCH":
+            self._durations[labels].observe(seconds)
+
+    def respond(self, accept: str) -> APIResponse:
+        """Return the metrics as text; the `Accept` header chooses between Prometheus' format and OpenMetrics."""
+        if self._registry is None:
+            self._registry = CollectorRegistry()
+            ProcessCollector(registry=self._registry)
+            self._registry.register(self)
+        encode, content_type = choose_encoder(accept)
+        return APIResponse(200, {"Content-Type": content_type}, encode(self._registry))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metric families."""
+        yield self._requests()
+        yield self._latencies()
+        yield self._open_watches()
+        yield from self._objects()
+
+    def _requests(self) -> Metric:
+        family = CounterMetricFamily(
+            "apiserver_request",
+            "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, "
+            "component, and HTTP response code.",
+            labels=(*_LABELS, "code"),
+        )
+        for labels, codes in self._codes.items():
+            for code, count in codes.items():
+                family.add_metric((*labels.values(), str(code)), count)
+        return family
+
+    def _latencies(self) -> Metric:
+        family = HistogramMetricFamily(
+            "apiserver_request_duration_seconds",
+            "Response latency distribution in seconds for each verb, dry run value, group, version, resource, "
+            "subresource, scope and component.",
+            labels=_LABELS,
+        )
+        for labels, durations in self._durations.items():
+            if labels.verb != "WATCH":
+                durations.add_to(family, labels.values())
+        return family
+
+    def _open_watches(self) -> Metric:
+        family = GaugeMetricFamily(
+            "apiserver_longrunning_requests",
+            "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope "
+            "and component. Not all requests are tracked this way.",
+            labels=("verb", "group", "version", "resource", "subresource", "scope", "component"),
+        )
+        counts = Counter((watch.kind, "namespace" if watch.namespace else "cluster") for watch in self._watches)
+        for (kind, scope), count in counts.items():
+            type_ = kind.type
+            family.add_metric(("WATCH", type_.group, type_.version, type_.plural, "", scope, _COMPONENT), count)
+        return family
+
+    def _objects(self) -> Iterator[Metric]:
+        said = (
+            "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value "
+            "will be -1."
+        )
+        old = GaugeMetricFamily(
+            "apiserver_storage_objects",
+            f"[DEPRECATED, consider using apiserver_resource_objects instead] {said}",
+            labels=("resource",),
+        )
+        new = GaugeMetricFamily("apiserver_resource_objects", said, labels=("group", "resource"))
+        for kind in dict.fromkeys(kind.stored for kind in self._routes.kinds):
+            count = len(self._storage.cache(kind).records)
+            old.add_metric((kind.type.display,), count)
+            new.add_metric((kind.type.group, kind.type.plural), count)
+        yield old
+        yield new
