@@ -9,7 +9,7 @@ from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr.apiserver.kinds import rbac
 from kcr.apiserver.kinds.api_services import APIServiceStrategy
-from kcr.apiserver.kinds.apps import DeploymentRegistryStrategy, ReplicaSetStrategy
+from kcr.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
 from kcr.apiserver.kinds.autoscaling import AutoscalerStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
