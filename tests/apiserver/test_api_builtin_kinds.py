@@ -91,19 +91,14 @@ async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_cloc
 @pytest.mark.parametrize(
     ("place", "obj", "fields"),
     [
-        pytest.param("apps/v1/namespaces/default/statefulsets", {}, ["spec.selector", "spec.template"], id="spec"),
+        pytest.param("storage.k8s.io/v1/csidrivers", {}, [], id="spec"),
         pytest.param(
-            "apps/v1/namespaces/default/statefulsets",
-            stateful_set(template={"spec": {"containers": [{"image": "i"}]}}),
-            ["spec.template.spec.containers[0].name"],
+            "storage.k8s.io/v1/csinodes",
+            {"spec": {"drivers": [{"name": "d"}]}},
+            ["spec.drivers[0].nodeID"],
             id="items-of-lists",
         ),
-        pytest.param(
-            "apps/v1/namespaces/default/statefulsets",
-            stateful_set(template={"spec": {"containers": []}}),
-            ["spec.template.spec.containers"],
-            id="empty-list",
-        ),
+        pytest.param("storage.k8s.io/v1/csinodes", {"spec": {"drivers": []}}, ["spec.drivers"], id="empty-list"),
         pytest.param(
             "rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
             {"roleRef": {"apiGroup": "", "kind": "Role", "name": ""}},
@@ -125,10 +120,13 @@ async def test_fields_that_the_schema_requires_are_demanded(api: Api, place: str
 async def test_constant_defaults_of_the_kind_are_set(api: Api) -> None:
     spec = (await api.post(STATEFUL_SETS, stateful_set(revisionHistoryLimit=0)))["spec"]
     found = [spec[name] for name in ("replicas", "updateStrategy", "revisionHistoryLimit", "podManagementPolicy")]
-    assert found == [1, {"type": "RollingUpdate"}, 0, "OrderedReady"]
+    assert found == [1, {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}, 0, "OrderedReady"]
 
 
-CONTROLLER = {"selector": {"c": "d", "a": "b"}, "template": stateful_set()["spec"]["template"]}
+CONTROLLER = {
+    "selector": {"c": "d", "a": "b"},
+    "template": {**stateful_set()["spec"]["template"], "metadata": {"labels": {"a": "b", "c": "d", "e": "f"}}},
+}
 
 
 @pytest.mark.parametrize(
@@ -226,8 +224,8 @@ BUDGET = {"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1}}
         ),
         pytest.param(
             "networking.k8s.io/v1/namespaces/default/networkpolicies",
-            {"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}}, ["<error>", "0s"],
-            id="policy-with-a-senseless-selector",
+            {"spec": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}}, ["a", "0s"],
+            id="policy-with-an-expression",
         ),
         pytest.param(
             "policy/v1/namespaces/default/poddisruptionbudgets", BUDGET, ["50%", "N/A", 0, "0s"], id="budget"
@@ -261,11 +259,27 @@ async def test_tables_of_volumes_and_claims_say_what_is_bound(api: Api) -> None:
     await api.call("PUT", f"{claims}/data/status", {"metadata": {"name": "data"}, "status": status})
     (row,) = (await api.get(claims, accept=TABLE))["rows"]
     assert row["cells"] == ["data", "Bound", "v", "1Gi", "RWO", "fast", "<unset>", "0s", "Filesystem"]
-    claimed = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany", "ReadOnlyMany"]}
+    claimed = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany", "ReadOnlyMany"],
+        "hostPath": {"path": "/a"},
+    }
     claimed["claimRef"] = {"namespace": "default", "name": "data"}
     await api.post("/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": claimed})
     (row,) = (await api.get("/api/v1/persistentvolumes", accept=TABLE))["rows"]
-    assert row["cells"] == ["v", "1Gi", "RWX,ROX", "Retain", "", "default/data", "", "<unset>", "", "0s", "Filesystem"]
+    assert row["cells"] == [
+        "v",
+        "1Gi",
+        "RWX,ROX",
+        "Retain",
+        "Pending",
+        "default/data",
+        "",
+        "<unset>",
+        "",
+        "0s",
+        "Filesystem",
+    ]
 
 
 async def test_claim_without_its_spec_is_refused(api: Api) -> None:

@@ -295,3 +295,14 @@ async def test_namespace_default_stays(api: Api) -> None:
         403,
         'namespaces "default" is forbidden: this namespace may not be deleted',
     )
+
+
+async def test_options_of_a_foreign_kind_are_refused(api: Api) -> None:
+    """Source: k8s.io/apiserver/pkg/endpoints/handlers/delete.go. The name of the scheme is not compared."""
+    await api.post(CONFIG_MAPS, config_map("a"))
+    reply = await api.call("DELETE", f"{CONFIG_MAPS}/a", {"kind": "ConfigMap", "apiVersion": "v1"})
+    assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
+    assert reply.body["message"].startswith('no kind "ConfigMap" is registered for version "v1" in scheme ')
+    for version in ("v1", "meta.k8s.io/v1", "policy/v1"):
+        options = {"kind": "DeleteOptions", "apiVersion": version, "dryRun": ["All"]}
+        assert (await api.call("DELETE", f"{CONFIG_MAPS}/a", options)).status == 200

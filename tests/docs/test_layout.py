@@ -30,6 +30,7 @@ SMALL: Mapping[str, str] = {
     "kcr/clock.py": "the only module that reads the system's clock",
     "kcr/api/coordination.py": "one API group, for users to import",
     "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
+    "kcr/apiserver/kinds/apps/budgets.py": "a kind by itself",
     "kcr/api/scale.py": "one API group, for users to import",
     "kcr/apiserver/kinds/reviews.py": "kinds that are never stored, beside the catalogue of those that are",
     "kcr/cluster/controllers/quota_status.py": "a controller by itself",

@@ -53,6 +53,13 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "CronJob": {"spec": {"schedule": "@hourly", "suspend": False, "startingDeadlineSeconds": 0,
                          "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": JOB}}},
     "DaemonSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "minReadySeconds": 0}},
+    "Ingress": {"spec": {"ingressClassName": "c", "tls": [{"hosts": ["a.io"], "secretName": "s"}], "rules": [{
+        "host": "*.a.io", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {
+            "service": {"name": "s", "port": {"number": 80}}}}]}}]}},
+    "IngressClass": {"spec": {"controller": "a.io/b", "parameters": {"kind": "K", "name": "n", "apiGroup": "a.io"}}},
+    "NetworkPolicy": {"spec": {"podSelector": {}, "egress": [{"ports": [{"port": "web"}, {"port": 1, "endPort": 2}],
+        "to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.0.0.0/9"]}}]}], "ingress": [{}]}},
+    "PodDisruptionBudget": {"spec": {"minAvailable": "50%", "selector": SELECTOR}},
     "HorizontalPodAutoscaler": {"spec": {
         "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "w"}, "behavior": {"scaleDown": {}},
         "metrics": [{"type": "Pods", "pods": {"metric": {"name": "q"}, "target": {

@@ -24,6 +24,10 @@ LIMIT = 3 * 1024 * 1024
 
 _TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\""'
 
+_OPTIONS = "DeleteOptions"
+# Where upstream makes the scheme that knows the options of all verbs.
+_OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
+
 _log = logging.getLogger(__name__)
 
 
@@ -159,7 +163,21 @@ def delete_options(body: bytes, content_type: str, query: Query) -> DeleteOption
             "orphanDependents": query.flag("orphanDependents") if query.has("orphanDependents") else None,
             "dryRun": [query.text("dryRun")] if query.text("dryRun") else [],
         })  # fmt: skip
-    return parse_delete_options(decode_as(type_shape("meta.v1.DeleteOptions"), body, content_type))
+    options = decode_mapping(_OPTIONS, body, content_type)
+    _check_options_kind(options)
+    conform(type_shape("meta.v1.DeleteOptions"), options)
+    return parse_delete_options(options)
+
+
+def _check_options_kind(options: Manifest) -> None:
+    """Refuse the body of a DELETE that says it is something else; of options, any group and version is accepted.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go;
+    k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr.
+    """
+    kind, version = options.get("kind"), options.get("apiVersion") or "meta.k8s.io/v1"
+    if kind and isinstance(kind, str) and kind != _OPTIONS:
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{_OPTIONS_SCHEME}"')
 
 
 def parse_delete_options(given: Manifest) -> DeleteOptions:

@@ -9,11 +9,17 @@ from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
 from kcr.apiserver.kinds import rbac
 from kcr.apiserver.kinds.api_services import APIServiceStrategy
+from kcr.apiserver.kinds.apps.budgets import BudgetStrategy
 from kcr.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
+from kcr.apiserver.kinds.apps.sets import (
+    DaemonSetStrategy,
+    PodTemplateStrategy,
+    ReplicationControllerStrategy,
+    StatefulSetStrategy,
+)
 from kcr.apiserver.kinds.autoscaling import AutoscalerStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy
-from kcr.apiserver.kinds.core.claims import ClaimStrategy
 from kcr.apiserver.kinds.core.cluster import NamespaceStrategy, NodeStrategy
 from kcr.apiserver.kinds.core.config import ConfigMapStrategy, SecretStrategy
 from kcr.apiserver.kinds.core.events import EventStrategy, LeaseStrategy
@@ -21,7 +27,11 @@ from kcr.apiserver.kinds.core.limits import LimitRangeStrategy, ResourceQuotaStr
 from kcr.apiserver.kinds.core.services import ServiceStrategy
 from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
+from kcr.apiserver.kinds.networking.ingresses import IngressClassStrategy, IngressStrategy
+from kcr.apiserver.kinds.networking.traffic import EndpointSliceStrategy, NetworkPolicyStrategy
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
+from kcr.apiserver.kinds.storage.claims import ClaimStrategy
+from kcr.apiserver.kinds.storage.volumes import StorageClassStrategy, VolumeStrategy
 from kcr.apiserver.kinds.strategy import Strategy
 from kcr.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
@@ -278,6 +288,12 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
     requires_resource_version=True,
 )
 
+_PLAIN = (
+    _kind("v1", "PodTemplate", PodTemplateStrategy()),
+    _kind("v1", "ReplicationController", ReplicationControllerStrategy()),
+    _kind("apps/v1", "DaemonSet", DaemonSetStrategy()),
+    _kind("apps/v1", "StatefulSet", StatefulSetStrategy(), name_rule=dns_label),
+)
 API_SERVICES = Kind(
     ResourceType("apiregistration.k8s.io", "v1", "APIService", "apiservices", False),
     APIServiceStrategy(),
@@ -290,14 +306,26 @@ API_SERVICES = Kind(
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
     SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
-    ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
+    ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS, *_PLAIN,
 )  # fmt: skip
+
+
+_STRATEGIES: Mapping[tuple[str, str], Callable[..., GenericStrategy]] = {
+    ("v1", "PersistentVolume"): VolumeStrategy,
+    ("discovery.k8s.io/v1", "EndpointSlice"): EndpointSliceStrategy,
+    ("networking.k8s.io/v1", "Ingress"): IngressStrategy,
+    ("networking.k8s.io/v1", "IngressClass"): IngressClassStrategy,
+    ("networking.k8s.io/v1", "NetworkPolicy"): NetworkPolicyStrategy,
+    ("policy/v1", "PodDisruptionBudget"): BudgetStrategy,
+    ("storage.k8s.io/v1", "StorageClass"): StorageClassStrategy,
+}
 
 
 def _generic(api_version: str, name: str) -> Kind:
     kind = _kind(api_version, name)
     has_generation = "generation" in _BUILTIN[api_version, name].traits
-    return replace(kind, strategy=GenericStrategy(kind.type.display, has_generation=has_generation))
+    strategy = _STRATEGIES.get((api_version, name), GenericStrategy)
+    return replace(kind, strategy=strategy(kind.type.display, has_generation=has_generation))
 
 
 _NAMED = {(kind.type.api_version, kind.type.kind) for kind in _WITH_STRATEGY}

@@ -18,7 +18,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+SUBDOMAIN_PATTERN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
 _PORT_NAME = re.compile(r"[-a-z0-9]+")
@@ -35,7 +35,7 @@ LABEL_1035_MESSAGE = (
 )
 SUBDOMAIN_MESSAGE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
-    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SUBDOMAIN_PATTERN}')"
 )
 _QUALIFIED_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
@@ -48,7 +48,7 @@ VALUE_MESSAGE = (
     f"'{_VALUE}')"
 )
 
-_label, _label_1035, _subdomain = re.compile(_LABEL), re.compile(_LABEL_1035), re.compile(_SUBDOMAIN)
+_label, _label_1035, _subdomain = re.compile(_LABEL), re.compile(_LABEL_1035), re.compile(SUBDOMAIN_PATTERN)
 _qualified, _value, _path = re.compile(_QUALIFIED), re.compile(_VALUE), re.compile(_PATH)
 
 _ANNOTATIONS_LIMIT = 256 * 1024

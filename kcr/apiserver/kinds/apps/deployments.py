@@ -124,21 +124,23 @@ def _check_strategy(strategy: Manifest) -> list[FieldError]:
 
 def _check_rolling_update(update: Manifest, field: str) -> list[FieldError]:
     unavailable, surge = update["maxUnavailable"], update["maxSurge"]
-    errors = _check_amount(unavailable, f"{field}.maxUnavailable") + _check_amount(surge, f"{field}.maxSurge")
-    if _is_zero(unavailable) and _is_zero(surge):
+    errors = check_amount(unavailable, f"{field}.maxUnavailable") + check_amount(surge, f"{field}.maxSurge")
+    if is_zero(unavailable) and is_zero(surge):
         errors.append(invalid(f"{field}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     if isinstance(unavailable, str) and _percent.fullmatch(unavailable) and int(unavailable[:-1]) > 100:
         errors.append(invalid(f"{field}.maxUnavailable", unavailable, "must not be greater than 100%"))
     return errors
 
 
-def _check_amount(amount: int | str, field: str) -> list[FieldError]:
+def check_amount(amount: int | str, field: str) -> list[FieldError]:
+    """Return the field errors of a number of pods, or of a share of them in percent."""
     if isinstance(amount, int):
         return non_negative(field, amount)
     return [] if _percent.fullmatch(amount) else [invalid(field, amount, _PERCENT_MESSAGE)]
 
 
-def _is_zero(amount: int | str) -> bool:
+def is_zero(amount: int | str) -> bool:
+    """Return whether a number of pods, or a share of them, is none."""
     return amount == 0 or (isinstance(amount, str) and _percent.fullmatch(amount) is not None and not int(amount[:-1]))
 
 

@@ -11,9 +11,18 @@ from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 from kcr.apiserver.schema.quantities import amount
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-_VOLUME_MODES = ("Block", "Filesystem")
+VOLUME_MODES = ("Block", "Filesystem")
 _STORAGE = "spec.resources[storage]"
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+
+
+def check_modes(modes: list[str], none: FieldError) -> list[FieldError]:
+    """Return the field errors of access modes; `none` is the one of no modes at all."""
+    errors = [] if modes else [none]
+    errors += [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:3]):
+        errors.append(forbidden("spec.accessModes", "may not use ReadWriteOncePod with other access modes"))
+    return errors
 
 
 class ClaimStrategy(GenericStrategy):
@@ -27,13 +36,8 @@ class ClaimStrategy(GenericStrategy):
         """Return the field errors of a claim."""
         spec: Manifest = obj.get("spec") or {}
         modes: list[str] = spec.get("accessModes") or []
-        errors = [] if modes else [required("spec.accessModes", "at least 1 access mode is required")]
+        errors = check_modes(modes, required("spec.accessModes", "at least 1 access mode is required"))
         errors += check_selector(spec.get("selector") or {}, "spec.selector")
-        errors += [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes
-                   if mode not in _ACCESS_MODES]  # fmt: skip
-        if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:3]):
-            words = "may not use ReadWriteOncePod with other access modes"
-            errors.append(forbidden("spec.accessModes", words))
         storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
         if storage is None:
             errors.append(required(_STORAGE))
@@ -42,8 +46,8 @@ class ClaimStrategy(GenericStrategy):
         if name := spec.get("storageClassName"):
             errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
         mode = spec.get("volumeMode")
-        if mode is not None and mode not in _VOLUME_MODES:
-            errors.append(not_supported("spec.volumeMode", mode, _VOLUME_MODES))
+        if mode is not None and mode not in VOLUME_MODES:
+            errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
         return errors
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:

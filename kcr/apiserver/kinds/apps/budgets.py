@@ -1,0 +1,39 @@
+"""The strategy of PodDisruptionBudgets.
+
+Source: kubernetes/pkg/apis/policy/validation/validation.go, ValidatePodDisruptionBudgetSpec.
+"""
+
+from kcr.apiserver.kinds.apps.deployments import check_amount
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, not_supported
+from kcr.apiserver.kinds.generic import GenericStrategy
+from kcr.apiserver.kinds.names import check_selector
+from kcr.apiserver.kinds.strategy import Manifest
+
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+class BudgetStrategy(GenericStrategy):
+    """PodDisruptionBudgets: either how many pods stay, or how many may go."""
+
+    stored_as = ("policy/v1", "PodDisruptionBudget")
+
+    def prepare_create(self, obj: Manifest) -> None:
+        """Set the numbers of a status that says nothing yet."""
+        names = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+        obj["status"] = dict.fromkeys(names, 0)
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a budget."""
+        spec, errors = obj.get("spec") or {}, []
+        amounts = {name: spec[name] for name in ("minAvailable", "maxUnavailable") if spec.get(name) is not None}
+        if len(amounts) > 1:
+            errors.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        for name, amount in amounts.items():
+            errors += check_amount(amount, f"spec.{name}")
+            if isinstance(amount, str) and amount.endswith("%") and amount[:-1].isdigit() and int(amount[:-1]) > 100:
+                errors.append(invalid(f"spec.{name}", amount, "must not be greater than 100%"))
+        errors += check_selector(spec.get("selector") or {}, "spec.selector")
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy is not None and policy not in _EVICTION_POLICIES:
+            errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+        return errors

@@ -1,0 +1,1 @@
+"""The strategies of volumes, their claims and their classes."""
