@@ -82,20 +82,6 @@ async def test_watch_shows_each_step_of_a_pod(kubectl: Kubectl) -> None:
     assert steps == ["Pending", "ContainerCreating", "Running", "Completed"]
 
 
-async def test_kinds_without_controller_are_made_and_scaled(kubectl: Kubectl) -> None:
-    # kubectl sends protobuf.
-    assert "deployment.apps/web created" in await kubectl("create deployment web --image=busybox")
-    assert "deployment.apps/web scaled" in await kubectl("scale deployment/web --replicas=3")
-    assert await kubectl("get deployment web --output=jsonpath={.spec.replicas}") == "3"
-    assert "service/web created" in await kubectl("create service clusterip web --tcp=80:8080")
-    assert "role.rbac.authorization.k8s.io/r created" in await kubectl("create role r --verb=get --resource=pods")
-    assert "ingress.networking.k8s.io/i created" in await kubectl("create ingress i --rule=a.io/*=web:80")
-    budget = "create poddisruptionbudget p --selector=app=web --min-available=1"
-    assert "poddisruptionbudget.policy/p created" in await kubectl(budget)
-    assert "priorityclass.scheduling.k8s.io/high created" in await kubectl("create priorityclass high --value=7")
-    assert "0/3" in await kubectl("get deployment web")
-
-
 async def test_token_of_a_service_account_signs_in(kubectl: Kubectl) -> None:
     assert "serviceaccount/builder created" in await kubectl("create serviceaccount builder")
     token = (await kubectl("create token builder --duration=20m")).strip()
@@ -103,11 +89,3 @@ async def test_token_of_a_service_account_signs_in(kubectl: Kubectl) -> None:
     shown = await kubectl(f"auth whoami --token={token} --output=jsonpath={{.status.userInfo.username}}")
     assert shown == "system:serviceaccount:default:builder"
     assert "Unauthorized" in await kubectl(f"auth whoami --token={token}x", code=1)
-
-
-async def test_explain_tells_fields_types_and_meaning(kubectl: Kubectl) -> None:  # api-server §4.3
-    shown = await kubectl("explain job.spec.template.spec.containers")
-    assert "FIELD: containers <[]Container>" in shown
-    assert "image\t<string>" in shown
-    assert "name\t<string> -required-" in shown
-    assert "List of containers belonging to the pod." in shown
