@@ -7,7 +7,6 @@ atomic.
 Source: sigs.k8s.io/structured-merge-diff, typed/{helpers,tofieldset,compare,validate}.go.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -123,10 +122,12 @@ def unique_parts(field: Field, value: Any) -> dict[str, Part] | None:
         return None
     by_element = {part.element: part for part in found}
     if len(by_element) < len(found):
-        repeated = [element for element, count in Counter(part.element for part in found).items() if count > 1]
-        for element in repeated:
-            items = [part.value for part in found if part.element == element]
-            by_element[element] = Part(element, UNTYPED, items)
+        repeated: dict[str, list[Any]] = {}
+        for part in found:
+            repeated.setdefault(part.element, []).append(part.value)
+        for element, items in repeated.items():
+            if len(items) > 1:
+                by_element[element] = Part(element, UNTYPED, items)
     return by_element
 
 
