@@ -41,6 +41,14 @@ class RequestLabels(NamedTuple):
         return self.verb, self.dry_run, group, version, plural, self.subresource, self.scope, _COMPONENT
 
 
+class _Series(NamedTuple):
+    """Requests that have the same labels: how many by code, and how long they took."""
+
+    labels: RequestLabels
+    codes: Counter[int]
+    durations: Histogram
+
+
 def verb_of(route: Route, query: Query, method: str, content_type: str) -> str:
     """Return the verb of a request, as metrics name it."""
     match method:
@@ -71,22 +79,21 @@ class ServerMetrics:
         self._storage = storage
         self._routes = routes
         self._watches = watches
-        self._codes: dict[RequestLabels, Counter[int]] = {}
-        self._durations: dict[RequestLabels, Histogram] = {}
+        # By what tells them apart.
+        self._series: dict[tuple[str, bool, Kind, str, str], _Series] = {}
         self._registry: CollectorRegistry | None = None
 
     def observe(self, verb: str, route: Route, dry_run: str, code: int, seconds: float) -> None:
         """Count a request; what a watch takes is no latency."""
         scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
-        tried = "All" if dry_run == "All" else ""
-        labels = RequestLabels(verb, tried, route.kind, route.subresource, scope)
-        codes = self._codes.get(labels)
-        if codes is None:
-            codes = self._codes[labels] = Counter()
-            self._durations[labels] = Histogram(_SECONDS)
-        codes[code] += 1
-        if labels.verb != "WATCH":
-            self._durations[labels].observe(seconds)
+        key = (verb, dry_run == "All", route.kind, route.subresource, scope)
+        series = self._series.get(key)
+        if series is None:
+            labels = RequestLabels(verb, "All" if key[1] else "", route.kind, route.subresource, scope)
+            series = self._series[key] = _Series(labels, Counter(), Histogram(_SECONDS))
+        series.codes[code] += 1
+        if verb != "WATCH":
+            series.durations.observe(seconds)
 
     def respond(self, accept: str) -> APIResponse:
         """Return the metrics as text; the `Accept` header chooses between Prometheus' format and OpenMetrics."""
@@ -111,9 +118,9 @@ class ServerMetrics:
             "component, and HTTP response code.",
             labels=(*_LABELS, "code"),
         )
-        for labels, codes in self._codes.items():
-            for code, count in codes.items():
-                family.add_metric((*labels.values(), str(code)), count)
+        for series in self._series.values():
+            for code, count in series.codes.items():
+                family.add_metric((*series.labels.values(), str(code)), count)
         return family
 
     def _latencies(self) -> Metric:
@@ -123,9 +130,9 @@ class ServerMetrics:
             "subresource, scope and component.",
             labels=_LABELS,
         )
-        for labels, durations in self._durations.items():
-            if labels.verb != "WATCH":
-                durations.add_to(family, labels.values())
+        for series in self._series.values():
+            if series.labels.verb != "WATCH":
+                series.durations.add_to(family, series.labels.values())
         return family
 
     def _open_watches(self) -> Metric:

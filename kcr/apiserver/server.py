@@ -192,11 +192,11 @@ class APIServer:
             return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
-        started = asyncio.get_running_loop().time()
+        time = asyncio.get_running_loop().time
+        started = time()
         response = await _respond(request, self._serve(request, route, query, headers, access))
-        seconds = asyncio.get_running_loop().time() - started
         verb = verb_of(route, query, request.method, headers.get("content-type", ""))
-        self._metrics.observe(verb, route, query.text("dryRun"), response.status, seconds)
+        self._metrics.observe(verb, route, query.text("dryRun"), response.status, time() - started)
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
 
