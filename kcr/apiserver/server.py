@@ -42,7 +42,7 @@ from kcr.apiserver.endpoints.writing import Adviser, Write
 from kcr.apiserver.gojson import TOO_DEEP
 from kcr.apiserver.kinds.catalogue import API_SERVICES, KINDS, NAMESPACES, Kind
 from kcr.apiserver.kinds.reviews import REVIEW_KINDS
-from kcr.apiserver.metrics import ServerMetrics, verb_of
+from kcr.apiserver.metrics import ServerMetrics
 from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
@@ -194,9 +194,12 @@ class APIServer:
             return self._serve_document(request.method, steps, query, headers)
         time = asyncio.get_running_loop().time
         started = time()
-        response = await _respond(request, self._serve(request, route, query, headers, access))
-        verb = verb_of(route, query, request.method, headers.get("content-type", ""))
-        self._metrics.observe(verb, route, query.text("dryRun"), response.status, time() - started)
+        try:
+            response = await self._serve(request, route, query, headers, access)
+        except StatusError as error:
+            response = error.response()
+        content_type = headers.get("content-type", "")
+        self._metrics.note((request.method, content_type, route, query, response.status, time() - started))
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
 
