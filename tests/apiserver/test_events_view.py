@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kcr.apiserver.schema import protobuf
+from kcr.apiserver.schema.protobuf_encoder import encode
 from tests.kit.api import TABLE, Api
 from tests.kit.protobuf import PROTOBUF
 
@@ -88,6 +89,9 @@ async def test_new_events_have_a_table_and_protobuf(api: Api) -> None:
     assert row["cells"][1:5] == ["Normal", "Tested", "pod/p", ""]
     reply = await api.call("GET", f"{NEW}/e", accept=PROTOBUF)
     assert protobuf.decode(reply.body) == new
+    sent = encode({**new_event("f"), "apiVersion": "events.k8s.io/v1", "kind": "Event"})
+    reply = await api.call("POST", NEW, sent, content_type=PROTOBUF)
+    assert (reply.status, reply.body["note"], reply.body["regarding"]["name"]) == (201, "hi", "p")
 
 
 async def test_put_creates_a_new_event(api: Api) -> None:

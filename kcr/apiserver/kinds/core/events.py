@@ -3,7 +3,7 @@
 Source: kubernetes/pkg/apis/core/validation/events.go; pkg/apis/coordination/validation/validation.go.
 """
 
-from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, required
+from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, non_negative, required
 from kcr.apiserver.kinds.names import qualified_name
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
@@ -58,4 +58,7 @@ class LeaseStrategy(Strategy):
         errors: list[FieldError] = []
         if duration is not None and duration <= 0:
             errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
-        return errors + non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
+        errors += non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
+        if spec.get("preferredHolder") and not spec.get("strategy"):
+            errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
+        return errors
