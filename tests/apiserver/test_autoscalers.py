@@ -38,6 +38,26 @@ async def test_autoscaler_is_stored_with_defaults_and_a_warning(api: Api) -> Non
     assert row["cells"][:6] == ["web", "Deployment/web", "cpu: <unknown>/80%", "1", "3", "0"]
 
 
+async def test_annotations_that_hold_something_else_are_dropped(api: Api) -> None:
+    for value in ("5", "[1]", "{", '"a"'):
+        annotations = {
+            f"autoscaling.alpha.kubernetes.io/{name}": value for name in ("metrics", "behavior", "conditions")
+        }
+        reply = await api.call("POST", V1, {**scaler(), "metadata": {"name": "web", "annotations": annotations}})
+        assert (reply.status, reply.body["spec"]["targetCPUUtilizationPercentage"]) == (201, 80)
+        await api.delete(f"{V1}/web")
+    for metadata in ([1], True, "x", {"annotations": 5}):
+        assert (await api.call("POST", V1, {**scaler(), "metadata": metadata})).status in (400, 422)
+
+
+async def test_both_versions_can_be_applied(api: Api) -> None:
+    for version in ("v2", "v1", "v2"):
+        target = f"{V1.replace('v1', version, 1)}/web"
+        obj = {**scaler(), "apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler"}
+        reply = await api.apply(target, obj, manager=version)
+        assert reply.status in (200, 201), reply.body
+
+
 async def test_older_version_shows_the_cpu_alone(api: Api) -> None:
     await api.post(V1, scaler(targetCPUUtilizationPercentage=50))
     newer = await api.get(f"{V2}/web")

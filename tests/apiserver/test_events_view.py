@@ -94,6 +94,13 @@ async def test_new_events_have_a_table_and_protobuf(api: Api) -> None:
     assert (reply.status, reply.body["note"], reply.body["regarding"]["name"]) == (201, "hi", "p")
 
 
+async def test_new_event_can_be_applied(api: Api) -> None:
+    event = {**new_event(), "apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    assert (await api.apply(f"{NEW}/e", event)).status == 201
+    reply = await api.apply(f"{NEW}/e", event)
+    assert (reply.status, reply.body["note"]) == (200, "hi")
+
+
 async def test_put_creates_a_new_event(api: Api) -> None:
     reply = await api.call("PUT", f"{NEW}/e", new_event())
     assert (reply.status, reply.body["note"]) == (201, "hi")

@@ -42,7 +42,8 @@ class VolumeStrategy(GenericStrategy):
 
     def default(self, obj: Manifest) -> None:
         """Fill in the spec."""
-        obj.setdefault("spec", {})
+        if obj.get("spec") is None:
+            obj["spec"] = {}
         super().default(obj)
 
     def prepare_create(self, obj: Manifest) -> None:

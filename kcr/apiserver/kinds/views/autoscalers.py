@@ -27,6 +27,13 @@ _ANNOTATIONS: Mapping[tuple[str, str], str] = {
 }
 
 
+_FORMS: Mapping[str, msgspec.json.Decoder[Any]] = {
+    "metrics": msgspec.json.Decoder(list[dict[str, Any]]),
+    "behavior": msgspec.json.Decoder(dict[str, Any]),
+    "conditions": msgspec.json.Decoder(list[dict[str, Any]]),
+}
+
+
 class _Source(NamedTuple):
     """How a metric source of v1 says what one of v2 says.
 
@@ -97,16 +104,19 @@ def from_v2(scaler: Manifest) -> None:
 
 
 def _take_annotations(scaler: Manifest) -> None:
-    """Put what annotations say where v2 has a field for it; what is no JSON is dropped, as upstream does."""
-    annotations: dict[str, str] = dict((scaler.get("metadata") or {}).get("annotations") or {})
-    if annotations.keys().isdisjoint(_ANNOTATIONS.values()):
+    """Put what annotations say where v2 has a field for it; what is something else is dropped."""
+    metadata = scaler.get("metadata")
+    # Its own rules come later: here it may be anything.
+    found = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(found, dict) or found.keys().isdisjoint(_ANNOTATIONS.values()):
         return
+    annotations = scaler["metadata"]["annotations"] = dict(found)
     for (part, name), key in _ANNOTATIONS.items():
         try:
-            scaler.setdefault(part, {})[name] = msgspec.json.decode(annotations.pop(key))
-        except (KeyError, msgspec.DecodeError):
+            value = _FORMS[name].decode(annotations.pop(key))
+        except (KeyError, TypeError, msgspec.MsgspecError):
             continue
-    scaler["metadata"]["annotations"] = annotations
+        scaler.setdefault(part, {})[name] = value
 
 
 def _cpu(share: int) -> Manifest:
