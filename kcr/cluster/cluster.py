@@ -19,8 +19,8 @@ from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
 from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
-from kcr.apiserver.kinds.legacy import LEGACY_KINDS
 from kcr.apiserver.kinds.views import VIEWS
+from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr.apiserver.server import APIServer
 from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.storage import Storage

@@ -11,7 +11,7 @@ import yaml
 
 from kcr.apiserver.kinds.catalogue import KINDS, SUBRESOURCE_VERBS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
-from kcr.apiserver.kinds.legacy import LEGACY_KINDS
+from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr.apiserver.schema.protobuf import UnknownMessageError
 from kcr.apiserver.schema.protobuf_encoder import encode, is_encodable
 from tests.chaos.requests.grammar import APPLY

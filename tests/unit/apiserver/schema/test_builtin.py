@@ -2,7 +2,7 @@ import pytest
 
 from kcr.apiserver.kinds.catalogue import KINDS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
-from kcr.apiserver.kinds.legacy import LEGACY_KINDS
+from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr.apiserver.schema.builtin import kind_shape, type_shape
 from kcr.apiserver.schema.defaults import DEFAULTS
 from kcr.apiserver.schema.shape import Type
