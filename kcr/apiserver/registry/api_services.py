@@ -38,8 +38,9 @@ class LocalAPIServices:
 
     def start(self) -> None:
         """Store those that are missing; from now on they follow what is served."""
-        self._started = True
-        self.sync()
+        if not self._started:
+            self._started = True
+            self.sync()
 
     def sync(self) -> None:
         """Store what is missing, and remove what is no longer served, if anything has asked for them yet."""
