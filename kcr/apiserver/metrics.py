@@ -178,7 +178,7 @@ class ServerMetrics:
             labels=("resource",),
         )
         new = GaugeMetricFamily("apiserver_resource_objects", said, labels=("group", "resource"))
-        for kind in dict.fromkeys(kind.stored for kind in self._routes.kinds):
+        for kind in dict.fromkeys(kind.stored for kind in self._routes.kinds if not kind.is_computed):
             count = len(self._storage.cache(kind).records)
             old.add_metric((kind.type.display,), count)
             new.add_metric((kind.type.group, kind.type.plural), count)
