@@ -48,6 +48,7 @@ from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.api_services import LocalAPIServices
 from kcr.apiserver.registry.registry import Registry
+from kcr.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr.apiserver.responses import (
     JSON,
     APIResponse,
@@ -229,7 +230,11 @@ class APIServer:
         write = Write(route, query, headers, request.body, encoder, access, advisers)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
-        return self._write(request.method, write)
+        try:
+            return self._write(request.method, write)
+        except DefaultAccountMissingError:
+            await wait_for_default(self._storage, route.namespace)
+            return self._write(request.method, write)
 
     def _route(self, steps: list[str]) -> Route | None:
         match steps:

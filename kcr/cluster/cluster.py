@@ -21,12 +21,14 @@ from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.views import VIEWS
 from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
+from kcr.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr.apiserver.server import APIServer
 from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.cluster.controllers import pod_gc, quota_status, role_aggregation, scheduler
+from kcr.cluster.controllers import pod_gc, quota_status, role_aggregation, scheduler, token_secrets
+from kcr.cluster.controllers import service_accounts as accounts
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.effects.advice import process_warnings
@@ -45,6 +47,7 @@ if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only 
 
 Runtime = Literal["simulated", "process"]
 Authorization = Literal["always-allow", "rbac"]
+ServiceAccounts = Literal["none", "accounts", "tokens"]
 
 # The field manager of what the cluster's own controllers write.
 COMPONENT = "kcr-cluster"
@@ -75,6 +78,7 @@ class EmbeddedCluster:
         authorization: Authorization = "always-allow",
         kinds: Sequence[KindSource] = (),
         on_run: OnRun | None = None,
+        service_accounts: ServiceAccounts = "none",
         terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
         data_dir: str | Path | None = None,
         faults: ListenerFaults | None = None,
@@ -98,6 +102,11 @@ class EmbeddedCluster:
             kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and
                 folders of such files.
             on_run: What the simulated runtime asks for the outcome of a container.
+            service_accounts: `none`, as with envtest: namespaces get no account, and a pod may name any. `accounts`:
+                each namespace has an account `default`, pods are given it, and those that name a missing one are
+                refused; once there is a listener, namespaces have its certificate authority in `kube-root-ca.crt`, and
+                Secrets of the type `kubernetes.io/service-account-token` are filled. `tokens`: containers also get a
+                token of the account in a volume, as in a real cluster.
             terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
             data_dir: The folder that keeps the objects and the listener's credentials for the next cluster; None keeps
                 them in memory. It is locked until the context ends. Seeds must differ from start to start: equal ones
@@ -144,6 +153,14 @@ class EmbeddedCluster:
             quota_status.setup(self.manager, self.server.registry.quotas)
         if authorizer is not None:
             role_aggregation.setup(self.manager)
+        # Whether controllers wait for the authority of the first listener.
+        self._lacks_authority = service_accounts != "none"
+        if service_accounts != "none":
+            has_tokens = service_accounts == "tokens"
+            self.server.registry.accounts = ServiceAccountAdmission(
+                self.storage, self._random, mounts_tokens=has_tokens
+            )
+            accounts.setup(self.manager)
         self.node = None
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
@@ -284,6 +301,10 @@ class EmbeddedCluster:
         address = await listener.open(port)
         if self.node is not None:
             self.node.info.api_url, self.node.info.kubeconfig = address.url, address.kubeconfig
+        if self._lacks_authority:
+            self._lacks_authority = False
+            accounts.publish_authority(self.manager, address.ca_pem)
+            token_secrets.setup(self.manager, address.ca_pem)
         return address
 
 

@@ -17,6 +17,7 @@ from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr.apiserver.registry import metadata as meta
+from kcr.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr.apiserver.registry.service_addresses import ServiceAddresses
 from kcr.apiserver.responses import (
     STALE,
@@ -53,13 +54,18 @@ class WriteResult(NamedTuple):
 
 
 class Registry:
-    """Creates and updates objects of all kinds."""
+    """Creates and updates objects of all kinds.
+
+    Attributes:
+        accounts: Gives new pods what their service accounts have for them; None leaves pods without.
+    """
 
     def __init__(self, storage: Storage, quotas: QuotaAdmission, *, clock: Clock, random: random.Random) -> None:
         self.storage = storage
         self.quotas = quotas
         self._limits = LimitRangeAdmission(storage)
         self._addresses = ServiceAddresses(storage)
+        self.accounts: ServiceAccountAdmission | None = None
         self.clock = clock
         self.random = random
 
@@ -107,6 +113,7 @@ class Registry:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         metadata.pop(MANAGED_FIELDS, None)
         meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
+        called = metadata.get("name") or metadata.get("generateName", "")
         self._generate_name(kind, metadata)
         # Missing, it is refused below together with the other field errors; strategies may count on it.
         metadata.setdefault("name", "")
@@ -114,6 +121,8 @@ class Registry:
         if guard is not None:
             guard(obj, None)
         self._limits.set_defaults(kind, obj)
+        if self.accounts is not None:
+            self.accounts.admit(kind, obj, called)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
