@@ -38,8 +38,10 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 
 @pytest_asyncio.fixture
-async def address(cluster: EmbeddedCluster) -> ServerAddress:
-    return await cluster.serve()
+async def listening(cluster: EmbeddedCluster) -> ServerAddress:
+    """Have the cluster listen."""
+    address = await cluster.serve()
+    return address
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ async def test_deleted_default_account_is_made_anew(api: Api) -> None:
     assert await uid_of(api, f"{ACCOUNTS}/default") != before
 
 
-async def test_namespace_ends_with_its_account(api: Api, address: ServerAddress) -> None:
+async def test_namespace_ends_with_its_account(api: Api, listening: ServerAddress) -> None:
     await api.post(NAMESPACES, {"metadata": {"name": "brief"}})
     await eventually(lambda: exists(api, f"{NAMESPACES}/brief/configmaps/kube-root-ca.crt"))
     await api.delete(f"{NAMESPACES}/brief")
@@ -88,37 +90,37 @@ async def test_namespace_ends_with_its_account(api: Api, address: ServerAddress)
     await eventually(is_gone)
 
 
-async def test_authority_of_the_listener_is_published(api: Api, address: ServerAddress) -> None:
+async def test_authority_of_the_listener_is_published(api: Api, listening: ServerAddress) -> None:
     path = f"{NAMESPACES}/kube-system/configmaps/kube-root-ca.crt"
     await eventually(lambda: exists(api, path))
     found = await api.get(path)
-    assert found["data"] == {"ca.crt": address.ca_pem}
+    assert found["data"] == {"ca.crt": listening.ca_pem}
     assert found["metadata"]["annotations"]["kubernetes.io/description"].startswith("Contains a CA bundle")
 
 
-async def test_published_authority_is_corrected(api: Api, address: ServerAddress) -> None:
+async def test_published_authority_is_corrected(api: Api, listening: ServerAddress) -> None:
     path = f"{NAMESPACES}/default/configmaps/kube-root-ca.crt"
     await eventually(lambda: exists(api, path))
     await api.put(path, {"metadata": {"name": "kube-root-ca.crt"}, "data": {"other": "x"}})
 
     async def is_corrected() -> bool:
-        return bool((await api.get(path))["data"] == {"ca.crt": address.ca_pem})
+        return bool((await api.get(path))["data"] == {"ca.crt": listening.ca_pem})
 
     await eventually(is_corrected)
 
 
-async def test_token_secret_is_filled(cluster: EmbeddedCluster, api: Api, address: ServerAddress) -> None:
+async def test_token_secret_is_filled(cluster: EmbeddedCluster, api: Api, listening: ServerAddress) -> None:
     await make_token_secret(api)
     secret = await cluster.client.get(Secret, Key("default", "builder-token"))
     assert secret.metadata.annotations["kubernetes.io/service-account.uid"] == await uid_of(api, f"{ACCOUNTS}/builder")
-    assert secret.data["ca.crt"].decode() == address.ca_pem
+    assert secret.data["ca.crt"].decode() == listening.ca_pem
     assert secret.data["namespace"] == b"default"
     user = cluster.server.authenticate(secret.data["token"].decode())
     assert user is not None
     assert user.username == "system:serviceaccount:default:builder"
 
 
-async def test_token_that_is_removed_from_a_secret_is_made_anew(api: Api, address: ServerAddress) -> None:
+async def test_token_that_is_removed_from_a_secret_is_made_anew(api: Api, listening: ServerAddress) -> None:
     await make_token_secret(api)
     await api.patch(f"{SECRETS}/builder-token", {"data": {"token": None, "ca.crt": "b2xk"}})
 
@@ -129,7 +131,7 @@ async def test_token_that_is_removed_from_a_secret_is_made_anew(api: Api, addres
     await eventually(is_whole)
 
 
-async def test_token_secret_ends_with_its_account(api: Api, address: ServerAddress) -> None:
+async def test_token_secret_ends_with_its_account(api: Api, listening: ServerAddress) -> None:
     await make_token_secret(api)
     await api.delete(f"{ACCOUNTS}/builder")
 
@@ -139,7 +141,7 @@ async def test_token_secret_ends_with_its_account(api: Api, address: ServerAddre
     await eventually(is_gone)
 
 
-async def test_secrets_of_other_types_are_left_alone(api: Api, address: ServerAddress) -> None:
+async def test_secrets_of_other_types_are_left_alone(api: Api, listening: ServerAddress) -> None:
     await api.post(SECRETS, {**SECRET, "type": "Opaque", "metadata": {**SECRET["metadata"], "name": "plain"}})
     await make_token_secret(api)
     assert "data" not in await api.get(f"{SECRETS}/plain")
