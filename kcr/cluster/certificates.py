@@ -21,7 +21,7 @@ _LIFETIME = timedelta(days=365)
 # A certificate of an earlier process is used while it is valid for so long.
 _RENEWAL = timedelta(days=30)
 # Clocks differ a little, and clients refuse a certificate that is not valid yet.
-_SLACK = timedelta(hours=1)
+SLACK = timedelta(hours=1)
 
 
 class Certificates(NamedTuple):
@@ -31,8 +31,13 @@ class Certificates(NamedTuple):
     server: bytes
     key: bytes
 
-    def context(self) -> ssl.SSLContext:
-        """Return the context of a listener with this certificate."""
+    def context(self, clients: str) -> ssl.SSLContext:
+        """Return the context of a listener with this certificate.
+
+        Args:
+            clients: The authority of client certificates, PEM. Clients need not send one; one of another authority is
+                refused when the connection is made.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -42,6 +47,8 @@ class Certificates(NamedTuple):
             chain.touch(0o600)
             chain.write_bytes(self.key + self.server)
             context.load_cert_chain(chain)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=clients)
         return context
 
 
@@ -62,7 +69,7 @@ def make_certificates(now: datetime) -> Certificates:
     authority = (
         _builder(authority_name, authority_name, authority_key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(key_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
@@ -74,7 +81,7 @@ def make_certificates(now: datetime) -> Certificates:
     server = (
         _builder(server_name, authority_name, server_key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(server_key.public_key()), critical=False)
@@ -100,12 +107,13 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SLACK)
+        .not_valid_before(now - SLACK)
         .not_valid_after(now + _LIFETIME)
     )
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """Return what a key may be used for: to sign certificates, or to identify a server."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates, key_cert_sign=signs_certificates, crl_sign=signs_certificates,
         content_commitment=False, key_encipherment=False, data_encipherment=False, key_agreement=False,

@@ -33,6 +33,8 @@ class ListenerCredentials(msgspec.Struct, frozen=True):
         server: The server's certificate, PEM.
         key: Its private key, PEM.
         port: Where it listened last; 0 for nowhere yet.
+        client_authority: The authority that signs client certificates, PEM; empty where a former version saved them.
+        client_key: Its private key, PEM.
     """
 
     token: str
@@ -40,6 +42,8 @@ class ListenerCredentials(msgspec.Struct, frozen=True):
     server: str
     key: str
     port: int = 0
+    client_authority: str = ""
+    client_key: str = ""
 
     def __repr__(self) -> str:
         # The other fields are secrets.

@@ -21,6 +21,7 @@ from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
 from kcr.cluster.certificates import Certificates, is_valid, make_certificates
+from kcr.cluster.client_certificates import ClientAuthority, make_client_authority, user_of
 from kcr.cluster.datadir import DataDir, ListenerCredentials
 from kcr.cluster.faults import ConnectionLostError, ListenerFaults
 from kcr.cluster.faults import endpoint as faults_endpoint
@@ -50,12 +51,14 @@ class ServerAddress(NamedTuple):
         token: The admin's bearer token.
         ca_pem: The certificate authority to trust.
         kubeconfig: All of it as the text of a kubeconfig; it is a secret.
+        clients: Signs the client certificates that it accepts.
     """
 
     url: str
     token: str
     ca_pem: str
     kubeconfig: str
+    clients: ClientAuthority
 
 
 class Listener:
@@ -85,7 +88,8 @@ class Listener:
         self._streams = streams
         # Clients check the dates by the machine's clock, whatever the time of the cluster is.
         known, now = data and data.credentials(), SystemClock().now()
-        self._credentials = known if known and is_valid(known.server.encode(), now) else _new_credentials(now)
+        known = known if known and is_valid(known.server.encode(), now) else _new_credentials(now)
+        self._credentials = known if known.client_authority else _with_client_authority(known, now)
         self._runner: web.ServerRunner | None = None
 
     async def open(self, port: int) -> ServerAddress:
@@ -98,7 +102,8 @@ class Listener:
             OSError: The port is taken.
         """
         known = self._credentials
-        context = Certificates(known.authority.encode(), known.server.encode(), known.key.encode()).context()
+        certificates = Certificates(known.authority.encode(), known.server.encode(), known.key.encode())
+        context = certificates.context(known.client_authority)
         server = httpserver.Server(self._handle, max_body=LIMIT + 1, keepalive_seconds=_KEEPALIVE_SECONDS)
         self._runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await self._runner.setup()
@@ -113,7 +118,11 @@ class Listener:
         if self._data is not None:
             self._data.save_credentials(replace(known, port=port))
         url = f"https://{_HOST}:{port}"
-        return ServerAddress(url, known.token, known.authority, _kubeconfig(url, known.token, known.authority))
+        kubeconfig = _kubeconfig(url, known.token, known.authority)
+        return ServerAddress(url, known.token, known.authority, kubeconfig, self._client_authority())
+
+    def _client_authority(self) -> ClientAuthority:
+        return ClientAuthority(self._credentials.client_authority, self._credentials.client_key)
 
     async def close(self) -> None:
         """End all watches and connections into pods, then stop listening."""
@@ -168,7 +177,17 @@ class Listener:
         return first_step in _OPEN or (self._server.enforces_rights and not has_token)
 
     def _user(self, request: web.BaseRequest) -> User | None:
-        """Return who sends a request, None where it does not say so."""
+        """Return who sends a request, None where it does not say so.
+
+        Source: kubernetes/pkg/kubeapiserver/authenticator/config.go, New: certificates before tokens.
+        """
+        connection = request.transport and request.transport.get_extra_info("ssl_object")
+        if (
+            connection
+            and (certificate := connection.getpeercert())
+            and (user := user_of(certificate, connection.getpeercert(binary_form=True)))
+        ):
+            return user
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
@@ -206,6 +225,11 @@ def _new_credentials(now: datetime) -> ListenerCredentials:
     return ListenerCredentials(
         secrets.token_urlsafe(24), made.authority.decode(), made.server.decode(), made.key.decode()
     )
+
+
+def _with_client_authority(known: ListenerCredentials, now: datetime) -> ListenerCredentials:
+    made = make_client_authority(now)
+    return replace(known, client_authority=made.certificate, client_key=made.key)
 
 
 def _whole_response(answer: APIResponse, body: bytes, accept_encoding: str) -> web.Response:

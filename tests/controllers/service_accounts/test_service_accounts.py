@@ -40,8 +40,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 @pytest_asyncio.fixture
 async def listening(cluster: EmbeddedCluster) -> ServerAddress:
     """Have the cluster listen."""
-    address = await cluster.serve()
-    return address
+    return await cluster.serve()
 
 
 @pytest.fixture
