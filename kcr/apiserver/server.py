@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kcr.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr.apiserver.apply import handler as apply_handler
-from kcr.apiserver.authentication import ADMIN, ServiceAccountTokens, User
+from kcr.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
 from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, request_attributes
 from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.computed import resource_metrics
@@ -115,6 +115,7 @@ class APIServer:
         metrics: What measures containers, where kinds of metrics are served: the nodes.
         definitions: The custom resources that are served.
         authorizer: Decides who may do what.
+        users: Users by tokens that never expire.
     """
 
     def __init__(  # noqa: PLR0913  # what a server consists of, by name
@@ -146,6 +147,7 @@ class APIServer:
         self.streams_unavailable = pod_streams.NO_NODE
         self.advisers: list[Adviser] = []
         self.metrics: list[resource_metrics.MetricsSource] = []
+        self.users: dict[str, User] = {}
         self._tokens = ServiceAccountTokens(signing_key or secrets.token_bytes(32))
         self._storage = storage
         self._clock = clock
@@ -292,8 +294,21 @@ class APIServer:
         return APIResponse(200, {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}, watch)
 
     def authenticate(self, token: str) -> User | None:
-        """Return the service account whose token it is, None where it is not valid."""
-        return token_request.authenticate(self.registry, self._tokens, token)
+        """Return the user whose token it is, None where it is not valid."""
+        try:
+            return self.review_token(token, (AUDIENCE,))[0]
+        except InvalidTokenError:
+            return None
+
+    def review_token(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]]:
+        """Return the user whose token it is, and those of the audiences that the token is for.
+
+        Raises:
+            InvalidTokenError: It is not valid.
+        """
+        if user := self.users.get(token):
+            return user, tuple(audiences)
+        return token_request.authenticate(self.registry, self._tokens, token, audiences)
 
     def _write(self, method: str, write: Write) -> APIResponse:
         is_apply = method == "PATCH" and media_type(write.content_type) == writing.APPLY_PATCH

@@ -1,7 +1,9 @@
 """Tokens of service accounts: how they are issued, and for how long they are valid (api-server §§23.1, 23.5)."""
 
+import base64
 from typing import Any
 
+import msgspec
 import pytest
 
 from kcr.apiserver.authentication import User
@@ -14,7 +16,7 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 TOKENS = f"{ACCOUNTS}/builder/token"
 PODS = "/api/v1/namespaces/default/pods"
 CONTAINERS = [{"name": "c", "image": "i"}]
-POD = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "builder", "containers": CONTAINERS}}
+POD: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "builder", "containers": CONTAINERS}}
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated")
 
 
@@ -29,8 +31,46 @@ async def test_token_names_its_account(api: Api) -> None:
     assert reply.body["spec"] == {
         "audiences": ["https://kubernetes.default.svc.cluster.local"], "boundObjectRef": None, "expirationSeconds": 700,
     }  # fmt: skip
-    user = User("system:serviceaccount:default:builder", account["uid"], GROUPS)
-    assert api.server.authenticate(reply.body["status"]["token"]) == user
+    token = reply.body["status"]["token"]
+    extra = {"authentication.kubernetes.io/credential-id": (f"JTI={claims_of(token)['jti']}",)}
+    user = User("system:serviceaccount:default:builder", account["uid"], GROUPS, extra)
+    assert api.server.authenticate(token) == user
+
+
+def claims_of(token: str) -> Any:
+    payload = token.split(".")[1]
+    return msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
+async def bound_token(api: Api, **spec: Any) -> str:
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+    reply = await api.post(TOKENS, {"spec": {"boundObjectRef": bound, **spec}})
+    return str(reply["status"]["token"])
+
+
+async def test_token_of_a_running_pod_names_the_node(api: Api) -> None:
+    await make_account(api)
+    node = await api.post("/api/v1/nodes", {"metadata": {"name": "n1"}})
+    await api.post(PODS, {**POD, "spec": {**POD["spec"], "nodeName": "n1"}})
+    token = await bound_token(api)
+    user = api.server.authenticate(token)
+    assert user is not None
+    assert user.extra["authentication.kubernetes.io/node-name"] == ("n1",)
+    assert user.extra["authentication.kubernetes.io/node-uid"] == (node["metadata"]["uid"],)
+    await api.delete("/api/v1/nodes/n1")
+    assert api.server.authenticate(token) is not None
+
+
+async def test_token_that_pods_get_by_themselves_is_valid_for_a_year(api: Api, kcr_clock: VirtualClock) -> None:
+    await make_account(api)
+    await api.post(PODS, POD)
+    by_itself, other = await bound_token(api, expirationSeconds=3607), await bound_token(api, expirationSeconds=3608)
+    claims = claims_of(by_itself)
+    assert claims["kubernetes.io"]["warnafter"] == claims["iat"] + 3607
+    assert claims["exp"] == claims["iat"] + 365 * 24 * 3600
+    await kcr_clock.advance(2 * 3600)
+    assert api.server.authenticate(by_itself) is not None
+    assert api.server.authenticate(other) is None
 
 
 async def test_token_ends_with_its_time(api: Api, kcr_clock: VirtualClock) -> None:

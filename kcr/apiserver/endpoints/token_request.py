@@ -4,22 +4,26 @@ Source: kubernetes/pkg/registry/core/serviceaccount/storage/token.go;
 kubernetes/pkg/apis/authentication/validation/validation.go.
 """
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from kcr.apiserver.authentication import AUDIENCE, BoundObject, ServiceAccountTokens, User
+from kcr.apiserver.authentication import AUDIENCE, BoundObject, ServiceAccountTokens, TokenSubject, User
 from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.kinds.catalogue import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.registry.metadata import timestamp
+from kcr.apiserver.registry.metadata import new_uid, timestamp
 from kcr.apiserver.registry.registry import Registry
+from kcr.apiserver.registry.service_accounts import TOKEN_SECONDS
 from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, invalid, json_response
 from kcr.apiserver.schema.builtin import type_shape
 
 _SHORTEST_SECONDS, _LONGEST_SECONDS, _SECONDS = 600, 1 << 32, 3600
+# How long the token of a pod is valid that was requested for `TOKEN_SECONDS`.
+_EXTENSION = timedelta(days=365)
 _BOUND_KINDS = {"Pod": PODS, "Secret": SECRETS, "Node": NODES}
 
 
@@ -41,9 +45,10 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
     seconds = _SECONDS if given is None else given
     if errors := _duration_faults(seconds):
         raise invalid("TokenRequest", "authentication.k8s.io", "", errors)
-    bound = _bound_object(registry, write, spec.get("boundObjectRef"))
+    bound = _bound_objects(registry, write, spec.get("boundObjectRef"))
     audiences, now = tuple(spec.get("audiences") or (AUDIENCE,)), registry.clock.now()
     expires = now + timedelta(seconds=seconds)
+    subject = TokenSubject(account, audiences, bound, new_uid(registry.random))
     made = {"name": account.name, "namespace": account.namespace, "creationTimestamp": timestamp(now)}
     shown: Manifest = {
         "kind": "TokenRequest",
@@ -51,22 +56,40 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
         "metadata": made,
         "spec": {"boundObjectRef": None, **spec, "audiences": audiences, "expirationSeconds": seconds},
         "status": {
-            "token": tokens.issue(account, audiences, bound, now, expires),
+            "token": tokens.issue(subject, now, *_end(subject, expires, seconds)),
             "expirationTimestamp": timestamp(expires),
         },
     }
     return json_response(encoded(shown), 201)
 
 
-def authenticate(registry: Registry, tokens: ServiceAccountTokens, token: str) -> User | None:
-    """Return the service account of a token, None for an invalid one."""
+def _end(subject: TokenSubject, expires: datetime, seconds: int) -> tuple[datetime, datetime | None]:
+    """Return when a token expires, and from when on its use is suspicious.
+
+    The token that a pod gets by itself is valid for a year, whatever its request says: programs that read it once
+    go on working.
+    """
+    is_pods = bool(subject.bound) and subject.bound[0].kind == "Pod"
+    if seconds != TOKEN_SECONDS or not is_pods or subject.audiences != (AUDIENCE,):
+        return expires, None
+    return expires + _EXTENSION - timedelta(seconds=seconds), expires
+
+
+def authenticate(
+    registry: Registry, tokens: ServiceAccountTokens, token: str, audiences: Sequence[str] = (AUDIENCE,)
+) -> tuple[User, tuple[str, ...]]:
+    """Return the service account of a token, and those of the audiences that the token is for.
+
+    Raises:
+        InvalidTokenError: It is not valid.
+    """
 
     def uid_of(kind: str, namespace: str, name: str) -> str:
         of = _BOUND_KINDS.get(kind, SERVICE_ACCOUNTS)
         found = registry.storage.get(of, namespace if of.type.namespaced else "", name)
         return found.metadata.uid if found is not None else ""
 
-    return tokens.authenticate(token, registry.clock.now(), uid_of)
+    return tokens.authenticate(token, registry.clock.now(), uid_of, audiences)
 
 
 def _duration_faults(seconds: int) -> list[FieldError]:
@@ -78,10 +101,10 @@ def _duration_faults(seconds: int) -> list[FieldError]:
     return []
 
 
-def _bound_object(registry: Registry, write: Write, said: dict[str, Any] | None) -> BoundObject | None:
-    """Return the object that the token is to be bound to, as it is now."""
+def _bound_objects(registry: Registry, write: Write, said: dict[str, Any] | None) -> tuple[BoundObject, ...]:
+    """Return the object that the token is to be bound to, as it is now, and behind a pod its node."""
     if not said:
-        return None
+        return ()
     kind, name, uid = _BOUND_KINDS.get(said.get("kind", "")), said.get("name", ""), said.get("uid", "")
     if kind is None or said.get("apiVersion", "v1") != kind.type.api_version:
         raise bad_request(
@@ -99,4 +122,9 @@ def _bound_object(registry: Registry, write: Write, said: dict[str, Any] | None)
             "The object might have been deleted and then recreated"
         )
         raise conflict(kind.type, name, why)
-    return BoundObject(kind.type.kind, name, found.uid)
+    bound = BoundObject(kind.type.kind, name, found.uid)
+    node = record.field("spec.nodeName") if kind is PODS else ""
+    if not node:
+        return (bound,)
+    stored = registry.storage.get(NODES, "", node)
+    return bound, BoundObject("Node", node, stored.metadata.uid if stored is not None else "")

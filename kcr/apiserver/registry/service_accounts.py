@@ -22,8 +22,8 @@ DEFAULT_ACCOUNT = "default"
 ROOT_CA = "kube-root-ca.crt"
 TOKEN_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"  # a folder
 _VOLUME = "kube-api-access-"
-# One hour, and seven seconds by which the server knows a token that was requested so.
-_TOKEN_SECONDS = 3607
+# One hour, and seven seconds by which the server knows the token that a pod gets by itself.
+TOKEN_SECONDS = 3607
 # How long a new namespace may take to get its account: ten attempts up to 0.2 s apart.
 _WAIT_SECONDS = 1.8
 
@@ -138,7 +138,7 @@ def _token_source() -> Manifest:
     namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     return {
         "sources": [
-            {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
             {"configMap": {"name": ROOT_CA, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [namespace]}},
         ],
