@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kcr.apiserver.apiextensions.definitions import CustomResourceDefinitions
 from kcr.apiserver.apply import handler as apply_handler
 from kcr.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
-from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, request_attributes
+from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, impersonation, request_attributes
 from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.endpoints import (
@@ -183,6 +183,8 @@ class APIServer:
         query = Query(query_text)
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
+        if any(name.startswith(impersonation.HEADERS) for name in headers):
+            request = self._impersonated(request, path, query)
         access = None
         if self._rbac is not None:
             access = authorized(self._rbac, request.user, request_attributes(request.method, path, query))
@@ -191,7 +193,7 @@ class APIServer:
         # One that cannot be parsed is refused, also where nothing waits.
         timeout_seconds(route, query)
         if review is not None:
-            asker = Asker(request.user, self.authorizer, review.namespace)
+            asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
             return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
         if route is None:
             return self._serve_document(request.method, steps, query, headers)
@@ -205,6 +207,14 @@ class APIServer:
         self._metrics.note((request.method, content_type, route, query, response.status, time() - started))
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
+
+    def _impersonated(self, request: HTTPRequest, path: str, query: Query) -> HTTPRequest:
+        """Return a request as one of the user whom its headers name."""
+        wanted = impersonation.requested_user(request.headers.items())
+        if wanted is None:
+            return request
+        attributes = request_attributes(request.method, path, query)
+        return request._replace(user=impersonation.impersonate(request.user, wanted, attributes, self.authorizer))
 
     async def _serve(
         self,

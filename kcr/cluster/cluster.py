@@ -78,7 +78,7 @@ class EmbeddedCluster:
         authorization: Authorization = "always-allow",
         kinds: Sequence[KindSource] = (),
         on_run: OnRun | None = None,
-        service_accounts: ServiceAccounts = "none",
+        service_accounts: ServiceAccounts | None = None,
         terminated_pod_gc_threshold: int = pod_gc.TERMINATED_POD_GC_THRESHOLD,
         data_dir: str | Path | None = None,
         faults: ListenerFaults | None = None,
@@ -106,7 +106,7 @@ class EmbeddedCluster:
                 each namespace has an account `default`, pods are given it, and those that name a missing one are
                 refused; once there is a listener, namespaces have its certificate authority in `kube-root-ca.crt`, and
                 Secrets of the type `kubernetes.io/service-account-token` are filled. `tokens`: containers also get a
-                token of the account in a volume, as in a real cluster.
+                token of the account in a volume, as in a real cluster. By default `tokens` with `rbac`, else `none`.
             terminated_pod_gc_threshold: How many finished pods may stay before the oldest are deleted; 0 for all.
             data_dir: The folder that keeps the objects and the listener's credentials for the next cluster; None keeps
                 them in memory. It is locked until the context ends. Seeds must differ from start to start: equal ones
@@ -153,12 +153,13 @@ class EmbeddedCluster:
             quota_status.setup(self.manager, self.server.registry.quotas)
         if authorizer is not None:
             role_aggregation.setup(self.manager)
+        service_accounts = service_accounts or ("tokens" if authorization == "rbac" else "none")
         # Whether controllers wait for the authority of the first listener.
         self._lacks_authority = service_accounts != "none"
         if service_accounts != "none":
-            has_tokens = service_accounts == "tokens"
+            mounts_tokens = service_accounts == "tokens"
             self.server.registry.accounts = ServiceAccountAdmission(
-                self.storage, self._random, mounts_tokens=has_tokens
+                self.storage, self._random, mounts_tokens=mounts_tokens
             )
             accounts.setup(self.manager)
         self.node = None

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.apiserver.authentication import User
+from kcr.apiserver.authentication import AUDIENCE, User
 from kcr.testing import VirtualClock
 from tests.kit.api import Api
 
@@ -166,3 +166,42 @@ async def test_subresource_is_discovered(api: Api) -> None:
     assert (token["group"], token["version"], token["kind"], token["verbs"]) == (
         "authentication.k8s.io", "v1", "TokenRequest", ["create"],
     )  # fmt: skip
+
+
+async def review(api: Api, **spec: Any) -> Any:
+    return await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec})
+
+
+async def test_review_shows_whose_token_it_is(api: Api) -> None:
+    account = await make_account(api)
+    token = (await api.post(TOKENS, {"spec": {"audiences": ["vault", AUDIENCE]}}))["status"]["token"]
+    answer = await review(api, token=token)
+    assert answer["spec"] == {"token": token}
+    assert answer["status"] == {
+        "authenticated": True,
+        "user": {
+            "username": "system:serviceaccount:default:builder", "uid": account["uid"], "groups": list(GROUPS),
+            "extra": {"authentication.kubernetes.io/credential-id": [f"JTI={claims_of(token)['jti']}"]},
+        },
+        "audiences": [AUDIENCE],
+    }  # fmt: skip
+    assert (await review(api, token=token, audiences=["vault", "other"]))["status"]["audiences"] == ["vault"]
+
+
+async def test_review_of_an_invalid_token_says_why(api: Api, kcr_clock: VirtualClock) -> None:
+    assert (await review(api, token="nonsense"))["status"] == {"user": {}, "error": "invalid bearer token"}
+    await make_account(api)
+    token = (await api.post(TOKENS, {"spec": {"audiences": ["vault"]}}))["status"]["token"]
+    assert (await review(api, token=token))["status"]["error"] == (
+        f'[invalid bearer token, token audiences ["vault"] is invalid for the target audiences ["{AUDIENCE}"]]'
+    )
+    own = (await api.post(TOKENS, {"spec": {"expirationSeconds": 600}}))["status"]["token"]
+    await kcr_clock.advance(600)
+    assert (await review(api, token=own))["status"]["error"] == (
+        "[invalid bearer token, service account token has expired]"
+    )
+
+
+async def test_review_without_a_token_is_refused(api: Api) -> None:
+    reply = await api.call("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {}})
+    assert (reply.status, reply.body["message"]) == (400, "token is required for TokenReview in authentication")

@@ -4,6 +4,7 @@ Source: kubernetes/pkg/registry/authorization/{selfsubjectaccessreview,subjectac
 selfsubjectrulesreview}/rest.go; pkg/registry/authorization/util/helpers.go; pkg/apis/authorization/validation.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kcr.apiserver.authentication import User
@@ -25,11 +26,13 @@ class Asker(NamedTuple):
     Attributes:
         user: The user of the request.
         authorizer: Decides.
+        check_token: Returns the user of a token, and those of some audiences that it is for; raises InvalidTokenError.
         namespace: The namespace of the path, `""` for none.
     """
 
     user: User
     authorizer: Authorizer
+    check_token: Callable[[str, Sequence[str]], tuple[User, tuple[str, ...]]]
     namespace: str = ""
 
 

@@ -1,18 +1,22 @@
 """The reviews by their paths, as `kubectl auth` and authorizing proxies send them.
 
 Source: kubernetes/pkg/registry/authorization/rest/storage_authorization.go;
-pkg/registry/authentication/selfsubjectreview/rest.go.
+pkg/registry/authentication/{selfsubjectreview,tokenreview}/{rest,storage}.go;
+staging/src/k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go.
 """
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from kcr.apiserver.authentication import AUDIENCE, InvalidTokenError
 from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.reviews import access
 from kcr.apiserver.endpoints.reviews.access import Asker
 from kcr.apiserver.kinds.strategy import Manifest
-from kcr.apiserver.responses import APIResponse, encoded, json_response
+from kcr.apiserver.responses import APIResponse, bad_request, encoded, json_response
 from kcr.apiserver.schema.builtin import type_shape
+
+_INVALID_TOKEN = "invalid bearer token"
 
 
 class ReviewKind(NamedTuple):
@@ -23,8 +27,26 @@ class ReviewKind(NamedTuple):
     is_namespaced: bool = False
 
 
-def _whoami(review: Manifest, asker: Asker) -> Manifest:
+def _self_subject(review: Manifest, asker: Asker) -> Manifest:
+    """Return the status of a SelfSubjectReview: the user as the server knows him."""
     return {"userInfo": asker.user.info}
+
+
+def _token(review: Manifest, asker: Asker) -> Manifest:
+    """Return the status of a TokenReview: the user of the token, or why it has none.
+
+    Raises:
+        StatusError: 400, it has no token.
+    """
+    spec = review.get("spec") or {}
+    if not spec.get("token"):
+        raise bad_request("token is required for TokenReview in authentication")
+    try:
+        user, audiences = asker.check_token(spec["token"], tuple(spec.get("audiences") or (AUDIENCE,)))
+    except InvalidTokenError as error:
+        why = f"[{_INVALID_TOKEN}, {error}]" if str(error) else _INVALID_TOKEN
+        return {"user": {}, "error": why}
+    return {"authenticated": True, "user": user.info, "audiences": audiences}
 
 
 _REVIEWS: Mapping[tuple[str, str, str], ReviewKind] = {
@@ -40,7 +62,10 @@ _REVIEWS: Mapping[tuple[str, str, str], ReviewKind] = {
     ("authorization.k8s.io", "v1", "selfsubjectrulesreviews"): ReviewKind(
         "authorization.v1.SelfSubjectRulesReview", access.self_rules
     ),
-    ("authentication.k8s.io", "v1", "selfsubjectreviews"): ReviewKind("authentication.v1.SelfSubjectReview", _whoami),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews"): ReviewKind(
+        "authentication.v1.SelfSubjectReview", _self_subject
+    ),
+    ("authentication.k8s.io", "v1", "tokenreviews"): ReviewKind("authentication.v1.TokenReview", _token),
 }
 
 
