@@ -13,6 +13,7 @@ from kcr.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, Ser
 from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, impersonation, request_attributes
 from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.computed import resource_metrics
+from kcr.apiserver.authorization.signers import CertificateGuard
 from kcr.apiserver.endpoints import (
     discovery,
     listing,
@@ -40,13 +41,14 @@ from kcr.apiserver.endpoints.serialization import (
 from kcr.apiserver.endpoints.watching import Watch, watch_options
 from kcr.apiserver.endpoints.writing import Adviser, Write
 from kcr.apiserver.gojson import TOO_DEEP
-from kcr.apiserver.kinds.catalogue import API_SERVICES, KINDS, NAMESPACES, Kind
+from kcr.apiserver.kinds.catalogue import API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, KINDS, NAMESPACES, Kind
 from kcr.apiserver.kinds.reviews import REVIEW_KINDS
 from kcr.apiserver.metrics import ServerMetrics
 from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.api_services import LocalAPIServices
+from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr.apiserver.responses import (
@@ -238,8 +240,12 @@ class APIServer:
         if request.method == "GET":
             async with asyncio.timeout(timeout_seconds(route, query)):
                 return await self._read(route, query, encoder, request.as_of)
+        certificates = None
+        if route.kind is CERTIFICATE_SIGNING_REQUESTS:
+            now = timestamp(self._clock.now())
+            certificates = CertificateGuard(request.user, self.authorizer, route.subresource, now)
         advisers = self.advisers if request.advised else ()
-        write = Write(route, query, headers, request.body, encoder, access, advisers)
+        write = Write(route, query, headers, request.body, encoder, access, advisers, certificates)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -18,6 +19,7 @@ from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
 from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
 from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
+from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.views import VIEWS
 from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
@@ -154,8 +156,7 @@ class EmbeddedCluster:
         if authorizer is not None:
             role_aggregation.setup(self.manager)
         service_accounts = service_accounts or ("tokens" if authorization == "rbac" else "none")
-        # Whether controllers wait for the authority of the first listener.
-        self._lacks_authority = service_accounts != "none"
+        self._has_authorities = False
         if service_accounts != "none":
             mounts_tokens = service_accounts == "tokens"
             self.server.registry.accounts = ServiceAccountAdmission(
@@ -302,11 +303,20 @@ class EmbeddedCluster:
         address = await listener.open(port)
         if self.node is not None:
             self.node.info.api_url, self.node.info.kubeconfig = address.url, address.kubeconfig
-        if self._lacks_authority:
-            self._lacks_authority = False
+        if not self._has_authorities:
+            self._has_authorities = True
+            self._provide_authorities(address)
+        return address
+
+    def _provide_authorities(self, address: "ServerAddress") -> None:
+        """Start the controllers that hand out what the first listener trusts, and what its clients trust."""
+        from kcr.cluster.controllers import certificate_signer  # noqa: PLC0415  # loads cryptography
+
+        signer = partial(certificate_signer.setup, authority=address.clients)
+        self._start_on_first_object((CERTIFICATE_SIGNING_REQUESTS,), signer)
+        if self.server.registry.accounts is not None:
             accounts.publish_authority(self.manager, address.ca_pem)
             token_secrets.setup(self.manager, address.ca_pem)
-        return address
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import msgspec
 from kcr.apiserver.apply.managed_fields import UPDATE, ManagerEntry, manager_name
 from kcr.apiserver.apply.tracking import Tracking
 from kcr.apiserver.authorization.escalation import Access
+from kcr.apiserver.authorization.signers import CertificateGuard
 from kcr.apiserver.endpoints import field_validation, listing, request_body
 from kcr.apiserver.endpoints.routes import Query, Route
 from kcr.apiserver.endpoints.serialization import ObjectEncoder, encoder_of
@@ -62,6 +63,7 @@ class Write(NamedTuple):
     Attributes:
         access: What its user may grant and create; None where every user may do everything.
         advisers: Whoever warns its client.
+        certificates: Looks at certificate signing requests; None for objects of other kinds.
     """
 
     route: Route
@@ -71,10 +73,13 @@ class Write(NamedTuple):
     encoder: ObjectEncoder
     access: Access | None = None
     advisers: Sequence[Adviser] = ()
+    certificates: CertificateGuard | None = None
 
     @property
     def guard(self) -> Guard | None:
         """Refuses an object that grants more than the user has."""
+        if self.certificates is not None:
+            return self.certificates.check
         return None if self.access is None else self.access.check_grant
 
     def check_create(self) -> None:
@@ -85,6 +90,11 @@ class Write(NamedTuple):
         """
         if self.access is not None:
             self.access.check_create()
+
+    @property
+    def is_status(self) -> bool:
+        """Whether it writes the status, or the approval that is part of it."""
+        return self.route.subresource in ("status", "approval")
 
     @property
     def content_type(self) -> str:
@@ -165,7 +175,7 @@ def update(registry: Registry, write: Write) -> APIResponse:
         return write_response(write, written, warnings, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
-    is_status, tracking, new = route.subresource == "status", Tracking(write.manager), write.to_storage(manifest)
+    is_status, tracking, new = write.is_status, Tracking(write.manager), write.to_storage(manifest)
     written = registry.update(write.stored(old), new, tracking, status=is_status, dry_run=dry_run, guard=write.guard)
     return write_response(write, written, warnings)
 
@@ -209,7 +219,7 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     try:
         warnings = write.check(new)
         check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
-        is_status, tracking = route.subresource == "status", Tracking(write.manager)
+        is_status, tracking = write.is_status, Tracking(write.manager)
         written = registry.update(
             write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run, guard=write.guard
         )

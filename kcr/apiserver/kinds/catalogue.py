@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
-from kcr.apiserver.kinds import rbac
+from kcr.apiserver.kinds import certificates, rbac
 from kcr.apiserver.kinds.api_services import APIServiceStrategy
 from kcr.apiserver.kinds.apps.budgets import BudgetStrategy
 from kcr.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
@@ -45,15 +45,12 @@ _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create",
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # The verbs of each subresource.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
-    "scale": ("get", "patch", "update"),
-    "status": ("get", "patch", "update"),
-    "log": ("get",),
+    **dict.fromkeys(("approval", "ephemeralcontainers", "scale", "status"), ("get", "patch", "update")),
     **dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
-    "ephemeralcontainers": ("get", "patch", "update"),
     **dict.fromkeys(("binding", "eviction", "token"), ("create",)),
     "finalize": ("update",),
+    "log": ("get",),
 }
-
 
 # Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
@@ -279,6 +276,11 @@ ROLES = _rbac_kind("Role", rbac.RoleStrategy())
 ROLE_BINDINGS = _rbac_kind("RoleBinding", rbac.RoleBindingStrategy())
 AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", AutoscalerStrategy())
 
+CERTIFICATE_SIGNING_REQUESTS = Kind(
+    ResourceType("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", False),
+    certificates.CertificateSigningRequestStrategy(), ("csr",), (), ("approval", "status"), _paths("spec.signerName"),
+    _LABEL_NOT_SUPPORTED, name_rule=path_segment,
+)  # fmt: skip
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
     CustomResourceDefinitionStrategy(),
@@ -306,7 +308,8 @@ API_SERVICES = Kind(
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
     SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
-    ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS, *_PLAIN,
+    ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
+    CERTIFICATE_SIGNING_REQUESTS, *_PLAIN,
 )  # fmt: skip
 
 

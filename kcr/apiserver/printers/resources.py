@@ -4,10 +4,10 @@ Source: kubernetes/pkg/printers/internalversion/printers.go.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from kcr.api.durations import age
+from kcr.api.durations import age, human_duration
 from kcr.apiserver.kinds import names
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.printers.stored import STORED
@@ -134,6 +134,17 @@ def _role_binding(obj: Manifest, since: str) -> Cells:
     return [f"{role.get('kind', '')}/{role.get('name', '')}", since, *people, accounts]
 
 
+def _signing_request(obj: Manifest, since: str) -> Cells:
+    spec, status = _parts(obj)
+    seconds = spec.get("expirationSeconds")
+    duration = human_duration(timedelta(seconds=seconds)) if seconds is not None else _NONE
+    types = [one.get("type", "") for one in status.get("conditions") or ()]
+    said = [name for name in ("Approved", "Denied") if name in types] or ["Pending"]
+    said += ["Failed"] if "Failed" in types else []
+    said += ["Issued"] if status.get("certificate") else []
+    return [since, spec.get("signerName", ""), spec.get("username", ""), duration, ",".join(said)]
+
+
 def _priority_class(obj: Manifest, since: str) -> Cells:
     policy = obj.get("preemptionPolicy", "PreemptLowerPriority")
     return [obj.get("value", 0), obj.get("globalDefault", False), since, policy]
@@ -231,6 +242,9 @@ RESOURCES: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
     ),
     "rolebindings.rbac.authorization.k8s.io": ("Name,Role,Age,Users*,Groups*,ServiceAccounts*", _role_binding),
     "clusterrolebindings.rbac.authorization.k8s.io": ("Name,Role,Age,Users*,Groups*,ServiceAccounts*", _role_binding),
+    "certificatesigningrequests.certificates.k8s.io": (
+        "Name,Age,SignerName,Requestor,RequestedDuration,Condition", _signing_request
+    ),
     "priorityclasses.scheduling.k8s.io": ("Name,Value,Global-Default,Age,PreemptionPolicy", _priority_class),
     **STORED,
 }  # fmt: skip
