@@ -20,7 +20,7 @@ from kcr.app.process import run_to_end
 from kcr.cli import options as shared
 from kcr.cli.display.display import Display
 from kcr.cli.display.progress import Progress
-from kcr.cli.kubeconfig import candidates, default_path, private_file
+from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.manager import Manager
 

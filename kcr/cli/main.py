@@ -21,6 +21,7 @@ COMMANDS = {
     "crd": "Make CustomResourceDefinitions of classes.",
     "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
     "init": "Make a project of your own: a kind, its controller, and tests that pass.",
+    "kubeconfig": "Make kubeconfigs for service accounts and users.",
     "rbac": "Make roles with exactly the rights of controllers.",
     "run": "Run controllers against a Kubernetes API server.",
     "snapshot": "Save and restore the state of `kcr dev --data-dir`.",

@@ -1,7 +1,10 @@
 """Valid objects of built-in kinds with all sorts of fields in them, by kind, without metadata."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
+
+from tests.kit.client_certificates import certificate_request
 
 PROBE = {"httpGet": {"path": "/x", "port": "web", "httpHeaders": [{"name": "h", "value": "v"}]}, "periodSeconds": 7}
 POD_SPEC = {
@@ -82,6 +85,9 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
                                "ports": [{"port": 80, "name": ""}]}]},
     "EndpointSlice": {"addressType": "IPv4", "ports": [{"port": 80, "name": ""}], "endpoints": [
         {"addresses": ["10.0.0.1"], "conditions": {"ready": False}, "hints": {"forZones": [{"name": "z"}]}}]},
+    "CertificateSigningRequest": {"spec": {
+        "request": b64encode(certificate_request("jane")[1].encode()).decode(), "usages": ["client auth", "any"],
+        "signerName": "example.com/signer", "expirationSeconds": 600}},
     "ClusterRole": {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]},
                               {"verbs": ["*"], "nonResourceURLs": ["/metrics"]}],
                     "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": ""}}]}},

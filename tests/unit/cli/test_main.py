@@ -10,6 +10,8 @@ import structlog
 
 from kcr.cli.main import exit_code_of
 
+CREATE = ("kubeconfig", "create")
+
 
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
@@ -35,6 +37,12 @@ def logs_as_before() -> Iterator[None]:
         pytest.param(["run", "--controllers", ","], "--controllers names none", id="no-controller"),
         pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is no address to listen on", id="no-address"),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
+        pytest.param([*CREATE], "name either --service-account or --user", id="for-nobody"),
+        pytest.param([*CREATE, "--user", "a", "--service-account", "b"], "name either", id="for-two"),
+        pytest.param([*CREATE, "--service-account", "b", "--group", "c"], "--group is for --user", id="group"),
+        pytest.param([*CREATE, "--service-account", "a/"], "'a/' is neither NAME nor", id="account"),
+        pytest.param([*CREATE, "--user", "a", "--duration", "1 day"], "'1 day' is no duration", id="duration"),
+        pytest.param([*CREATE, "--user", "a", "--duration", "0s"], "0s is not above zero", id="no-time"),
     ],
 )
 def test_wrong_usage_is_one_line_and_two(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kcr.cli.kubeconfig import MARK, candidates, default_path, private_file
+from kcr.cli.kubeconfig.private_file import MARK, candidates, default_path, private_file
 from kcr.errors import ConfigError
 
 
