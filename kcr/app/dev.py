@@ -76,7 +76,7 @@ async def dev_cluster(
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         authorization=settings.authorization,
         gangs=GENERIC_WORKLOAD in read_gates(settings.feature_gates),
-        service_accounts="accounts",
+        service_accounts="tokens" if settings.authorization == "rbac" else "accounts",
         data_dir=settings.data_dir,
         faults=read_faults(settings.faults) if settings.faults else None,
     ) as cluster:

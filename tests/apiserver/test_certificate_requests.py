@@ -4,20 +4,15 @@ Source: kubernetes/pkg/apis/certificates/validation/validation_test.go; pkg/regi
 strategy_test.go; test/integration/certificates/{admission_approval,admission_subjectrestriction}_test.go.
 """
 
-import random
 from base64 import b64encode
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from kcr.apiserver import APIServer
 from kcr.apiserver.authentication import ADMIN, User
 from kcr.apiserver.server import HTTPRequest
-from kcr.cluster import EmbeddedCluster
-from kcr.testing import VirtualClock
 from tests.kit.api import TABLE, Api, Reply
 from tests.kit.client_certificates import certificate_request
 
@@ -153,15 +148,6 @@ async def test_group_of_masters_cannot_be_requested(api: Api) -> None:
         'certificatesigningrequests.certificates.k8s.io "jane" is forbidden: use of '
         "kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed",
     )
-
-
-@pytest_asyncio.fixture
-async def guarded(kcr_clock: VirtualClock) -> AsyncIterator[Api]:
-    """Give the API of a server that asks roles and bindings."""
-    async with EmbeddedCluster(
-        clock=kcr_clock, random=random.Random(0), runtime=None, gc=False, authorization="rbac"
-    ) as cluster:
-        yield Api(cluster.server)
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,16 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonat
 constrained_impersonation}_test.go; api-server §23.1.
 """
 
-import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 from multidict import CIMultiDict
 
 from kcr.apiserver import APIServer
 from kcr.apiserver.authentication import ADMIN, User
 from kcr.apiserver.server import HTTPRequest
-from kcr.cluster import EmbeddedCluster
-from kcr.testing import VirtualClock
 from tests.kit.api import Api, Reply
 
 pytestmark = pytest.mark.kcr_virtual
@@ -31,15 +27,6 @@ JANE = ("Impersonate-User", "jane")
 ACCOUNT = "system:serviceaccount:default:builder"
 
 
-@pytest_asyncio.fixture
-async def guarded(kcr_clock: VirtualClock) -> AsyncIterator[APIServer]:
-    """Give a server that asks roles and bindings."""
-    async with EmbeddedCluster(
-        clock=kcr_clock, random=random.Random(0), runtime=None, gc=False, authorization="rbac"
-    ) as cluster:
-        yield cluster.server
-
-
 async def send(server: APIServer, headers: Headers, target: str = PODS, user: User = ADMIN) -> Reply:
     """Send a GET, or a POST of a review."""
     method = "POST" if "reviews" in target else "GET"
@@ -49,9 +36,8 @@ async def send(server: APIServer, headers: Headers, target: str = PODS, user: Us
     return Reply(answer.status, answer.headers, msgspec.json.decode(answer.body))
 
 
-async def grant(server: APIServer, *rules: dict[str, Any]) -> None:
+async def grant(api: Api, *rules: dict[str, Any]) -> None:
     """Let bob do more."""
-    api = Api(server)
     await api.post(f"{RBAC}/clusterroles", {"metadata": {"name": "more"}, "rules": rules})
     bound = {"kind": "ClusterRole", "name": "more", "apiGroup": "rbac.authorization.k8s.io"}
     subject = {"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}
@@ -168,17 +154,17 @@ async def test_headers_without_a_user_are_refused(api: Api, header: tuple[str, s
         ),
     ],
 )  # fmt: skip
-async def test_user_without_rights_acts_as_nobody_else(guarded: APIServer, headers: Headers, message: str) -> None:
-    reply = await send(guarded, headers, user=BOB)
+async def test_user_without_rights_acts_as_nobody_else(guarded: Api, headers: Headers, message: str) -> None:
+    reply = await send(guarded.server, headers, user=BOB)
     assert (reply.status, reply.body["reason"], reply.body["message"]) == (403, "Forbidden", message)
 
 
-async def test_verb_impersonate_allows_all_that_the_other_may(guarded: APIServer) -> None:
+async def test_verb_impersonate_allows_all_that_the_other_may(guarded: Api) -> None:
     await grant(guarded, rule("impersonate", "users", resourceNames=["jane"]))
-    reply = await send(guarded, [JANE], REVIEWS, user=BOB)
+    reply = await send(guarded.server, [JANE], REVIEWS, user=BOB)
     assert reply.body["status"]["userInfo"] == {"username": "jane", "groups": ["system:authenticated"]}
     # What jane may not do, bob may not do as jane.
-    refused = await send(guarded, [JANE], user=BOB)
+    refused = await send(guarded.server, [JANE], user=BOB)
     assert (refused.status, 'User "jane" cannot list resource "pods"' in refused.body["message"]) == (403, True)
 
 
@@ -186,12 +172,12 @@ async def test_verb_impersonate_allows_all_that_the_other_may(guarded: APIServer
     "header",
     [("Impersonate-Group", "system:masters"), ("Impersonate-Uid", "7"), ("Impersonate-Extra-Acme.io%2fa", "b")],
 )
-async def test_each_part_needs_a_right_of_its_own(guarded: APIServer, header: tuple[str, str]) -> None:
+async def test_each_part_needs_a_right_of_its_own(guarded: Api, header: tuple[str, str]) -> None:
     await grant(guarded, rule("impersonate", "users"))
-    assert (await send(guarded, [JANE, header], user=BOB)).status == 403
+    assert (await send(guarded.server, [JANE, header], user=BOB)).status == 403
 
 
-async def test_rights_to_groups_uids_and_extras_allow_them(guarded: APIServer) -> None:
+async def test_rights_to_groups_uids_and_extras_allow_them(guarded: Api) -> None:
     reviews = "authentication.k8s.io"
     await grant(
         guarded,
@@ -202,10 +188,10 @@ async def test_rights_to_groups_uids_and_extras_allow_them(guarded: APIServer) -
     )
     extra = ("Impersonate-Extra-Acme.io%2fa", "b")
     headers = [JANE, ("Impersonate-Group", "system:masters"), ("Impersonate-Uid", "7"), extra]
-    assert (await send(guarded, headers, user=BOB)).status == 200
+    assert (await send(guarded.server, headers, user=BOB)).status == 200
 
 
-async def test_constrained_right_is_for_some_requests_only(guarded: APIServer) -> None:
+async def test_constrained_right_is_for_some_requests_only(guarded: Api) -> None:
     await grant(
         guarded,
         rule("impersonate:user-info", "users", "authentication.k8s.io", resourceNames=["jane"]),
@@ -217,11 +203,11 @@ async def test_constrained_right_is_for_some_requests_only(guarded: APIServer) -
     everybody = {"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}
     bound = {"kind": "ClusterRole", "name": "more", "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"metadata": {"name": "all"}, "roleRef": bound, "subjects": [everybody]}
-    await Api(guarded).post(f"{RBAC}/clusterrolebindings", binding)
-    assert (await send(guarded, [JANE], user=BOB)).status == 200
-    assert (await send(guarded, [("Impersonate-User", "joe")], user=BOB)).status == 403
-    assert (await send(guarded, [JANE], "/api/v1/namespaces/default/secrets", user=BOB)).status == 403
-    masters = await send(guarded, [JANE, ("Impersonate-Group", "system:masters")], user=BOB)
+    await guarded.post(f"{RBAC}/clusterrolebindings", binding)
+    assert (await send(guarded.server, [JANE], user=BOB)).status == 200
+    assert (await send(guarded.server, [("Impersonate-User", "joe")], user=BOB)).status == 403
+    assert (await send(guarded.server, [JANE], "/api/v1/namespaces/default/secrets", user=BOB)).status == 403
+    masters = await send(guarded.server, [JANE, ("Impersonate-Group", "system:masters")], user=BOB)
     assert masters.body["message"] == (
         'groups.authentication.k8s.io "system:masters" is forbidden: User "bob" cannot impersonate:user-info resource '
         '"groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is '

@@ -24,16 +24,16 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
 @pytest_asyncio.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False) as cluster:
-        yield cluster
+async def issuer() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster(random=random.Random(0), runtime=None, gc=False) as issuer:
+        yield issuer
 
 
 @pytest_asyncio.fixture
-async def admin(cluster: EmbeddedCluster, tmp_path: Path) -> str:
+async def admin(issuer: EmbeddedCluster, tmp_path: Path) -> str:
     """Give the path of the admin's kubeconfig."""
     path = tmp_path / "admin"
-    path.write_text((await cluster.serve()).kubeconfig)
+    path.write_text((await issuer.serve()).kubeconfig)
     return str(path)
 
 
@@ -46,29 +46,29 @@ async def whoami(folder: Path, kubeconfig: str) -> dict[str, Any]:
     return user
 
 
-async def test_service_account_gets_a_token(cluster: EmbeddedCluster, admin: str, tmp_path: Path) -> None:
-    await Api(cluster.server).post("/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "builder"}})
+async def test_service_account_gets_a_token(issuer: EmbeddedCluster, admin: str, tmp_path: Path) -> None:
+    await Api(issuer.server).post("/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "builder"}})
     text = await issue_kubeconfig(ServiceAccountLogin(Key("kube-system", "builder"), HOUR), admin)
     assert (await whoami(tmp_path, text))["username"] == "system:serviceaccount:kube-system:builder"
     assert load_config(str(tmp_path / "issued")).namespace == "kube-system"
 
 
 async def test_service_account_without_namespace_is_of_the_kubeconfigs(
-    cluster: EmbeddedCluster, admin: str, tmp_path: Path
+    issuer: EmbeddedCluster, admin: str, tmp_path: Path
 ) -> None:
-    await Api(cluster.server).post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "builder"}})
+    await Api(issuer.server).post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "builder"}})
     text = await issue_kubeconfig(ServiceAccountLogin(Key("", "builder"), HOUR), admin)
     assert (await whoami(tmp_path, text))["username"] == "system:serviceaccount:default:builder"
 
 
 async def test_user_gets_a_certificate_and_leaves_no_request(
-    cluster: EmbeddedCluster, admin: str, tmp_path: Path
+    issuer: EmbeddedCluster, admin: str, tmp_path: Path
 ) -> None:
     text = await issue_kubeconfig(UserLogin("jane", ("dev", "ops"), HOUR), admin)
     user = await whoami(tmp_path, text)
     assert (user["username"], user["groups"]) == ("jane", ["dev", "ops", "system:authenticated"])
     assert yaml.safe_load(text)["users"][0]["name"] == "jane"
-    assert (await Api(cluster.server).get(REQUESTS))["items"] == []
+    assert (await Api(issuer.server).get(REQUESTS))["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ async def test_user_gets_a_certificate_and_leaves_no_request(
     ],
 )
 async def test_refusal_is_one_line(
-    cluster: EmbeddedCluster, admin: str, login: ServiceAccountLogin | UserLogin, reason: str
+    issuer: EmbeddedCluster, admin: str, login: ServiceAccountLogin | UserLogin, reason: str
 ) -> None:
-    await Api(cluster.server).post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "builder"}})
+    await Api(issuer.server).post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "builder"}})
     with pytest.raises(ConfigError, match=reason):
         await issue_kubeconfig(login, admin)
