@@ -185,7 +185,7 @@ class APIServer:
         query = Query(query_text)
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
-        if any(name.startswith(impersonation.HEADERS) for name in headers):
+        if impersonation.HEADERS in "\n".join(headers):
             request = self._impersonated(request, path, query)
         access = None
         if self._rbac is not None:
