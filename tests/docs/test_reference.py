@@ -7,7 +7,7 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli import check, dev, run, snapshot
+from kcr.cli import check, dev, kubeconfig, run, snapshot
 from kcr.cli.generators import crd, rbac, types
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
@@ -34,6 +34,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("rbac generate", rbac.generate, id="rbac"),
         pytest.param("crd generate", crd.generate, id="crd"),
         pytest.param("types generate", types.generate, id="types"),
+        pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),
         pytest.param("snapshot save", snapshot.save, id="snapshot-save"),
         pytest.param("snapshot restore", snapshot.restore, id="snapshot-restore"),
     ],

@@ -27,6 +27,7 @@ def _kind(group: str, name: str, *, namespaced: bool = False) -> Kind:
 
 REVIEW_KINDS: tuple[Kind, ...] = (
     _kind(_AUTHENTICATION, "SelfSubjectReview"),
+    _kind(_AUTHENTICATION, "TokenReview"),
     _kind(_AUTHORIZATION, "LocalSubjectAccessReview", namespaced=True),
     _kind(_AUTHORIZATION, "SelfSubjectAccessReview"),
     _kind(_AUTHORIZATION, "SelfSubjectRulesReview"),
