@@ -96,14 +96,30 @@ async def test_status_sets_no_approval(api: Api) -> None:
 
 async def test_certificate_is_written_once(api: Api) -> None:
     await api.post(REQUESTS, signing_request())
-    await api.patch(f"{REQUESTS}/jane/status", {"status": {"certificate": "YQ=="}})
-    reply = await api.call(
-        "PATCH", f"{REQUESTS}/jane/status", {"status": {"certificate": "Yg=="}},
-        content_type="application/merge-patch+json",
-    )  # fmt: skip
+    pem = b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+    await api.patch(f"{REQUESTS}/jane/status", {"status": {"certificate": pem}})
+    change = {"status": {"certificate": "Yg=="}}
+    reply = await api.call("PATCH", f"{REQUESTS}/jane/status", change, content_type="application/merge-patch+json")
     assert (reply.status, reply.body["details"]["causes"][0]["message"]) == (
         422, "Forbidden: updates may not modify existing certificate content",
     )  # fmt: skip
+
+
+async def test_certificate_is_pem(api: Api) -> None:
+    await api.post(REQUESTS, signing_request())
+    change = {"status": {"certificate": "Yg=="}}
+    reply = await api.call("PATCH", f"{REQUESTS}/jane/status", change, content_type="application/merge-patch+json")
+    assert (reply.status, reply.body["details"]["causes"][0]["message"]) == (
+        422, 'Invalid value: "<certificate data>": must contain at least one CERTIFICATE PEM block',
+    )  # fmt: skip
+
+
+async def test_request_that_was_changed_is_refused(api: Api) -> None:
+    pem = certificate_request("jane")[1]
+    other = certificate_request("joe")[1]
+    mixed = "\n".join([*pem.splitlines()[:3], *other.splitlines()[3:]])
+    body = signing_request(request=b64encode(mixed.encode()).decode())
+    assert (await api.call("POST", REQUESTS, body)).status == 422
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _USAGES = (
     "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
     "server auth", "signing", "timestamping",
 )  # fmt: skip
-_CONDITIONS = "status.conditions"
+_CONDITIONS, _CERTIFICATE = "status.conditions", "status.certificate"
 
 
 class CertificateSigningRequestStrategy(Strategy):
@@ -71,8 +71,12 @@ class CertificateSigningRequestStrategy(Strategy):
             for name in (APPROVED, DENIED, FAILED)
             if counts[name] < kept[name]
         ]
-        if before.get("certificate") and status.get("certificate") != before["certificate"]:
-            errors.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+        certificate = status.get("certificate") or ""
+        if before.get("certificate") and certificate != before["certificate"]:
+            errors.append(forbidden(_CERTIFICATE, "updates may not modify existing certificate content"))
+        elif certificate and b"-----BEGIN CERTIFICATE-----" not in b64decode(certificate):
+            why = "must contain at least one CERTIFICATE PEM block"
+            errors.append(invalid(_CERTIFICATE, "<certificate data>", why))
         return errors
 
 
@@ -87,19 +91,22 @@ def parse_request(encoded: str) -> "CertificateSigningRequest | None":
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     if find_spec("cryptography") is None:
         return None
-    from cryptography.x509 import load_pem_x509_csr  # noqa: PLC0415  # 50 ms, for those alone who use such requests
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  # 50 ms, only for such requests
+    from cryptography.x509 import load_pem_x509_csr  # noqa: PLC0415  # see above
 
     try:
-        return load_pem_x509_csr(text)
-    except ValueError as error:
+        request = load_pem_x509_csr(text)
+        is_signed, _ = request.is_signature_valid, request.subject
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
         raise ValueError("asn1: structure error: malformed certificate request") from error
+    if not is_signed:
+        raise ValueError("x509: signature does not match the key of the certificate request")
+    return request
 
 
 def _request_faults(encoded: str) -> list[FieldError]:
     try:
-        request = parse_request(encoded)
-        if request is not None and not request.is_signature_valid:
-            raise ValueError("x509: signature does not match the key of the certificate request")
+        parse_request(encoded)
     except ValueError as error:
         return [invalid("spec.request", encoded, str(error))]
     return []
