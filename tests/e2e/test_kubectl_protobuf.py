@@ -32,7 +32,7 @@ class ProtobufOnly:
 
     def __init__(self, server: APIServer) -> None:
         self._server = server
-        self.close, self.authenticate = server.close, server.authenticate
+        self.close, self.authenticate, self.users = server.close, server.authenticate, server.users
         self.content_types: set[str] = set()
 
     async def handle(self, request: HTTPRequest) -> APIResponse:
