@@ -18,7 +18,6 @@ from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
 from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
-from kcr.apiserver.kinds.catalogue import DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.views import VIEWS
@@ -166,6 +165,8 @@ class EmbeddedCluster:
         self.node = None
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
+            # With `tokens` the kubeconfig of a pod is that of its account, or none.
+            self.node.info.accounts_only = service_accounts == "tokens"
             self.server.logs = self.node.logs
             self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
             self.server.metrics.append(self.node)

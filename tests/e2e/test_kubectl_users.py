@@ -66,6 +66,21 @@ async def test_approved_certificate_logs_in(kubectl: Kubectl, tmp_path: Path) ->
     assert await user_of(kubectl, "--user=jane") == ("jane", ["dev", "system:authenticated"])
 
 
+async def test_pods_act_as_their_accounts_where_roles_grant(kcr: Start, environment: Mapping[str, str]) -> None:
+    async with kcr("dev", "--authorization", "rbac") as dev:
+        kubectl = Kubectl(await dev.kubeconfig(), environment)
+        await kubectl("apply -f examples/patterns/controller-pod")
+        script = "kubectl auth whoami; kubectl get jobs; ls /var/run/secrets/kubernetes.io/serviceaccount"
+        await kubectl("run who --image=busybox --restart=Never --", "sh", "-c", script)
+        await kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/who --timeout=60s")
+        said = await kubectl("logs who")
+        account = "system:serviceaccount:default:default"
+        assert account in said
+        assert f'User "{account}" cannot list resource "jobs"' in said
+        await kubectl("wait --for=condition=complete job/controller --timeout=60s")
+        assert "item-apple Complete" in await kubectl("logs job/controller")
+
+
 async def test_created_kubeconfigs_log_in(
     kubectl: Kubectl, kcr: Start, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
