@@ -48,7 +48,6 @@ from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.api_services import LocalAPIServices
-from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.registry.service_accounts import DefaultAccountMissingError, wait_for_default
 from kcr.apiserver.responses import (
@@ -186,7 +185,9 @@ class APIServer:
         headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
         if impersonation.HEADERS in "\n".join(headers):
-            request = self._impersonated(request, path, query)
+            wanted = request_attributes(request.method, path, query)
+            user = impersonation.acting_user(request.user, request.headers.items(), wanted, self.authorizer)
+            request = request._replace(user=user)
         access = None
         if self._rbac is not None:
             access = authorized(self._rbac, request.user, request_attributes(request.method, path, query))
@@ -209,14 +210,6 @@ class APIServer:
         self._metrics.note((request.method, content_type, route, query, response.status, time() - started))
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
-
-    def _impersonated(self, request: HTTPRequest, path: str, query: Query) -> HTTPRequest:
-        """Return a request as one of the user whom its headers name."""
-        wanted = impersonation.requested_user(request.headers.items())
-        if wanted is None:
-            return request
-        attributes = request_attributes(request.method, path, query)
-        return request._replace(user=impersonation.impersonate(request.user, wanted, attributes, self.authorizer))
 
     async def _serve(
         self,
@@ -242,8 +235,7 @@ class APIServer:
                 return await self._read(route, query, encoder, request.as_of)
         certificates = None
         if route.kind is CERTIFICATE_SIGNING_REQUESTS:
-            now = timestamp(self._clock.now())
-            certificates = CertificateGuard(request.user, self.authorizer, route.subresource, now)
+            certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())
         advisers = self.advisers if request.advised else ()
         write = Write(route, query, headers, request.body, encoder, access, advisers, certificates)
         if request.method == "DELETE" and not route.name:
@@ -317,11 +309,7 @@ class APIServer:
             return None
 
     def review_token(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]]:
-        """Return the user whose token it is, and those of the audiences that the token is for.
-
-        Raises:
-            InvalidTokenError: It is not valid.
-        """
+        """Return the user whose token it is, and those of the audiences that it is for; or raise InvalidTokenError."""
         if user := self.users.get(token):
             return user, tuple(audiences)
         return token_request.authenticate(self.registry, self._tokens, token, audiences)

@@ -38,6 +38,22 @@ _GROUP_OF_REVIEWS = "authentication.k8s.io"
 _MANY = 4
 
 
+def acting_user(user: User, headers: Iterable[tuple[str, str]], request: Attributes, authorizer: Authorizer) -> User:
+    """Return the user whom a request is executed for: the one whom its headers name, or who sends it.
+
+    Args:
+        user: Who sends the request.
+        headers: All of the request, names in any case; one may be there several times.
+        request: What he wants to do.
+        authorizer: Decides whether he may do it as another one.
+
+    Raises:
+        StatusError: 400 or 403, the headers name nobody, or he may not.
+    """
+    wanted = requested_user(headers)
+    return user if wanted is None else impersonate(user, wanted, request, authorizer)
+
+
 def requested_user(headers: Iterable[tuple[str, str]]) -> User | None:
     """Return the user whom a request names, as it names him; None where it names none.
 

@@ -7,6 +7,7 @@ Source: kubernetes/plugin/pkg/admission/certificates/{approval,signing,subjectre
 pkg/registry/certificates/certificates/strategy.go, PrepareForCreate, PrepareForUpdate and populateConditionTimestamps.
 """
 
+from datetime import datetime
 from typing import NamedTuple
 
 from kcr.apiserver.authentication import User
@@ -18,6 +19,7 @@ from kcr.apiserver.kinds.certificates import APPROVED, CLIENT_SIGNER, DENIED, pa
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.field_errors import forbidden as forbidden_field
 from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
+from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.responses import forbidden, invalid
 
 _TYPE = CERTIFICATE_SIGNING_REQUESTS.type
@@ -31,13 +33,13 @@ class CertificateGuard(NamedTuple):
         user: Who writes it.
         authorizer: Decides whether he may approve and sign.
         subresource: Through which he writes it.
-        now: The time, as in metadata.
+        now: The time.
     """
 
     user: User
     authorizer: Authorizer
     subresource: str
-    now: str
+    now: datetime
 
     def check(self, new: Manifest, old: Manifest | None) -> None:
         """Prepare the object to store.
@@ -84,13 +86,14 @@ class CertificateGuard(NamedTuple):
         raise forbidden(_TYPE, request["metadata"]["name"], why)
 
     def _set_times(self, new: Manifest, old: Manifest) -> None:
+        now = timestamp(self.now)
         before = {(one["type"], one.get("status")): one for one in (old.get("status") or {}).get("conditions") or ()}
         for condition in (new.get("status") or {}).get("conditions") or ():
             had = before.get((condition.get("type", ""), condition.get("status")), {})
             if not condition.get("lastTransitionTime"):
-                condition["lastTransitionTime"] = had.get("lastTransitionTime") or self.now
+                condition["lastTransitionTime"] = had.get("lastTransitionTime") or now
             if not condition.get("lastUpdateTime"):
-                condition["lastUpdateTime"] = self.now
+                condition["lastUpdateTime"] = now
 
 
 def _groups(encoded: str) -> list[str]:
