@@ -157,11 +157,7 @@ class EmbeddedCluster:
         service_accounts = service_accounts or ("tokens" if authorization == "rbac" else "none")
         self._has_authorities = False
         if service_accounts != "none":
-            mounts_tokens = service_accounts == "tokens"
-            self.server.registry.accounts = ServiceAccountAdmission(
-                self.storage, self._random, mounts_tokens=mounts_tokens
-            )
-            accounts.setup(self.manager)
+            self._give_accounts(mounts_tokens=service_accounts == "tokens")
         self.node = None
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
@@ -176,6 +172,10 @@ class EmbeddedCluster:
         self.faults = faults or ListenerFaults()
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _give_accounts(self, *, mounts_tokens: bool) -> None:
+        self.server.registry.accounts = ServiceAccountAdmission(self.storage, self._random, mounts_tokens=mounts_tokens)
+        accounts.setup(self.manager)
 
     async def __aenter__(self) -> Self:
         if self._data is not None:
