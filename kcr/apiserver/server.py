@@ -12,8 +12,8 @@ from kcr.apiserver.apply import handler as apply_handler
 from kcr.apiserver.authentication import ADMIN, AUDIENCE, InvalidTokenError, ServiceAccountTokens, User
 from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap, impersonation, request_attributes
 from kcr.apiserver.authorization.escalation import Access, authorized
-from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.authorization.signers import CertificateGuard
+from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.endpoints import (
     discovery,
     listing,
@@ -78,7 +78,6 @@ _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
     "eviction": subresources.evict,
     "finalize": subresources.finalize,
 }
-
 _log = logging.getLogger(__name__)
 
 
@@ -310,8 +309,8 @@ class APIServer:
 
     def review_token(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]]:
         """Return the user whose token it is, and those of the audiences that it is for; or raise InvalidTokenError."""
-        if user := self.users.get(token):
-            return user, tuple(audiences)
+        if token in self.users:
+            return self.users[token], tuple(audiences)
         return token_request.authenticate(self.registry, self._tokens, token, audiences)
 
     def _write(self, method: str, write: Write) -> APIResponse:

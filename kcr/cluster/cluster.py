@@ -154,15 +154,12 @@ class EmbeddedCluster:
             quota_status.setup(self.manager, self.server.registry.quotas)
         if authorizer is not None:
             role_aggregation.setup(self.manager)
-        service_accounts = service_accounts or ("tokens" if authorization == "rbac" else "none")
-        self._has_authorities = False
-        if service_accounts != "none":
-            self._give_accounts(mounts_tokens=service_accounts == "tokens")
+        mounts_tokens = self._give_accounts(service_accounts or ("tokens" if authorization == "rbac" else "none"))
         self.node = None
         if runtime is not None:
             self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
             # With `tokens` the kubeconfig of a pod is that of its account, or none.
-            self.node.info.accounts_only = service_accounts == "tokens"
+            self.node.info.accounts_only = mounts_tokens
             self.server.logs = self.node.logs
             self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
             self.server.metrics.append(self.node)
@@ -173,9 +170,16 @@ class EmbeddedCluster:
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _give_accounts(self, *, mounts_tokens: bool) -> None:
+    def _give_accounts(self, service_accounts: ServiceAccounts) -> bool:
+        """Have namespaces and pods given accounts, as wanted; return whether pods mount tokens."""
+        # Whether controllers have the authorities of the first listener.
+        self._has_authorities = False
+        mounts_tokens = service_accounts == "tokens"
+        if service_accounts == "none":
+            return False
         self.server.registry.accounts = ServiceAccountAdmission(self.storage, self._random, mounts_tokens=mounts_tokens)
         accounts.setup(self.manager)
+        return mounts_tokens
 
     async def __aenter__(self) -> Self:
         if self._data is not None:

@@ -51,7 +51,6 @@ SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
     "finalize": ("update",),
     "log": ("get",),
 }
-
 # Subresources with a kind of their own: group, version and kind; `""` for the object's group and version.
 SUBRESOURCE_KINDS: Mapping[str, tuple[str, str, str]] = {
     "attach": ("", "v1", "PodAttachOptions"),
@@ -279,8 +278,7 @@ AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", AutoscalerStrat
 CERTIFICATE_SIGNING_REQUESTS = Kind(
     ResourceType("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", False),
     certificates.CertificateSigningRequestStrategy(), ("csr",), (), ("approval", "status"), _paths("spec.signerName"),
-    _LABEL_NOT_SUPPORTED, name_rule=path_segment,
-)  # fmt: skip
+    _LABEL_NOT_SUPPORTED, name_rule=path_segment)  # fmt: skip
 CUSTOM_RESOURCE_DEFINITIONS = Kind(
     ResourceType("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False),
     CustomResourceDefinitionStrategy(),
