@@ -15,13 +15,12 @@ from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.authorization.signers import CertificateGuard
 from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.endpoints import (
-    discovery,
     listing,
     subresources,
     token_request,
     writing,
 )
-from kcr.apiserver.endpoints.discovery import Discovery
+from kcr.apiserver.endpoints.documents import ServerDocuments
 from kcr.apiserver.endpoints.pods import container_logs, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.reviews import reviews
@@ -41,10 +40,9 @@ from kcr.apiserver.endpoints.serialization import (
 from kcr.apiserver.endpoints.watching import Watch, watch_options
 from kcr.apiserver.endpoints.writing import Adviser, Write
 from kcr.apiserver.gojson import TOO_DEEP
+from kcr.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr.apiserver.kinds.catalogue import API_SERVICES, CERTIFICATE_SIGNING_REQUESTS, KINDS, NAMESPACES, Kind
-from kcr.apiserver.kinds.reviews import REVIEW_KINDS
 from kcr.apiserver.metrics import ServerMetrics
-from kcr.apiserver.openapi.documents import OpenAPI
 from kcr.apiserver.printers.tables import TableEncoder, included_object
 from kcr.apiserver.quota import QuotaAdmission
 from kcr.apiserver.registry.api_services import LocalAPIServices
@@ -60,14 +58,12 @@ from kcr.apiserver.responses import (
     internal,
     json_response,
     request_timeout,
-    text_response,
 )
 from kcr.apiserver.storage.records import in_version
 from kcr.apiserver.storage.selection import selection_predicate
 from kcr.apiserver.storage.storage import Storage
 from kcr.clock import Clock
 
-_HEALTH_PATHS = ("healthz", "livez", "readyz")
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WATCH_SECONDS = (1800, 3600)
 
@@ -153,11 +149,10 @@ class APIServer:
         self._clock = clock
         self._random = random
         self._routes = Routes((*kinds, *REVIEW_KINDS))
-        self._discovery = Discovery(self._routes)
-        self._openapi = OpenAPI(self._routes)
         self._max_backlog = max_watch_backlog
         self._watches: set[Watch] = set()
         self._metrics = ServerMetrics(storage, self._routes, self._watches)
+        self._documents = ServerDocuments(self._routes, self._metrics)
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
             "POST": writing.create, "PUT": writing.update, "PATCH": writing.patch, "DELETE": writing.remove,
         }  # fmt: skip
@@ -198,7 +193,7 @@ class APIServer:
             asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
             return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
         if route is None:
-            return self._serve_document(request.method, steps, query, headers)
+            return self._documents.respond(request.method, steps, query, headers)
         time = asyncio.get_running_loop().time
         started = time()
         try:
@@ -256,18 +251,6 @@ class APIServer:
             case ["apis", group, version, _, *_] if group and group in self._routes.groups:
                 return self._routes.find(group, version, steps[3:])
         return None
-
-    def _serve_document(self, method: str, steps: list[str], query: Query, headers: Mapping[str, str]) -> APIResponse:
-        """Handle the paths beside the resources; all of them are read only."""
-        match steps[0]:
-            case "openapi":
-                return self._openapi.respond(steps, headers.get("accept", ""))
-            case "metrics" if len(steps) == 1 and method == "GET":
-                return self._metrics.respond(headers.get("accept", ""))
-            case name if name in _HEALTH_PATHS:
-                return text_response(200, _health(name, query))
-        response = discovery.version() if steps == ["version"] else self._discovery.respond(steps, headers)
-        return response if method == "GET" or response.status == 404 else discovery.method_not_allowed()
 
     def _encoder(self, accepted: MediaType, query: Query) -> ObjectEncoder:
         match accepted.transformation:
@@ -362,7 +345,3 @@ async def _respond(request: HTTPRequest, served: Awaitable[APIResponse]) -> APIR
     except Exception as error:
         _log.exception("%s %s failed", request.method, request.target)
         return internal(f"{type(error).__name__}: {error}").response()
-
-
-def _health(name: str, query: Query) -> str:
-    return f"[+]ping ok\n{name} check passed\n" if query.has("verbose") else "ok"

@@ -32,7 +32,7 @@ SMALL: Mapping[str, str] = {
     "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
     "kcr/apiserver/kinds/apps/budgets.py": "a kind by itself",
     "kcr/api/scale.py": "one API group, for users to import",
-    "kcr/apiserver/kinds/reviews.py": "kinds that are never stored, beside the catalogue of those that are",
+    "kcr/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the catalogue of those that are",
     "kcr/cluster/controllers/quota_status.py": "a controller by itself",
 }
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from kcr.apiserver.authorization import default_roles
 from kcr.apiserver.authorization.default_roles import DefaultRole
+from kcr.apiserver.kinds.access.rbac import RBAC_GROUP, RbacStrategy
 from kcr.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
-from kcr.apiserver.kinds.rbac import RBAC_GROUP, RbacStrategy
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.registry import Registry
 

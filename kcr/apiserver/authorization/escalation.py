@@ -15,8 +15,8 @@ from kcr.apiserver.authorization.attributes import Attributes, forbidden, quoted
 from kcr.apiserver.authorization.policy import binding_of
 from kcr.apiserver.authorization.rbac import Rbac, joined
 from kcr.apiserver.authorization.rules import ALL, PolicyRule, compact, rules_of, uncovered
+from kcr.apiserver.kinds.access.rbac import RBAC_GROUP
 from kcr.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
-from kcr.apiserver.kinds.rbac import RBAC_GROUP
 from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 
 _EVERYTHING = (PolicyRule((ALL,), (ALL,), (ALL,)), PolicyRule((ALL,), paths=(ALL,)))

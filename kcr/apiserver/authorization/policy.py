@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from kcr.apiserver.authentication import User
 from kcr.apiserver.authorization.attributes import quoted
 from kcr.apiserver.authorization.rules import PolicyRule, rules_of
+from kcr.apiserver.kinds.access.rbac import RBAC_GROUP
 from kcr.apiserver.kinds.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, Kind
-from kcr.apiserver.kinds.rbac import RBAC_GROUP
 from kcr.apiserver.responses import StatusError
 from kcr.apiserver.storage.records import Change, Record
 from kcr.apiserver.storage.storage import Storage

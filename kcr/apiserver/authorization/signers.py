@@ -14,8 +14,8 @@ from kcr.apiserver.authentication import User
 from kcr.apiserver.authentication.users import MASTERS
 from kcr.apiserver.authorization.attributes import Attributes, quoted
 from kcr.apiserver.authorization.rbac import Authorizer
+from kcr.apiserver.kinds.access.certificates import APPROVED, CLIENT_SIGNER, DENIED, parse_request
 from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS
-from kcr.apiserver.kinds.certificates import APPROVED, CLIENT_SIGNER, DENIED, parse_request
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.kinds.field_errors import forbidden as forbidden_field
 from kcr.apiserver.kinds.strategy import Manifest, semantic_equal

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from kcr.api.durations import parse_duration
+from kcr.apiserver.kinds.access.reviews import VirtualKind
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_VERBS, Kind
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden, not_supported, required, too_long
 from kcr.apiserver.kinds.field_errors import invalid as invalid_field
-from kcr.apiserver.kinds.reviews import VirtualKind
 from kcr.apiserver.responses import (
     bad_request,
     invalid,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.apiextensions.strategy import CustomResourceDefinitionStrategy
-from kcr.apiserver.kinds import certificates, rbac
+from kcr.apiserver.kinds.access import certificates, rbac
 from kcr.apiserver.kinds.api_services import APIServiceStrategy
 from kcr.apiserver.kinds.apps.budgets import BudgetStrategy
 from kcr.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy

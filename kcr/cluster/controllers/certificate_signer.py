@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from kcr.api.meta import Key, Object, whole_seconds
 from kcr.api.unstructured import Unstructured, unstructured
-from kcr.apiserver.kinds.certificates import APPROVED, CLIENT_SIGNER, DENIED, FAILED
+from kcr.apiserver.kinds.access.certificates import APPROVED, CLIENT_SIGNER, DENIED, FAILED
 from kcr.clock import SystemClock
 from kcr.cluster.client_certificates import ClientAuthority
 from kcr.controller import Result, watch

@@ -56,7 +56,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
     "core.v1.PodSpec": {
         "activeDeadlineSeconds": USED,
         "affinity": _PLACEMENT,
-        "automountServiceAccountToken": CARRIED,
+        "automountServiceAccountToken": USED,
         "containers": USED,
         "dnsConfig": _NETWORK,
         "dnsPolicy": _NETWORK,
@@ -89,7 +89,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "schedulingGroup": NoEffect("each pod is placed for itself"),
         "securityContext": USED,
         "serviceAccount": CARRIED,
-        "serviceAccountName": NoEffect("processes get the admin's kubeconfig", usual=("default",)),
+        "serviceAccountName": USED,
         "setHostnameAsFQDN": NoEffect("the machine's host name stays"),
         "shareProcessNamespace": CARRIED,
         "subdomain": NoEffect("pods have no names in DNS"),

@@ -12,8 +12,8 @@ import msgspec
 from kcr.apiserver import APIServer
 from kcr.apiserver.apply import fieldpath, managed_fields
 from kcr.apiserver.apply.typed import all_paths
+from kcr.apiserver.kinds.access.reviews import REVIEW_KINDS
 from kcr.apiserver.kinds.catalogue import KINDS, Kind
-from kcr.apiserver.kinds.reviews import REVIEW_KINDS
 from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr.apiserver.responses import APIResponse
 from kcr.apiserver.schema import protobuf
