@@ -24,10 +24,6 @@ from kcr.metrics.table import Histogram
 _SECONDS = (.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)  # fmt: skip
 _LABELS = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _COMPONENT = "apiserver"
-_BATCH = 1_000
-
-# Method, Content-Type, route, query, status code, and how many seconds it took.
-AnsweredRequest = tuple[str, str, Route, Query, int, float]
 
 
 class RequestLabels(NamedTuple):
@@ -85,29 +81,19 @@ class ServerMetrics:
         self._watches = watches
         # By what tells them apart.
         self._series: dict[tuple[str, bool, Kind, str, str], _Series] = {}
-        self._noted: list[AnsweredRequest] = []
         self._registry: CollectorRegistry | None = None
 
-    def note(self, request: AnsweredRequest) -> None:
-        """Take note of a request, to be counted later."""
-        self._noted.append(request)
-        if len(self._noted) >= _BATCH:
-            self._count()
+    def observe(self, method: str, content_type: str, route: Route, query: Query, code: int, seconds: float) -> None:
+        """Count a request; what a watch takes is no latency.
 
-    def _count(self) -> None:
-        """Count the requests that were noted."""
-        noted, self._noted = self._noted, []
-        for request in noted:
-            self._observe(*request)
-
-    def _observe(self, method: str, content_type: str, route: Route, query: Query, code: int, seconds: float) -> None:
-        """Count a request; what a watch takes is no latency."""
-        verb, dry_run = _verb_of(route, query, method, content_type), query.text("dryRun")
+        At once: requests that wait to be counted are objects for the garbage collector, which costs more.
+        """
+        verb, is_dry_run = _verb_of(route, query, method, content_type), query.text("dryRun") == "All"
         scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
-        key = (verb, dry_run == "All", route.kind, route.subresource, scope)
+        key = (verb, is_dry_run, route.kind, route.subresource, scope)
         series = self._series.get(key)
         if series is None:
-            labels = RequestLabels(verb, "All" if key[1] else "", route.kind, route.subresource, scope)
+            labels = RequestLabels(verb, "All" if is_dry_run else "", route.kind, route.subresource, scope)
             series = self._series[key] = _Series(labels, Counter(), Histogram(_SECONDS))
         series.codes[code] += 1
         if verb != "WATCH":
@@ -124,7 +110,6 @@ class ServerMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
-        self._count()
         yield self._requests()
         yield self._latencies()
         yield self._open_watches()

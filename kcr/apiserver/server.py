@@ -188,7 +188,7 @@ class APIServer:
         review = reviews.find(request.method, steps)
         route = None if review is not None else self._route(steps)
         # One that cannot be parsed is refused, also where nothing waits.
-        timeout_seconds(route, query)
+        seconds = timeout_seconds(route, query)
         if review is not None:
             asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
             return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
@@ -197,11 +197,12 @@ class APIServer:
         time = asyncio.get_running_loop().time
         started = time()
         try:
-            response = await self._serve(request, route, query, headers, access)
+            served = self._serve(request, route, query, headers, access)
+            response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
         except StatusError as error:
             response = error.response()
         content_type = headers.get("content-type", "")
-        self._metrics.note((request.method, content_type, route, query, response.status, time() - started))
+        self._metrics.observe(request.method, content_type, route, query, response.status, time() - started)
         # Errors carry the warning as well.
         return add_warning(response, route.kind.warning) if route.kind.warning else response
 
@@ -225,8 +226,7 @@ class APIServer:
             raise not_acceptable(f"{JSON};stream=watch, {PROTOBUF};stream=watch")
         encoder = encoder_of(route.kind, self._encoder(accepted, query))
         if request.method == "GET":
-            async with asyncio.timeout(timeout_seconds(route, query)):
-                return await self._read(route, query, encoder, request.as_of)
+            return await self._read(route, query, encoder, request.as_of)
         certificates = None
         if route.kind is CERTIFICATE_SIGNING_REQUESTS:
             certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())

@@ -108,6 +108,11 @@ class Kind:
         """The kind whose objects these are: itself, but for views."""
         return self if self.conversion is None else self.conversion.hub
 
+    @cached_property
+    def stored_name(self) -> str:
+        """The name of that kind, such as `jobs.batch`; made once, for every request asks."""
+        return self.stored.type.display
+
     @property
     def written(self) -> "Kind":
         """The kind by whose rules objects are written: custom resources have their own in each version."""

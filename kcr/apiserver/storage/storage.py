@@ -58,9 +58,9 @@ class Storage:
         Raises:
             StatusError: 404, it is a custom resource whose definition was deleted while a request waited.
         """
-        kind = kind.stored
-        cache = self._caches.get(kind.type.display)
+        cache = self._caches.get(kind.stored_name)
         if cache is None:
+            kind = kind.stored
             if kind.custom is not None:
                 raise no_such_resource()
             cache = self._new_cache(kind)
