@@ -30,8 +30,8 @@ from kcr.app.logs import configure_logs
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers import scheduler
 from kcr.cluster.node import NodeAgent
+from kcr.cluster.scheduling import scheduler
 from kcr.controller import Controller, Reconciler, Result
 from kcr.controllers.job.controller import Options, setup
 from kcr.informer import Handler

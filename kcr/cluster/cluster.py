@@ -28,7 +28,7 @@ from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
-from kcr.cluster.controllers import pod_gc, quota_status, role_aggregation, scheduler, token_secrets
+from kcr.cluster.controllers import pod_gc, quota_status, role_aggregation, token_secrets
 from kcr.cluster.controllers import service_accounts as accounts
 from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
@@ -38,6 +38,7 @@ from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.node.runtime import RunningContainer
 from kcr.cluster.node.usage.proc import has_process_table
+from kcr.cluster.scheduling import scheduler
 from kcr.cluster.transport import InProcessTransport
 from kcr.cluster.workloads import setup as setup_workloads
 from kcr.manager import Manager

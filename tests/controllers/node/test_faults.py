@@ -11,8 +11,8 @@ from kcr.api.core import Pod
 from kcr.api.kubelet import KubeletPod
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.controllers import scheduler
 from kcr.cluster.node import FOREVER, NodeAgent, RunResult
+from kcr.cluster.scheduling import scheduler
 from kcr.errors import TransportError
 from kcr.testing import VirtualClock
 from tests.kit.node_pods import create, delete, get, names, state

@@ -341,7 +341,10 @@ async def test_pods_wait_while_the_node_is_cordoned(kcr_cluster: EmbeddedCluster
         )
         await kcr_clock.advance(1)
 
-    message = "0/1 nodes are available: 1 node(s) were unschedulable."
+    message = (
+        "0/1 nodes are available: 1 node(s) were unschedulable. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
     await cordon(True)
     await create(kcr_cluster.client, "a")
     await create(kcr_cluster.client, "stray", nodeSelector={"kubernetes.io/hostname": "elsewhere"})

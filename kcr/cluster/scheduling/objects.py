@@ -1,0 +1,84 @@
+"""Pods and nodes as the scheduler reads them: views with what decides where a pod runs."""
+
+from collections.abc import Mapping
+
+from msgspec import field
+
+from kcr.api.core import Container as CoreContainer
+from kcr.api.core import Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
+from kcr.api.full.core_v1 import Affinity, ContainerPort, Taint, Toleration
+from kcr.api.meta import Object
+from kcr.api.pods import is_terminal
+
+DEFAULT_SCHEDULER = "default-scheduler"
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+
+
+class RequestedResources(Object):
+    """What a container, or a pod as a whole, asks for."""
+
+    requests: Mapping[str, str] = {}
+
+
+class ScheduledContainer(CoreContainer):
+    """A container, its requests and its ports."""
+
+    resources: RequestedResources = RequestedResources()
+    ports: tuple[ContainerPort, ...] = ()
+
+
+class ScheduledPodSpec(PodSpec):
+    """What decides where a pod runs, and which pods may be deleted for it."""
+
+    init_containers: tuple[ScheduledContainer, ...] = ()
+    containers: tuple[ScheduledContainer, ...] = ()
+    resources: RequestedResources = RequestedResources()
+    overhead: Mapping[str, str] = {}
+    scheduler_name: str = ""
+    scheduling_gates: tuple[Mapping[str, str], ...] = ()
+    node_selector: Mapping[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    priority: int | None = None
+    preemption_policy: str = ""
+
+
+class ScheduledPodStatus(PodStatus):
+    """The status, and the node that is being freed for the pod."""
+
+    nominated_node_name: str = ""
+    start_time: str = ""
+
+
+class ScheduledPod(Pod):
+    """A pod as the scheduler reads it."""
+
+    spec: ScheduledPodSpec = ScheduledPodSpec()
+    status: ScheduledPodStatus = ScheduledPodStatus()
+
+
+class ScheduledNodeSpec(NodeSpec):
+    """What keeps pods off a node."""
+
+    taints: tuple[Taint, ...] = ()
+
+
+class ScheduledNodeStatus(NodeStatus):
+    """The conditions of a node, and what its pods may request in all."""
+
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+
+
+class ScheduledNode(Node):
+    """A node as the scheduler reads it."""
+
+    spec: ScheduledNodeSpec = ScheduledNodeSpec()
+    status: ScheduledNodeStatus = ScheduledNodeStatus()
+
+
+def wants_a_node(pod: ScheduledPod) -> bool:
+    """Return whether a pod waits for a node, and may have one."""
+    spec = pod.spec
+    if spec.node_name or spec.scheduling_gates or is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
+        return False
+    return (spec.scheduler_name or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER

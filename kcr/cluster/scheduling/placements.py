@@ -1,0 +1,104 @@
+"""Keeps the state of the cluster up to date: which pods are placed where.
+
+The pods that have nodes are watched from the first pod on whose place depends on others. A single node that has room
+for any number of pods takes those that request nothing, whatever else runs there, and most tests have no others.
+"""
+
+from collections.abc import Callable
+
+from kcr.api.meta import Key
+from kcr.cluster.scheduling.cluster_state import ClusterState, PodInfo
+from kcr.cluster.scheduling.objects import ScheduledPod
+from kcr.cluster.scheduling.requests import ONE
+from kcr.informer import Handler, Informer, Selection
+from kcr.manager import Manager
+
+# A node that takes so many pods takes any number.
+_PLENTY = 10_000 * ONE
+
+
+class PlacedPod(ScheduledPod):
+    """A pod that has a node and has not ended."""
+
+
+class Placements(Handler[PlacedPod]):
+    """Where pods are: what the server shows, and decisions that it does not show yet.
+
+    Attributes:
+        state: The nodes and their pods.
+        on_room: Called when a pod has left its node.
+    """
+
+    def __init__(self, manager: Manager) -> None:
+        self.state = ClusterState()
+        self.on_room: Callable[[], None] = lambda: None
+        self._manager = manager
+        self._informer: Informer[PlacedPod] | None = None
+        # Decisions whose outcome is not known yet: the pod's uid and the node.
+        self._assumed: dict[Key, tuple[str, str]] = {}
+
+    async def count_for(self, info: PodInfo) -> None:
+        """Return when the pods that have nodes are counted, if that matters for the place of a pod."""
+        if self._informer is None:
+            if not self._matter_for(info):
+                return
+            # Source: kubernetes/pkg/scheduler/scheduler.go, NewInformerFactory.
+            fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+            self._manager.select(Selection(PlacedPod, fields=fields))
+            self._informer = self._manager.informer(PlacedPod)
+            self._informer.add_handler(self)
+        if not self._informer.store.synced:
+            await self._informer.wait_synced()
+
+    def _matter_for(self, info: PodInfo) -> bool:
+        nodes = self.state.nodes.values()
+        few = any(node.allocatable.get("pods", 0) < _PLENTY for node in nodes)
+        return bool(info.requests or info.ports or few or len(nodes) > 1)
+
+    def assume(self, info: PodInfo, node: str) -> None:
+        """Count a pod where it has been decided to go."""
+        self._assumed[info.key] = (info.uid, node)
+        if self._informer is not None:
+            self.state.place(info, node)
+
+    def assumed_node(self, pod: ScheduledPod) -> str | None:
+        """Return the node that has been decided on for a pod, None when there is none or the server shows it."""
+        uid, node = self._assumed.get(pod.key, ("", ""))
+        return node if uid == pod.metadata.uid else None
+
+    def confirm(self, pod: ScheduledPod) -> None:
+        """Note that the server has accepted the decision about a pod."""
+        if self.assumed_node(pod) is not None:
+            del self._assumed[pod.key]
+
+    def withdraw(self, pod: ScheduledPod) -> None:
+        """Take the decision about a pod back, unless the server shows the pod on a node."""
+        if self.assumed_node(pod) is not None:
+            del self._assumed[pod.key]
+            self._remove(pod.key)
+
+    def has_assumed(self, key: Key) -> bool:
+        """Return whether the outcome of a decision about a pod of this name is not known."""
+        return key in self._assumed
+
+    def forget(self, key: Key) -> None:
+        """Take back the decision about a pod that is not there any more."""
+        if self._assumed.pop(key, None) is not None:
+            self._remove(key)
+
+    def on_add(self, obj: PlacedPod, initial: bool) -> None:
+        """Count the pod."""
+        self._assumed.pop(obj.key, None)
+        self.state.place(PodInfo.of(obj), obj.spec.node_name)
+
+    def on_update(self, old: PlacedPod, new: PlacedPod) -> None:
+        """Count the pod as it is now."""
+        self.on_add(new, initial=False)
+
+    def on_delete(self, obj: PlacedPod, final_state_unknown: bool) -> None:
+        """Count the pod no longer: it is gone or has ended."""
+        self._remove(obj.key)
+
+    def _remove(self, key: Key) -> None:
+        if self.state.remove(key) is not None:
+            self.on_room()

@@ -1,0 +1,123 @@
+"""Which pods are deleted to make room for one of higher priority.
+
+Source: kubernetes/pkg/scheduler/framework/preemption/preemption.go, Preempt, pickOneNodeForPreemption;
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, SelectVictimsOnNode,
+PodEligibleToPreemptOthers; pkg/scheduler/util/utils.go, MoreImportantPod. Disruption budgets are not considered.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kcr.api.conditions import find_condition
+from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
+from kcr.cluster.scheduling.filters import Rejection, rejection
+
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+# Added to each priority, so that fewer victims are better than more of negative priority.
+_PRIORITY_OFFSET = 2**31
+
+
+class Preemption(NamedTuple):
+    """A node can be freed.
+
+    Attributes:
+        node: Its name.
+        victims: The pods to delete, the most important first.
+    """
+
+    node: str
+    victims: tuple[PodInfo, ...]
+
+
+def preempt(
+    info: PodInfo,
+    nodes: Mapping[str, NodeState],
+    rejections: Mapping[str, Rejection],
+    ahead: Mapping[str, Iterable[PodInfo]],
+) -> Preemption | str:
+    """Return which node to free for a pod and how, or why there is none.
+
+    Args:
+        info: The pod, which no node takes.
+        nodes: All nodes.
+        rejections: Why each of them does not take it.
+        ahead: By node, pods that it is being freed for, and that go before this one.
+    """
+    if reason := _why_not_eligible(info, nodes, rejections):
+        return reason
+    candidates: list[Preemption] = []
+    reasons: Counter[str] = Counter()
+    for name in sorted(nodes):
+        if not rejections[name].resolvable:
+            reasons[NOT_HELPFUL] += 1
+            continue
+        found = _victims_on(info, nodes[name], ahead.get(name, ()))
+        if isinstance(found, Rejection):
+            reasons.update(found.reasons)
+        else:
+            candidates.append(Preemption(name, found))
+    if not candidates:
+        return f"0/{len(nodes)} nodes are available: {histogram(reasons)}."
+    return min(candidates, key=_cost)
+
+
+def histogram(reasons: Mapping[str, int]) -> str:
+    """Return reasons with their counts, sorted as text.
+
+    Source: kubernetes/pkg/scheduler/framework/types.go, FitError.Error.
+    """
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+
+
+def _why_not_eligible(info: PodInfo, nodes: Mapping[str, NodeState], rejections: Mapping[str, Rejection]) -> str:
+    if info.pod.spec.preemption_policy == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    nominated = nodes.get(info.pod.status.nominated_node_name)
+    if nominated is None or not rejections[info.pod.status.nominated_node_name].resolvable:
+        return ""
+    leaving = (one for one in nominated.pods.values() if one.pod.metadata.deletion_timestamp is not None)
+    if any(one.priority < info.priority and _is_preempted(one) for one in leaving):
+        return "not eligible due to a terminating pod on the nominated node."
+    return ""
+
+
+def _is_preempted(info: PodInfo) -> bool:
+    condition = find_condition(info.pod.status.conditions, "DisruptionTarget")
+    return condition is not None and (condition.status, condition.reason) == ("True", PREEMPTION_BY_SCHEDULER)
+
+
+def _victims_on(info: PodInfo, state: NodeState, ahead: Iterable[PodInfo]) -> tuple[PodInfo, ...] | Rejection:
+    """Return the fewest pods whose deletion lets a node take a pod; the most important ones are spared first."""
+    others = tuple(ahead)
+    potential = sorted((one for one in state.pods.values() if one.priority < info.priority), key=_importance)
+    if not potential:
+        return Rejection((NO_VICTIMS,))
+    trial = state.copy()
+    for one in potential:
+        trial.remove(one.key)
+    if (rejected := rejection(info, trial, others)) is not None:
+        return rejected
+    victims: list[PodInfo] = []
+    for one in potential:
+        trial.add(one)
+        if rejection(info, trial, others) is not None:
+            trial.remove(one.key)
+            victims.append(one)
+    return tuple(victims)
+
+
+def _importance(info: PodInfo) -> tuple[int, bool, str]:
+    """Order pods by importance: a higher priority, then an earlier start."""
+    return (-info.priority, not info.pod.status.start_time, info.pod.status.start_time)
+
+
+def _cost(candidate: Preemption) -> tuple[int, int, int, tuple[int, ...]]:
+    """Order candidates: the least important first victim, the lowest sum, the fewest, the latest start."""
+    priorities = [one.priority for one in candidate.victims]
+    highest = max(priorities, default=-_PRIORITY_OFFSET)
+    starts = [one.pod.status.start_time for one in candidate.victims if one.priority == highest]
+    latest = tuple(-ord(letter) for letter in min(starts, default=""))
+    return (highest, sum(priority + _PRIORITY_OFFSET for priority in priorities), len(priorities), latest)

@@ -1,0 +1,73 @@
+"""Pods and nodes for the tests of the scheduler."""
+
+from typing import Any
+
+from kcr.api import codec
+from kcr.api.core import Node
+from kcr.api.kubelet import KubeletPod
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
+from kcr.cluster.scheduling.objects import ScheduledNode, ScheduledPod
+from kcr.cluster.scheduling.requests import amounts
+
+Manifest = dict[str, Any]
+
+
+def pod_info(
+    name: str = "p", *, cpu: str = "", priority: int = 0, status: Manifest | None = None, **spec: Any
+) -> PodInfo:
+    """A pod of one container, that may request cpu; other fields by their names on the wire."""
+    container: Manifest = {"name": "main", "resources": {"requests": {"cpu": cpu}} if cpu else {}}
+    manifest = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {"containers": [container], "priority": priority, **spec}, "status": status or {},
+    }  # fmt: skip
+    return PodInfo.of(codec.decode(ScheduledPod, codec.encode(manifest)))
+
+
+def node_state(
+    name: str = "n", *pods: PodInfo, labels: dict[str, str] | None = None, ready: str = "True", **spec: Any
+) -> NodeState:
+    """A node with ten cpus, and pods on it; fields of its spec by their names on the wire."""
+    allocatable = {"cpu": "10", "memory": "10Gi", "pods": "5"}
+    manifest = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels or {}}, "spec": spec,
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": ready}]},
+    }  # fmt: skip
+    state = NodeState(codec.decode(ScheduledNode, codec.encode(manifest)), amounts(allocatable))
+    for pod in pods:
+        state.add(pod)
+    return state
+
+
+def requesting(name: str, cpu: str, **spec: Any) -> Manifest:
+    """The manifest of a pod that requests cpu."""
+    resources = {"requests": {"cpu": cpu}}
+    container = {"name": "main", "image": "app:1", "command": ["run"], "resources": resources}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"restartPolicy": "Never", "containers": [container], **spec},
+    }  # fmt: skip
+
+
+async def schedule(client: Client, name: str, cpu: str = "1", **spec: Any) -> KubeletPod:
+    """Create a pod that requests cpu."""
+    return await client.create_manifest(KubeletPod, requesting(name, cpu, **spec), "default")
+
+
+async def node_of(client: Client, name: str) -> str:
+    """Return the node of a pod, `""` for none."""
+    return (await client.get(KubeletPod, Key("default", name))).spec.node_name
+
+
+async def why_unscheduled(client: Client, name: str) -> str:
+    """Return the message of the condition PodScheduled, `""` when it is True or not there."""
+    pod = await client.get(KubeletPod, Key("default", name))
+    return next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
+
+
+async def change_node(client: Client, name: str, change: Manifest, *, status: bool = False) -> None:
+    """Change fields of a node, or of its status."""
+    part = {"status" if status else "spec": change}
+    await client.merge_patch(Node, Key("", name), part, subresource="status" if status else "")
