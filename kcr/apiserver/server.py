@@ -125,7 +125,7 @@ class APIServer:
         signing_key: bytes = b"",
         authorizer: Rbac | None = None,
     ) -> None:
-        """Make a server with the namespaces that always exist.
+        """Make a server with the namespaces and priority classes that always exist.
 
         Args:
             storage: The objects.
@@ -159,6 +159,7 @@ class APIServer:
         for name in _FIRST_NAMESPACES:
             if storage.get(NAMESPACES, "", name) is None:
                 self.registry.create(NAMESPACES, "", {"metadata": {"name": name}})
+        self.registry.create_priority_classes()
         if authorizer is not None:
             bootstrap.create_missing(self.registry)
         self.definitions = CustomResourceDefinitions(self.registry, self._routes, self._end_watches)

@@ -30,6 +30,7 @@ from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
 from kcr.apiserver.kinds.networking.ingresses import IngressClassStrategy, IngressStrategy
 from kcr.apiserver.kinds.networking.traffic import EndpointSliceStrategy, NetworkPolicyStrategy
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
+from kcr.apiserver.kinds.priority_classes import PriorityClassStrategy
 from kcr.apiserver.kinds.storage.claims import ClaimStrategy
 from kcr.apiserver.kinds.storage.volumes import StorageClassStrategy, VolumeStrategy
 from kcr.apiserver.kinds.strategy import Strategy
@@ -268,6 +269,7 @@ REPLICA_SETS = _kind("apps/v1", "ReplicaSet", ReplicaSetStrategy())
 LEASES = _kind(
     "coordination.k8s.io/v1", "Lease", LeaseStrategy(), requires_resource_version=True, allow_create_on_update=True
 )
+PRIORITY_CLASSES = _kind("scheduling.k8s.io/v1", "PriorityClass", PriorityClassStrategy())
 
 
 def _rbac_kind(name: str, strategy: Strategy) -> Kind:
@@ -310,7 +312,7 @@ API_SERVICES = Kind(
 
 _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
-    SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
+    SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, PRIORITY_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES,
     ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
     CERTIFICATE_SIGNING_REQUESTS, *_PLAIN,
 )  # fmt: skip

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking, track
 from kcr.apiserver.endpoints.routes import parse_integer
-from kcr.apiserver.kinds.catalogue import NAMESPACES, SERVICES, Kind
+from kcr.apiserver.kinds.catalogue import NAMESPACES, PRIORITY_CLASSES, SERVICES, Kind
 from kcr.apiserver.kinds.field_errors import FieldError
+from kcr.apiserver.kinds.priority_classes import SYSTEM_PRIORITY_CLASSES
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr.apiserver.registry import metadata as meta
+from kcr.apiserver.registry.priority import PriorityAdmission
 from kcr.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr.apiserver.registry.service_addresses import ServiceAddresses
 from kcr.apiserver.responses import (
@@ -64,10 +66,17 @@ class Registry:
         self.storage = storage
         self.quotas = quotas
         self._limits = LimitRangeAdmission(storage)
+        self._priorities = PriorityAdmission(storage)
         self._addresses = ServiceAddresses(storage)
         self.accounts: ServiceAccountAdmission | None = None
         self.clock = clock
         self.random = random
+
+    def create_priority_classes(self) -> None:
+        """Create the priority classes of the system that are missing."""
+        for manifest in SYSTEM_PRIORITY_CLASSES:
+            if self.storage.get(PRIORITY_CLASSES, "", manifest["metadata"]["name"]) is None:
+                self.create(PRIORITY_CLASSES, "", dict(manifest))
 
     def find(self, kind: Kind, namespace: str, name: str, as_of: int = 0) -> Record:
         """Return the newest version of an object, or that of a revision.
@@ -121,6 +130,7 @@ class Registry:
         if guard is not None:
             guard(obj, None)
         self._limits.set_defaults(kind, obj)
+        self._priorities.admit(kind, obj)
         if self.accounts is not None:
             self.accounts.admit(kind, obj, called)
         if kind.strategy.has_generation:
@@ -132,6 +142,7 @@ class Registry:
         if kind is SERVICES:
             self._addresses.allocate(obj)
         self._limits.check(kind, obj)
+        self._priorities.check(kind, obj)
         self.quotas.check(kind, obj)
         existing = self.storage.get(kind, metadata.get("namespace", ""), metadata["name"])
         if existing is not None:
@@ -189,6 +200,8 @@ class Registry:
             errors = kind.strategy.validate_update(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
+        if not status:
+            self._priorities.check(kind, new)
         if kind is SERVICES and not status:
             self._addresses.allocate(new)
         if not status and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):

@@ -1,6 +1,6 @@
 """Defaults of pods and pod templates.
 
-Source: kubernetes/pkg/apis/core/v1/defaults.go; the admission plugins Priority and DefaultTolerationSeconds;
+Source: kubernetes/pkg/apis/core/v1/defaults.go; the admission plugin DefaultTolerationSeconds;
 pkg/util/parsers/parsers.go, ParseImageName.
 """
 
@@ -10,8 +10,6 @@ from functools import lru_cache
 
 from kcr.apiserver.kinds.strategy import Manifest
 
-# The two priority classes of every cluster; others are not served here, and mean nothing.
-_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _EVICTIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -48,10 +46,8 @@ def containers_of(spec: Manifest) -> Iterator[Manifest]:
 
 
 def admit(pod: Manifest) -> None:
-    """Do what the default admission plugins do to every pod: priority and the two tolerations of evictions."""
+    """Add the two tolerations of evictions, as a default admission plugin does to every pod."""
     spec = pod["spec"]
-    spec.setdefault("priority", _PRIORITIES.get(spec.get("priorityClassName", ""), 0))
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     tolerations: list[Manifest] = spec.get("tolerations") or []
     missing = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

@@ -13,6 +13,8 @@ from kcr.apiserver.kinds.pods.validation.spec import check_images, check_pod_spe
 from kcr.apiserver.kinds.pods.warnings import template_warnings
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
+# Fields that admission sets once.
+_ADMITTED = ("priority", "preemptionPolicy")
 _GATED: Manifest = {
     "type": "PodScheduled",
     "status": "False",
@@ -37,7 +39,7 @@ class PodStrategy(Strategy):
         default_pod_status(obj["status"])
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Reset the status, and do what the default admission plugins do."""
+        """Reset the status, and add the default tolerations; the registry has set the priority."""
         admit(obj)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
@@ -46,6 +48,9 @@ class PodStrategy(Strategy):
     def prepare_update(self, new: Manifest, old: Manifest) -> None:
         """Keep the status; fields set by admission are set again where they are missing."""
         super().prepare_update(new, old)
+        for name in _ADMITTED:
+            if name in old["spec"]:
+                new["spec"].setdefault(name, old["spec"][name])
         admit(new)
 
     def prepare_status(self, new: Manifest, old: Manifest) -> None:

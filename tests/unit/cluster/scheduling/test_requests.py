@@ -15,7 +15,7 @@ def container(cpu: str, policy: str = "") -> dict[str, Any]:
     ("spec", "cpu"),
     [
         pytest.param({"containers": [container("1"), container("500m")]}, 1.5, id="sum"),
-        pytest.param({"initContainers": [container("3"), container("2")], "containers": [container("1")]}, 3, id="init"),
+        pytest.param({"initContainers": [container("3"), container("2")], "containers": [container("1")]}, 3, id="ini"),
         pytest.param(
             {"initContainers": [container("1", "Always"), container("3")], "containers": [container("1")]}, 4,
             id="sidecar-beside-init",

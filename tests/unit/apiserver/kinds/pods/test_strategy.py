@@ -16,8 +16,7 @@ def test_pod_gets_defaults_status_and_marks_of_admission() -> None:
     made = stored_pod({**pod(), "status": {"phase": "Running"}})
     spec = made["spec"]
     assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
-    assert (spec["restartPolicy"], spec["enableServiceLinks"], spec["priority"]) == ("Always", True, 0)
-    assert spec["preemptionPolicy"] == "PreemptLowerPriority"
+    assert (spec["restartPolicy"], spec["enableServiceLinks"]) == ("Always", True)
     assert [toleration["key"] for toleration in spec["tolerations"]] == [
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
