@@ -35,9 +35,12 @@ from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.effects.advice import process_warnings
 from kcr.cluster.faults import ListenerFaults
 from kcr.cluster.kinds import KindSource, define, definitions_of
-from kcr.cluster.node import NodeAgent, OnRun
+from kcr.cluster.node import OnRun
 from kcr.cluster.node.runtime import RunningContainer
 from kcr.cluster.node.usage.proc import has_process_table
+from kcr.cluster.node_lifecycle.controller import NodeLifecycleReconciler
+from kcr.cluster.node_lifecycle.taint_eviction import TaintEvictionReconciler
+from kcr.cluster.nodes import NodeLogs, Nodes
 from kcr.cluster.scheduling import scheduler
 from kcr.cluster.transport import InProcessTransport
 from kcr.cluster.workloads import setup as setup_workloads
@@ -63,7 +66,8 @@ class EmbeddedCluster:
         client: An admin's client on that transport.
         server: The API server.
         manager: Runs the cluster's own controllers.
-        node: The one node; None when there is no runtime.
+        nodes: The nodes by name, such as `kcr-node-0`; none when there is no runtime.
+        node: The first of them; None when there is none.
         faults: What clients of the listener meet.
     """
 
@@ -73,6 +77,8 @@ class EmbeddedCluster:
         clock: Clock | None = None,
         random: Random | None = None,
         runtime: Runtime | None = "simulated",
+        nodes: int = 1,
+        heartbeats: bool = False,
         gc: bool = True,
         deployments: bool = True,
         legacy_apis: bool = False,
@@ -91,6 +97,9 @@ class EmbeddedCluster:
             clock: What time it is; the machine's clock by default.
             random: Where names and uids come from; a seed makes a whole run repeatable.
             runtime: How the node runs pods; None for no node at all.
+            nodes: How many nodes there are.
+            heartbeats: Whether the nodes renew their Leases every ten seconds, and are watched, from the beginning;
+                else as soon as one is told to fall silent. An idle cluster writes nothing without them.
             gc: Whether the garbage collector, the namespace controller, the pod garbage collector and the resource
                 quota controller run.
             deployments: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
@@ -156,14 +165,19 @@ class EmbeddedCluster:
         if authorizer is not None:
             role_aggregation.setup(self.manager)
         mounts_tokens = self._give_accounts(service_accounts or ("tokens" if authorization == "rbac" else "none"))
-        self.node = None
-        if runtime is not None:
-            self.node = NodeAgent(self.client, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run)
-            # With `tokens` the kubeconfig of a pod is that of its account, or none.
-            self.node.info.accounts_only = mounts_tokens
-            self.server.logs = self.node.logs
+        self.nodes = Nodes(
+            nodes, self.transport, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run
+        )
+        if heartbeats:
+            self.nodes.heartbeats.set()
+        self.node = next(iter(self.nodes.values()), None)
+        if self.nodes:
+            self.server.logs = NodeLogs(self.nodes)
             self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
-            self.server.metrics.append(self.node)
+            self.server.metrics += self.nodes.values()
+        for node in self.nodes.values():
+            # With `tokens` the kubeconfig of a pod is that of its account, or none.
+            node.info.accounts_only = mounts_tokens
         if runtime == "process":
             self.server.advisers.append(process_warnings)
         self._gc, self._deployments = gc, deployments
@@ -199,8 +213,12 @@ class EmbeddedCluster:
             self._follow_definitions(collector, namespaces)
         if self._deployments:
             self._start_on_first_object((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
-        if self.node is not None:
-            self._tasks.append(group.create_task(self.node.run(), name="node"))
+        if self.nodes:
+            lifecycle = NodeLifecycleReconciler(self.manager)
+            TaintEvictionReconciler(self.manager)
+            self._tasks.append(group.create_task(self._monitor_nodes(lifecycle), name="node monitor"))
+        for name, node in self.nodes.items():
+            self._tasks.append(group.create_task(node.run(), name=name))
         return self
 
     async def __aexit__(
@@ -216,6 +234,10 @@ class EmbeddedCluster:
         # A task of its own, so this context is that of all its log lines: users run managers in the same process.
         structlog.contextvars.bind_contextvars(component=COMPONENT)
         await self.manager.run()
+
+    async def _monitor_nodes(self, lifecycle: NodeLifecycleReconciler) -> None:
+        await self.nodes.heartbeats.wait()
+        lifecycle.monitor()
 
     def _on_first_object(self, kind: Kind, *watches: Callable[[ResourceType], None]) -> None:
         """Have a kind watched as soon as there is an object of it.
@@ -287,7 +309,8 @@ class EmbeddedCluster:
         return Client(InProcessTransport(self.server, user_named(username, groups)))
 
     def _running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
-        return {} if self.node is None else self.node.running_containers(key, uid)
+        found = (node.running_containers(key, uid) for node in self.nodes.values())
+        return next((running for running in found if running), {})
 
     async def serve(self, port: int = 0) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1 for as long as the context lives.
@@ -307,8 +330,7 @@ class EmbeddedCluster:
         listener = Listener(self.server, self.faults, self._data, streams)
         self._stack.push_async_callback(listener.close)
         address = await listener.open(port)
-        if self.node is not None:
-            self.node.info.api_url, self.node.info.kubeconfig = address.url, address.kubeconfig
+        self.nodes.publish(address.url, address.kubeconfig)
         if not self._has_authorities:
             self._has_authorities = True
             self._provide_authorities(address)

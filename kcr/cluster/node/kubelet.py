@@ -170,7 +170,7 @@ class Kubelet:
         if self._node.host_network:
             return self._node.ip
         self._addresses += 1
-        return f"10.244.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+        return f"{self._node.pod_network}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
 
     def _observe(self, state: PodState) -> None:
         """Take over what the store shows of the pod."""

@@ -1,31 +1,29 @@
 """The node: registers itself, and runs the kubelet and a container runtime for as long as its Node object exists."""
 
 import asyncio
-import platform
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from datetime import datetime
+from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from kcr.api.core import Node as NodeObject
 from kcr.api.core import reference_to
 from kcr.api.kubelet import KubeletContainer, KubeletPod
-from kcr.api.meta import Key, whole_seconds
+from kcr.api.meta import Key
 from kcr.apiserver.computed.resource_metrics import NodeUsage
 from kcr.client import Client
 from kcr.clock import Clock
+from kcr.cluster.node.connection import NodeConnection
 from kcr.cluster.node.kubelet import Kubelet
 from kcr.cluster.node.logs import Logs
 from kcr.cluster.node.probes.handlers import run_handler
 from kcr.cluster.node.process.process_runtime import process_runtime
+from kcr.cluster.node.registration import Heartbeats, register
 from kcr.cluster.node.runtime import ContainerRuntime, NodeInfo, RecordWarning, RunningContainer
 from kcr.cluster.node.simulated import OnRun, RunResult, SimulatedRuntime, annotated_outcome, default_outcome
 from kcr.cluster.node.usage.sampler import UsageSampler
-from kcr.errors import AlreadyExistsError, ApiError, TransportError
 from kcr.informer import Handler, Selection
 from kcr.manager import Manager
 
@@ -35,16 +33,6 @@ if TYPE_CHECKING:
 NODE_NAME = "kcr-node-0"
 # How long a node is away whose Node object was deleted.
 AWAY_SECONDS = 10.0
-MAX_RETRY_SECONDS = 10.0
-
-_log = structlog.get_logger()
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-_CONDITIONS = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
 
 
 class NodeAgent:
@@ -55,9 +43,10 @@ class NodeAgent:
         on_run: Says how a simulated run goes: called with the pod, the container's name and how often it
             has run before (0 the first time). Where it is or returns None, the annotations `sim.kcr.dev/…` say.
         info: Its name and address; `api_url` and `kubeconfig` in it are handed to processes once they are set.
+        heartbeats: Set once the node has to say that it is alive.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one independent choice, by name
         self,
         client: Client,
         *,
@@ -66,6 +55,8 @@ class NodeAgent:
         runtime: Literal["simulated", "process"] = "simulated",
         on_run: OnRun | None = None,
         fast: bool = False,
+        info: NodeInfo | None = None,
+        connection: NodeConnection | None = None,
     ) -> None:
         """Make a node.
 
@@ -76,15 +67,23 @@ class NodeAgent:
             runtime: Whether commands really run.
             on_run: See above.
             fast: Whether simulated pods skip the states that last no time.
+            info: Its name and address; None for the first node's.
+            connection: What `client` sends through, so that it can be cut; None when it cannot.
         """
         self.logs = Logs(clock)
         self.on_run = on_run
-        self.info = NodeInfo(NODE_NAME, host_network=runtime == "process")
+        self.info = info or NodeInfo(NODE_NAME)
+        self.info.host_network = runtime == "process"
         self._client = client
+        self._connection = connection
         self._clock = clock
         self._random = random
         self._process = runtime == "process"
         self._fast = fast
+        self.heartbeats = asyncio.Event()
+        # Set while the machine is down.
+        self._down = asyncio.Event()
+        self._up = asyncio.Event()
         self._kubelet: Kubelet | None = None
         self._sampler: UsageSampler | None = None
 
@@ -103,10 +102,17 @@ class NodeAgent:
         When its Node object is deleted, the node is lost with all that runs on it. It comes back a little later,
         as a machine does that was replaced by one of the same name.
         """
-        while True:
-            await self._run_until_lost()
-            self.logs.clear()
-            await asyncio.sleep(AWAY_SECONDS)
+        try:
+            while True:
+                await self._run_until_lost()
+                self.logs.clear()
+                if self._down.is_set():
+                    await self._up.wait()
+                else:
+                    await asyncio.sleep(AWAY_SECONDS)
+        finally:
+            if self._connection is not None:
+                self._connection.restore()
 
     async def usage(self) -> NodeUsage | None:
         """Measure what containers use; None for a lost node, and for simulated containers."""
@@ -120,8 +126,40 @@ class NodeAgent:
         """
         await self._client.delete(NodeObject, Key("", self.info.name))
 
+    def silence(self) -> None:
+        """Cut the node off: its containers run on, but it reports nothing and hears nothing until `resume`.
+
+        After 50 s its Ready condition is Unknown. After the time that they tolerate that, 300 s unless they say
+        otherwise, its pods are deleted and replaced elsewhere; they stay terminating until the node is back or deleted.
+
+        Raises:
+            ValueError: The node has a connection of its own.
+        """
+        if self._connection is None:
+            raise ValueError(
+                f"node {self.info.name}: it is no node of an embedded cluster, and cannot be cut off"
+            )
+        self.heartbeats.set()
+        self._connection.cut()
+
+    def lose(self) -> None:
+        """Switch the machine off: all that runs there ends, unreported; `resume` starts it again without containers.
+
+        Its Node object stays, and what becomes of its pods is as with `silence`.
+        """
+        self.heartbeats.set()
+        self._up.clear()
+        self._down.set()
+
+    def resume(self) -> None:
+        """End what `silence` or `lose` began."""
+        if self._connection is not None:
+            self._connection.restore()
+        self._down.clear()
+        self._up.set()
+
     async def _run_until_lost(self) -> None:
-        """Register the node, and run a kubelet with a manager of its own until the Node object is gone."""
+        """Register the node, and run a kubelet with a manager of its own until the node is down or its object gone."""
         await register(self._client, self.info, self._clock)
         key = Key("", self.info.name)
         lost = asyncio.Event()
@@ -135,14 +173,20 @@ class NodeAgent:
             manager.select(Selection(NodeObject, fields=f"metadata.name={self.info.name}"))
             manager.informer(NodeObject).add_handler(_NodeLost(lost))
             running = group.create_task(self._run_manager(manager))
+            beating: asyncio.Task[None] | None = None
             try:
                 await manager.wait_ready()
-                if manager.store(NodeObject).get(key) is not None:
-                    await lost.wait()
+                nodes = manager.store(NodeObject)
+                beats = Heartbeats(self._client, self.info, self._clock, nodes)
+                beating = group.create_task(beats.run(self.heartbeats))
+                if nodes.get(key) is not None:
+                    await _first(group, lost, self._down)
             finally:
                 self._kubelet = None
                 kubelet.close()
                 running.cancel()
+                if beating is not None:
+                    beating.cancel()
 
     async def _run_manager(self, manager: Manager) -> None:
         # A task of its own, so this context is that of all its log lines.
@@ -177,85 +221,19 @@ class NodeAgent:
         return annotated_outcome(pod, container.name, attempt, default_outcome(pod, container))
 
 
+async def _first(group: asyncio.TaskGroup, *events: asyncio.Event) -> None:
+    """Return when one of several events is set."""
+    waiting = [group.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
 class _NodeLost(Handler[NodeObject]):
     def __init__(self, lost: asyncio.Event) -> None:
         self._lost = lost
 
     def on_delete(self, obj: NodeObject, final_state_unknown: bool) -> None:
         self._lost.set()
-
-
-async def register(client: Client, node: NodeInfo, clock: Clock) -> None:
-    """Create the Node object, or renew its status; each step is retried with exponential backoff until it succeeds.
-
-    Source: kubernetes/pkg/kubelet/kubelet_node_status.go, registerWithAPIServer.
-    """
-    retry = AsyncRetrying(
-        retry=retry_if_exception_type((ApiError, TransportError)),
-        wait=wait_exponential(multiplier=0.1, max=MAX_RETRY_SECONDS),
-        sleep=asyncio.sleep,
-        before_sleep=_log_failed_registration,
-    )
-    manifest = node_manifest(node.name, node.ip, await retry(client.server_version), clock.now())
-
-    async def create() -> None:
-        with suppress(AlreadyExistsError):
-            await client.create_manifest(NodeObject, manifest)
-
-    await retry(create)
-    status = {"status": manifest["status"]}
-    await retry(client.merge_patch, NodeObject, Key("", node.name), status, subresource="status")
-
-
-def _log_failed_registration(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome is not None else None
-    _log.warning("unable to register node with API server", error=str(error), attempt=state.attempt_number)
-
-
-def node_labels(name: str) -> dict[str, str]:
-    """Return the labels that every node carries."""
-    machine = platform.machine()
-    return {
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": platform.system().lower(),
-        "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
-    }
-
-
-def node_manifest(name: str, ip: str, version: str, moment: datetime) -> dict[str, object]:
-    """Return the whole Node object.
-
-    Args:
-        name: The node's name.
-        ip: Its address.
-        version: The version it reports: the server's.
-        moment: When its conditions were found true.
-    """
-    labels, resources = node_labels(name), {"cpu": "64", "memory": "256Gi", "pods": "100000"}
-    times = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), whole_seconds(moment))
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": {"kcr.dev/simulated": "true"}},
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "addresses": [{"type": "InternalIP", "address": ip}, {"type": "Hostname", "address": name}],
-            "conditions": [
-                {"type": kind, "status": status, "reason": reason, "message": message, **times}
-                for kind, status, reason, message in _CONDITIONS
-            ],
-            "nodeInfo": {
-                "kubeletVersion": version,
-                "kubeProxyVersion": "",
-                "containerRuntimeVersion": f"kcr://{version.removeprefix('v')}",
-                "osImage": platform.system(),
-                "operatingSystem": labels["kubernetes.io/os"],
-                "architecture": labels["kubernetes.io/arch"],
-                "kernelVersion": platform.release(),
-                "bootID": "",
-                "machineID": "",
-                "systemUUID": "",
-            },
-        },
-    }

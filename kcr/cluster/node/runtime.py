@@ -15,6 +15,7 @@ class NodeInfo:
     Attributes:
         name: The node's name.
         ip: Its address.
+        pod_network: The first two numbers of its pods' addresses.
         host_network: Whether pods have the node's address instead of one each.
         api_url: Where processes reach the server, such as `https://127.0.0.1:6443`; empty when they cannot.
         kubeconfig: The text of the file that their `$KUBECONFIG` names; empty for no file. Containers that mount a
@@ -24,6 +25,7 @@ class NodeInfo:
 
     name: str
     ip: str = "127.0.0.1"
+    pod_network: str = "10.244"
     host_network: bool = False
     api_url: str = ""
     kubeconfig: str = ""

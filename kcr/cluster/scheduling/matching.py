@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from kcr.api.full.core_v1 import NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
-from kcr.cluster.scheduling.objects import NOT_READY_TAINT, ScheduledNode, ScheduledPodSpec
+from kcr.cluster.scheduling.objects import NOT_READY, UNREACHABLE, ScheduledNode, ScheduledPodSpec
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -36,9 +36,9 @@ def taints_of(node: ScheduledNode) -> tuple[Taint, ...]:
     """Return the taints of a node. One that is not ready is tainted at once, before its controller writes the taint."""
     taints = node.spec.taints
     ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-    if ready or any(taint.effect == "NoSchedule" and taint.key.startswith("node.kubernetes.io/") for taint in taints):
+    if ready or any(taint.effect == "NoSchedule" and taint.key in (NOT_READY, UNREACHABLE) for taint in taints):
         return taints
-    return (*taints, Taint(key=NOT_READY_TAINT, effect="NoSchedule"))
+    return (*taints, Taint(key=NOT_READY, effect="NoSchedule"))
 
 
 def matches_required(spec: ScheduledPodSpec, node: ScheduledNode) -> bool:

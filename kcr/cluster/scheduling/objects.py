@@ -9,9 +9,11 @@ from kcr.api.core import Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
 from kcr.api.full.core_v1 import Affinity, ContainerPort, Taint, Toleration
 from kcr.api.meta import Object
 from kcr.api.pods import is_terminal
+from kcr.informer import Selection
 
 DEFAULT_SCHEDULER = "default-scheduler"
-NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 class RequestedResources(Object):
@@ -55,6 +57,14 @@ class ScheduledPod(Pod):
 
     spec: ScheduledPodSpec = ScheduledPodSpec()
     status: ScheduledPodStatus = ScheduledPodStatus()
+
+
+class PlacedPod(ScheduledPod):
+    """A pod that has a node and has not ended: what counts on the node."""
+
+
+# Source: kubernetes/pkg/scheduler/scheduler.go, NewInformerFactory.
+PLACED = Selection(PlacedPod, fields="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 
 
 class ScheduledNodeSpec(NodeSpec):

@@ -8,17 +8,13 @@ from collections.abc import Callable
 
 from kcr.api.meta import Key
 from kcr.cluster.scheduling.cluster_state import ClusterState, PodInfo
-from kcr.cluster.scheduling.objects import ScheduledPod
+from kcr.cluster.scheduling.objects import PlacedPod, ScheduledPod
 from kcr.cluster.scheduling.requests import ONE
-from kcr.informer import Handler, Informer, Selection
+from kcr.informer import Handler, Informer
 from kcr.manager import Manager
 
 # A node that takes so many pods takes any number.
 _PLENTY = 10_000 * ONE
-
-
-class PlacedPod(ScheduledPod):
-    """A pod that has a node and has not ended."""
 
 
 class Placements(Handler[PlacedPod]):
@@ -42,9 +38,6 @@ class Placements(Handler[PlacedPod]):
         if self._informer is None:
             if not self._matter_for(info):
                 return
-            # Source: kubernetes/pkg/scheduler/scheduler.go, NewInformerFactory.
-            fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-            self._manager.select(Selection(PlacedPod, fields=fields))
             self._informer = self._manager.informer(PlacedPod)
             self._informer.add_handler(self)
         if not self._informer.store.synced:

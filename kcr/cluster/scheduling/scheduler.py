@@ -16,7 +16,7 @@ from kcr.api.conditions import find_condition
 from kcr.api.meta import Condition, Key, whole_seconds
 from kcr.cluster.scheduling.cluster_state import PodInfo
 from kcr.cluster.scheduling.filters import rejection
-from kcr.cluster.scheduling.objects import DEFAULT_SCHEDULER, ScheduledNode, ScheduledPod, wants_a_node
+from kcr.cluster.scheduling.objects import DEFAULT_SCHEDULER, PLACED, ScheduledNode, ScheduledPod, wants_a_node
 from kcr.cluster.scheduling.placement import Unschedulable, find_node
 from kcr.cluster.scheduling.placements import Placements
 from kcr.cluster.scheduling.preemption import PREEMPTION_BY_SCHEDULER, Preemption
@@ -278,6 +278,7 @@ def _shown(node: ScheduledNode) -> tuple[object, ...]:
 def setup(manager: Manager) -> None:
     """Add the scheduler to a manager."""
     manager.select(Selection(ScheduledPod, fields="spec.nodeName="))
+    manager.select(PLACED)
     reconciler = SchedulerReconciler(manager)
     controller = manager.add_controller("scheduler", reconciler, workers=WORKERS)
     reconciler.enqueue = controller.queue.add
