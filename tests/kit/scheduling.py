@@ -71,3 +71,11 @@ async def change_node(client: Client, name: str, change: Manifest, *, status: bo
     """Change fields of a node, or of its status."""
     part = {"status" if status else "spec": change}
     await client.merge_patch(Node, Key("", name), part, subresource="status" if status else "")
+
+
+async def add_priority_class(client: Client, name: str, value: int, **fields: Any) -> None:
+    """Create a PriorityClass."""
+    await client.request(
+        "POST", "/apis/scheduling.k8s.io/v1/priorityclasses",
+        codec.encode({"metadata": {"name": name}, "value": value, **fields}),
+    )  # fmt: skip

@@ -1,1 +1,1 @@
-"""What happens around nodes that are not well: conditions, taints, and the eviction of pods that bear them no longer."""
+"""What happens around nodes that are not well: conditions, taints, and eviction of pods that do not tolerate them."""
