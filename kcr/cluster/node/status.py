@@ -8,6 +8,7 @@ from datetime import datetime
 
 import msgspec
 
+from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStateRunning, ContainerStateWaiting
 from kcr.api.durations import go_duration
 from kcr.api.kubelet import (
@@ -89,6 +90,15 @@ def status_patch(before: KubeletPodStatus | None, status: KubeletPodStatus, uid:
             for condition in status.conditions
         ]  # fmt: skip
     return {"metadata": {"uid": uid}, "status": changes}
+
+
+def is_marked_unready(pod: KubeletPod) -> bool:
+    """Return whether the node controller has marked a pod as unready: its kubelet was silent, and is back.
+
+    A kubelet always gives a reason.
+    """
+    ready = find_condition(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "False" and not ready.reason
 
 
 _FIELDS = tuple(
