@@ -29,6 +29,7 @@ class ClusterSettings(NamedTuple):
     """
 
     runtime: Literal["process", "simulated"] = "process"
+    nodes: int = 1
     port: int = 0
     legacy_apis: bool = False
     terminated_pod_gc_threshold: int = 0
@@ -71,6 +72,8 @@ async def dev_cluster(
     """
     async with EmbeddedCluster(
         runtime=settings.runtime,
+        nodes=settings.nodes,
+        heartbeats=True,
         deployments=not settings.no_controllers,
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,

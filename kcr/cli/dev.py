@@ -37,6 +37,14 @@ _EXTRA = ("cryptography", "rich")
     help="How the node runs containers: as processes of this machine, or not at all.",
 )
 @click.option(
+    "--nodes",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_envvar=True,
+    metavar="N",
+    help="How many nodes there are. All run their containers on this machine.",
+)
+@click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,

@@ -39,6 +39,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
     finish_pods: bool = False,
     deployments: bool = True,
     authorization: Authorization = "always-allow",
+    nodes: int = 1,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run an embedded cluster whose node simulates its pods; what the fixture `kcr_cluster` gives.
 
@@ -57,6 +58,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         deployments: Whether Deployments and ReplicaSets are reconciled; else they are left to controllers of your own.
         authorization: Who may do what: everybody everything, or what roles and bindings grant (`rbac`). `client_as` of
             the cluster gives a client that is somebody; its `client` may do everything.
+        nodes: How many nodes there are; `cluster.nodes["kcr-node-1"].silence()` cuts one off.
     """
     on_run = _succeed if finish_pods else None
     async with EmbeddedCluster(
@@ -65,6 +67,7 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         kinds=kinds,
         deployments=deployments,
         authorization=authorization,
+        nodes=nodes,
         on_run=on_run,
     ) as cluster:
         if not controllers:

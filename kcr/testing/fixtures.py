@@ -119,7 +119,7 @@ def _options_of(request: pytest.FixtureRequest, mark: str) -> dict[str, Any]:
 
 
 _OPTIONS = {
-    "kcr_cluster": ("kinds", "controllers", "finish_pods", "deployments", "authorization"),
+    "kcr_cluster": ("kinds", "controllers", "finish_pods", "deployments", "authorization", "nodes"),
     "kcr_apiserver": ("kinds",),
 }
 

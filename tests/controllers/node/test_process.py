@@ -207,6 +207,25 @@ async def test_many_processes_run_at_once_without_threads(processes: EmbeddedClu
         assert await log(processes.client, f"p{number}") == f"{number}\n"
 
 
+async def test_processes_of_other_nodes_survive_the_loss_of_one() -> None:
+    async with EmbeddedCluster(runtime="process", nodes=2) as cluster:
+        for number in range(2):
+            selector = {"kubernetes.io/hostname": f"kcr-node-{number}"}
+            await create(cluster.client, f"p{number}", containers=bash("echo up; sleep 600"), nodeSelector=selector)
+        for number in range(2):
+            await printed(cluster, f"p{number}", "up\n")
+        await cluster.nodes["kcr-node-0"].delete()
+
+        async def is_gone() -> bool:
+            return await names(cluster.client) == {"p1"}
+
+        await eventually(is_gone)
+        assert state(await get(cluster.client, "p1")) == "running"
+        # Ends of processes are still heard of.
+        await create(cluster.client, "next", containers=bash("exit 3"))
+        assert (await ended(cluster, "next")).status.phase == "Failed"
+
+
 async def test_lost_node_leaves_no_process_behind(processes: EmbeddedCluster) -> None:
     await create(processes.client, "a", containers=bash("echo $$$$; exec sleep 600"))
     process = int(await printed(processes, "a", "\n"))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from kcr.api.kubelet import KubeletContainer
 from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
@@ -207,20 +208,35 @@ async def _spawn(
     return ProcessRun(process, output, drained, scope, streams.console)
 
 
+# Loops with such a watcher: how many nodes use it, and the watcher before it.
+_watched: dict[asyncio.AbstractEventLoop, tuple[int, Any]] = {}
+
+
 @contextmanager
 def process_descriptors() -> Iterator[None]:
-    """Have asyncio wait for processes without a thread for each, as it does by itself from Python 3.12 on."""
+    """Have asyncio wait for processes without a thread for each, as it does by itself from Python 3.12 on.
+
+    Several nodes of one loop share the watcher; it lasts as long as the last of them.
+    """
     if sys.version_info >= (3, 12) or not _has_process_descriptors():
         yield
         return
-    before = asyncio.get_child_watcher()
-    watcher = asyncio.PidfdChildWatcher()
-    watcher.attach_loop(asyncio.get_running_loop())
-    asyncio.set_child_watcher(watcher)
+    loop = asyncio.get_running_loop()
+    if loop not in _watched:
+        _watched[loop] = (0, asyncio.get_child_watcher())
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(loop)
+        asyncio.set_child_watcher(watcher)
+    users, before = _watched[loop]
+    _watched[loop] = (users + 1, before)
     try:
         yield
     finally:
-        asyncio.set_child_watcher(before)
+        users, _ = _watched.pop(loop)
+        if users > 1:
+            _watched[loop] = (users - 1, before)
+        else:
+            asyncio.set_child_watcher(before)
 
 
 def _has_process_descriptors() -> bool:
