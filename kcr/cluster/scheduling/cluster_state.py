@@ -28,18 +28,32 @@ class PodInfo(NamedTuple):
         requests: What it requests.
         scored: Cpu and memory that scores count.
         ports: Ports of the node's that it takes.
+        minds_others: Whether it matters which other pods are near.
+        repels_others: Whether it refuses to have some pods near.
     """
 
     pod: ScheduledPod
     requests: Amounts
     scored: tuple[int, int]
     ports: frozenset[HostPort] = frozenset()
+    minds_others: bool = False
+    repels_others: bool = False
 
     @classmethod
     def of(cls, pod: ScheduledPod) -> "PodInfo":
         """Derive everything from a pod."""
         requests = pod_requests(pod.spec)
-        return cls(pod, requests, scored_requests(pod.spec, requests), _host_ports(pod))
+        affinity = pod.spec.affinity
+        near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
+        anti = affinity.pod_anti_affinity if affinity is not None else None
+        return cls(
+            pod,
+            requests,
+            scored_requests(pod.spec, requests),
+            _host_ports(pod),
+            minds_others=near or bool(pod.spec.topology_spread_constraints),
+            repels_others=anti is not None and bool(anti.required_during_scheduling_ignored_during_execution),
+        )
 
     @property
     def key(self) -> Key:
@@ -79,6 +93,7 @@ class NodeState:
         requested: The sum of their requests.
         scored: The sum of the cpu and memory that scores count.
         ports: Ports that are taken, and how often.
+        repelling: Those of the pods that refuse to have some pods near.
     """
 
     node: ScheduledNode | None = None
@@ -88,6 +103,7 @@ class NodeState:
     requested: Counter[str] = field(default_factory=Counter)
     scored: tuple[int, int] = (0, 0)
     ports: Counter[HostPort] = field(default_factory=Counter)
+    repelling: dict[Key, PodInfo] = field(default_factory=dict)
 
     def add(self, info: PodInfo) -> None:
         """Place a pod here, or replace it by what it is now."""
@@ -98,6 +114,8 @@ class NodeState:
             self.requested.update(info.requests)
         if info.ports:
             self.ports.update(info.ports)
+        if info.repels_others:
+            self.repelling[info.key] = info
 
     def remove(self, key: Key) -> None:
         """Take a pod away, if it is here."""
@@ -109,12 +127,15 @@ class NodeState:
             self.requested.subtract(info.requests)
         if info.ports:
             self.ports -= Counter(info.ports)
+        if info.repels_others:
+            del self.repelling[key]
 
     def copy(self) -> "NodeState":
         """Return a copy to try things on."""
         return NodeState(
-            self.node, self.allocatable, dict(self.pods), Counter(self.requested), self.scored, Counter(self.ports)
-        )
+            self.node, self.allocatable, dict(self.pods), Counter(self.requested), self.scored, Counter(self.ports),
+            dict(self.repelling),
+        )  # fmt: skip
 
 
 class ClusterState:

@@ -1,7 +1,7 @@
 """Why a node does not take a pod: the filters, in their order, with upstream's reasons.
 
 Source: kubernetes/pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration, nodeaffinity, nodeports,
-noderesources/fit.go; pkg/scheduler/apis/config/v1/default_plugins.go for the order.
+noderesources/fit.go, podtopologyspread, interpodaffinity; for the order pkg/scheduler/apis/config/v1/default_plugins.go.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from kcr.cluster.scheduling.cluster_state import HostPort, NodeState, PodInfo
 from kcr.cluster.scheduling.matching import matches_required, taints_of, untolerated
 from kcr.cluster.scheduling.objects import ScheduledNode
 from kcr.cluster.scheduling.requests import ONE
+from kcr.cluster.scheduling.surroundings import RESOLVABLE, Surroundings
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
@@ -31,13 +32,16 @@ class Rejection(NamedTuple):
     resolvable: bool = False
 
 
-def rejection(info: PodInfo, state: NodeState, ahead: Iterable[PodInfo] = ()) -> Rejection | None:
+def rejection(
+    info: PodInfo, state: NodeState, ahead: Iterable[PodInfo] = (), surroundings: Surroundings | None = None
+) -> Rejection | None:
     """Return why a node does not take a pod, None when it does. The first filter to object speaks.
 
     Args:
         info: The pod.
         state: The node.
         ahead: Pods that the node is being freed for, and that go before this one.
+        surroundings: What is near the nodes; None when it decides nothing.
     """
     if state.node is None:
         return Rejection(("node(s) not found",))
@@ -50,7 +54,10 @@ def rejection(info: PodInfo, state: NodeState, ahead: Iterable[PodInfo] = ()) ->
         crowded.add(other)
     if info.ports and any(_conflicts(port, taken) for port in info.ports for taken in crowded.ports):
         return Rejection(("node(s) didn't have free ports for the requested pod ports",), resolvable=True)
-    return _lacks_resources(info, crowded)
+    if (lacking := _lacks_resources(info, crowded)) is not None or surroundings is None:
+        return lacking
+    reason = surroundings.reason(state.node)
+    return Rejection((reason,), reason in RESOLVABLE) if reason else None
 
 
 def _node_keeps_off(info: PodInfo, node: ScheduledNode) -> str:

@@ -6,7 +6,7 @@ from msgspec import field
 
 from kcr.api.core import Container as CoreContainer
 from kcr.api.core import Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
-from kcr.api.full.core_v1 import Affinity, ContainerPort, Taint, Toleration
+from kcr.api.full.core_v1 import Affinity, ContainerPort, Taint, Toleration, TopologySpreadConstraint
 from kcr.api.meta import Object
 from kcr.api.pods import is_terminal
 from kcr.informer import Selection
@@ -41,6 +41,7 @@ class ScheduledPodSpec(PodSpec):
     node_selector: Mapping[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     priority: int | None = None
     preemption_policy: str = ""
 

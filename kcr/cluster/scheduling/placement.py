@@ -6,7 +6,7 @@ RunFilterPluginsWithNominatedPods.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kcr.api.meta import Key
@@ -14,6 +14,7 @@ from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
 from kcr.cluster.scheduling.filters import Rejection, rejection
 from kcr.cluster.scheduling.preemption import Preemption, histogram, preempt
 from kcr.cluster.scheduling.scores import best_node
+from kcr.cluster.scheduling.surroundings import NO_NAMESPACES, Namespaces, survey
 
 # The plugin DynamicResources speaks before preemption does, of pods without claims too.
 _NO_CLAIMS = "no new claims to deallocate"
@@ -34,30 +35,63 @@ class Unschedulable(NamedTuple):
     preemption: Preemption | None = None
 
 
-def find_node(info: PodInfo, nodes: Mapping[str, NodeState], nominated: Nominated) -> str | Unschedulable:
+class Search(NamedTuple):
+    """The nodes for a pod.
+
+    Attributes:
+        node: The best one; `""` for none.
+        rejections: Why the nodes do not take the pod, when none does.
+        ahead: By node, pods that it is being freed for, and that go before this one.
+    """
+
+    node: str
+    rejections: Mapping[str, Rejection] = {}
+    ahead: Mapping[str, Sequence[PodInfo]] = {}
+
+
+def search(
+    info: PodInfo, nodes: Mapping[str, NodeState], nominated: Nominated, namespaces: Namespaces = NO_NAMESPACES
+) -> Search:
+    """Find the best node that takes a pod; first of all the one that was freed for it.
+
+    Args:
+        info: The pod.
+        nodes: All nodes.
+        nominated: See `Nominated`.
+        namespaces: The labels of namespaces, by name.
+    """
+    ahead = _ahead(info, nominated) if nominated else {}
+    surroundings = survey(info, nodes, namespaces)
+    own = nominated.get(info.key)
+    feasible, rejections = dict[str, NodeState](), dict[str, Rejection]()
+    for name, state in nodes.items():
+        rejected = rejection(info, state, ahead.get(name, ()), surroundings)
+        if rejected is not None:
+            rejections[name] = rejected
+        elif own is not None and own[0] == name:
+            return Search(name)
+        else:
+            feasible[name] = state
+    return Search(best_node(info, feasible, surroundings) if feasible else "", rejections, ahead)
+
+
+def find_node(
+    info: PodInfo, nodes: Mapping[str, NodeState], nominated: Nominated, namespaces: Namespaces = NO_NAMESPACES
+) -> str | Unschedulable:
     """Return the node for a pod, or why there is none and what can be done.
 
     Args:
         info: The pod.
         nodes: All nodes; at least one.
         nominated: See `Nominated`.
+        namespaces: The labels of namespaces, by name.
     """
-    ahead = _ahead(info, nominated) if nominated else {}
-    own = nominated.get(info.key)
-    if own is not None and own[0] in nodes and rejection(info, nodes[own[0]], ahead.get(own[0], ())) is None:
-        return own[0]
-    feasible, rejections = dict[str, NodeState](), dict[str, Rejection]()
-    for name, state in nodes.items():
-        rejected = rejection(info, state, ahead.get(name, ()))
-        if rejected is None:
-            feasible[name] = state
-        else:
-            rejections[name] = rejected
-    if feasible:
-        return best_node(info, feasible)
+    node, rejections, ahead = search(info, nodes, nominated, namespaces)
+    if node:
+        return node
     reasons = Counter(reason for rejected in rejections.values() for reason in rejected.reasons)
     message = f"0/{len(nodes)} nodes are available: {histogram(reasons)}."
-    found = preempt(info, nodes, rejections, ahead)
+    found = preempt(info, nodes, rejections, ahead, namespaces)
     if isinstance(found, Preemption):
         return Unschedulable(message, found)
     return Unschedulable(f"{message} {_NO_CLAIMS}, preemption: {found}")

@@ -6,12 +6,13 @@ PodEligibleToPreemptOthers; pkg/scheduler/util/utils.go, MoreImportantPod. Disru
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from kcr.api.conditions import find_condition
 from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
 from kcr.cluster.scheduling.filters import Rejection, rejection
+from kcr.cluster.scheduling.surroundings import NO_NAMESPACES, Namespaces, survey
 
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -37,6 +38,7 @@ def preempt(
     nodes: Mapping[str, NodeState],
     rejections: Mapping[str, Rejection],
     ahead: Mapping[str, Iterable[PodInfo]],
+    namespaces: Namespaces = NO_NAMESPACES,
 ) -> Preemption | str:
     """Return which node to free for a pod and how, or why there is none.
 
@@ -45,6 +47,7 @@ def preempt(
         nodes: All nodes.
         rejections: Why each of them does not take it.
         ahead: By node, pods that it is being freed for, and that go before this one.
+        namespaces: The labels of namespaces, by name.
     """
     if reason := _why_not_eligible(info, nodes, rejections):
         return reason
@@ -54,7 +57,12 @@ def preempt(
         if not rejections[name].resolvable:
             reasons[NOT_HELPFUL] += 1
             continue
-        found = _victims_on(info, nodes[name], ahead.get(name, ()))
+        others = tuple(ahead.get(name, ()))
+
+        def judge(trial: NodeState, name: str = name, others: tuple[PodInfo, ...] = others) -> Rejection | None:
+            return rejection(info, trial, others, survey(info, {**nodes, name: trial}, namespaces))
+
+        found = _victims_on(info, nodes[name], judge)
         if isinstance(found, Rejection):
             reasons.update(found.reasons)
         else:
@@ -89,21 +97,22 @@ def _is_preempted(info: PodInfo) -> bool:
     return condition is not None and (condition.status, condition.reason) == ("True", PREEMPTION_BY_SCHEDULER)
 
 
-def _victims_on(info: PodInfo, state: NodeState, ahead: Iterable[PodInfo]) -> tuple[PodInfo, ...] | Rejection:
+def _victims_on(
+    info: PodInfo, state: NodeState, judge: Callable[[NodeState], Rejection | None]
+) -> tuple[PodInfo, ...] | Rejection:
     """Return the fewest pods whose deletion lets a node take a pod; the most important ones are spared first."""
-    others = tuple(ahead)
     potential = sorted((one for one in state.pods.values() if one.priority < info.priority), key=_importance)
     if not potential:
         return Rejection((NO_VICTIMS,))
     trial = state.copy()
     for one in potential:
         trial.remove(one.key)
-    if (rejected := rejection(info, trial, others)) is not None:
+    if (rejected := judge(trial)) is not None:
         return rejected
     victims: list[PodInfo] = []
     for one in potential:
         trial.add(one)
-        if rejection(info, trial, others) is not None:
+        if judge(trial) is not None:
             trial.remove(one.key)
             victims.append(one)
     return tuple(victims)

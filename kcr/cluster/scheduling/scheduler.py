@@ -15,9 +15,8 @@ import msgspec
 from kcr.api.conditions import find_condition
 from kcr.api.meta import Condition, Key, whole_seconds
 from kcr.cluster.scheduling.cluster_state import PodInfo
-from kcr.cluster.scheduling.filters import rejection
 from kcr.cluster.scheduling.objects import DEFAULT_SCHEDULER, PLACED, ScheduledNode, ScheduledPod, wants_a_node
-from kcr.cluster.scheduling.placement import Unschedulable, find_node
+from kcr.cluster.scheduling.placement import Unschedulable, find_node, search
 from kcr.cluster.scheduling.placements import Placements
 from kcr.cluster.scheduling.preemption import PREEMPTION_BY_SCHEDULER, Preemption
 from kcr.controller import Result
@@ -41,6 +40,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         self._pods = manager.store(ScheduledPod)
         self._placements = Placements(manager)
         self._placements.on_room = self._enqueue_retry
+        self._placements.on_neighbour = self._enqueue_attentive
         self._nodes = self._placements.state.nodes
         # Pods that no node took.
         self._unschedulable: dict[Key, PodInfo] = {}
@@ -96,6 +96,11 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         for info in self._in_turn():
             self.enqueue(info.key)
 
+    def _enqueue_attentive(self) -> None:
+        """Try again when a pod waits that minds which others are near."""
+        if any(info.minds_others for info in self._unschedulable.values()):
+            self.enqueue(_WAITING)
+
     def _enqueue_retry(self) -> None:
         if self._unschedulable:
             self.enqueue(_WAITING)
@@ -128,7 +133,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
                 # Nothing is written: the cluster has just started, and the node is about to register.
                 self._unschedulable[key] = info
                 return Result()
-            found = find_node(info, self._nodes, self._nominated)
+            found = find_node(info, self._nodes, self._nominated, self._placements.namespaces())
             if isinstance(found, Unschedulable):
                 self._unschedulable[key] = info
                 await self._reject(pod, found)
@@ -146,21 +151,18 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         """
         rejected: set[bytes] = set()
         for info in self._in_turn():
-            asks = msgspec.msgpack.encode(info.pod.spec)
+            metadata = info.pod.metadata
+            asks = msgspec.msgpack.encode((info.pod.spec, metadata.namespace, metadata.labels))
             if asks in rejected and info.key not in self._nominated:
                 continue
-            found = find_node(info, self._nodes, self._nominated) if self._fits_somewhere(info) else None
-            if isinstance(found, str):
-                self._assume(info, found)
+            if node := search(info, self._nodes, self._nominated, self._placements.namespaces()).node:
+                self._assume(info, node)
                 self.enqueue(info.key)
                 continue
             rejected.add(asks)
             if info.key in self._nominated:
                 # Another pod was quicker: it may free a node once more.
                 self.enqueue(info.key)
-
-    def _fits_somewhere(self, info: PodInfo) -> bool:
-        return any(rejection(info, state) is None for state in self._nodes.values())
 
     def _assume(self, info: PodInfo, node: str) -> None:
         self._placements.assume(info, node)

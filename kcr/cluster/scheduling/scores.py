@@ -11,22 +11,25 @@ from collections.abc import Mapping
 
 from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
 from kcr.cluster.scheduling.matching import preference, taints_of, untolerated
+from kcr.cluster.scheduling.surroundings import Surroundings
 
 MAX_SCORE = 100
-_TAINTS_WEIGHT, _AFFINITY_WEIGHT = 3, 2
+_TAINTS_WEIGHT, _AFFINITY_WEIGHT, _NEARNESS_WEIGHT = 3, 2, 2
 
 
-def best_node(info: PodInfo, feasible: Mapping[str, NodeState]) -> str:
+def best_node(info: PodInfo, feasible: Mapping[str, NodeState], surroundings: Surroundings | None = None) -> str:
     """Return the name of the best node.
 
     Args:
         info: The pod.
         feasible: The nodes that take it; at least one.
+        surroundings: What is near the nodes; None when it decides nothing.
     """
     if len(feasible) == 1:
         return next(iter(feasible))
     taints = {name: _preferred_taints(info, state) for name, state in feasible.items()}
     preferences = {name: preference(info.pod.spec, state.node) if state.node else 0 for name, state in feasible.items()}
+    near = _normalized(feasible, surroundings)
     most_taints, most_preferred = max(taints.values()), max(preferences.values())
 
     def rank(name: str) -> tuple[int, int, str]:
@@ -34,9 +37,19 @@ def best_node(info: PodInfo, feasible: Mapping[str, NodeState]) -> str:
         total = _least_allocated(info, state) + _balanced(info, state)
         total += _TAINTS_WEIGHT * (MAX_SCORE - (MAX_SCORE * taints[name] // most_taints if most_taints else 0))
         total += _AFFINITY_WEIGHT * (MAX_SCORE * preferences[name] // most_preferred if most_preferred else 0)
+        total += _NEARNESS_WEIGHT * near.get(name, 0)
         return (-total, len(state.pods), name)
 
     return min(feasible, key=rank)
+
+
+def _normalized(feasible: Mapping[str, NodeState], surroundings: Surroundings | None) -> dict[str, int]:
+    """Return how much the pod prefers each node for what is near, from 0 to 100."""
+    if surroundings is None or not surroundings.pull:
+        return {}
+    found = {name: surroundings.preference(state.node) for name, state in feasible.items() if state.node is not None}
+    lowest, highest = min(found.values()), max(found.values())
+    return {name: MAX_SCORE * (value - lowest) // max(highest - lowest, 1) for name, value in found.items()}
 
 
 def _preferred_taints(info: PodInfo, state: NodeState) -> int:

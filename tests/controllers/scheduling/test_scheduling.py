@@ -9,7 +9,7 @@ from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import FOREVER, RunResult
 from kcr.testing import VirtualClock
-from tests.kit.node_pods import create, delete, events, get, names
+from tests.kit.node_pods import create, delete, events, get, manifest, names
 from tests.kit.scheduling import add_priority_class, change_node, node_of, schedule, why_unscheduled
 
 pytestmark = pytest.mark.kcr_virtual
@@ -198,3 +198,31 @@ async def test_pods_are_spread_over_several_nodes(kcr_clock: VirtualClock) -> No
         assert await node_of(cluster.client, "picky") == "kcr-node-2"
         addresses = [(await get(cluster.client, f"p{number}")).status.pod_ip for number in range(6)]
         assert len(set(addresses)) == 6
+
+
+async def test_pods_that_wait_for_others_follow_them(kcr_clock: VirtualClock) -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    near: dict[str, Any]
+    far: dict[str, Any]
+    near, far = (
+        {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+        for kind in ("podAffinity", "podAntiAffinity")
+    )
+    async with EmbeddedCluster(clock=kcr_clock, nodes=2) as cluster:
+        await kcr_clock.advance(1)
+        await create(cluster.client, "follower", **near)
+        await kcr_clock.advance(30)
+        assert (await why_unscheduled(cluster.client, "follower")).startswith(
+            "0/2 nodes are available: 2 node(s) didn't match pod affinity rules."
+        )
+        for name in ("a", "b", "c"):
+            body = manifest(name, **far)
+            body["metadata"] = {"name": name, "labels": {"app": "web"}}
+            await cluster.client.create_manifest(Pod, body, "default")
+            await kcr_clock.advance(2)
+        places = [await node_of(cluster.client, name) for name in ("a", "b", "c")]
+        assert sorted(places) == ["", "kcr-node-0", "kcr-node-1"]
+        assert await node_of(cluster.client, "follower") in places
+        await delete(cluster.client, "a")
+        await kcr_clock.advance(40)
+        assert await node_of(cluster.client, "c") == places[0]
