@@ -18,7 +18,7 @@ from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
 from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
-from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
+from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, NODES, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.views import VIEWS
 from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
@@ -168,7 +168,9 @@ class EmbeddedCluster:
         self.nodes = Nodes(
             nodes, self.transport, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run
         )
-        if heartbeats:
+        stored = {record.metadata.name for record in self.storage.cache(NODES).records.values()}
+        if heartbeats or stored - set(self.nodes):
+            # Nodes of the cluster before, of which there were more, will never be heard of again.
             self.nodes.heartbeats.set()
         self.node = next(iter(self.nodes.values()), None)
         if self.nodes:

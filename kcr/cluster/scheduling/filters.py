@@ -1,7 +1,7 @@
 """Why a node does not take a pod: the filters, in their order, with upstream's reasons.
 
 Source: kubernetes/pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration, nodeaffinity, nodeports,
-noderesources/fit.go, podtopologyspread, interpodaffinity; for the order pkg/scheduler/apis/config/v1/default_plugins.go.
+noderesources/fit.go, podtopologyspread, interpodaffinity; pkg/scheduler/apis/config/v1/default_plugins.go, the order.
 """
 
 from collections.abc import Iterable

@@ -4,6 +4,8 @@ Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go; pk
 """
 
 from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -212,3 +214,16 @@ async def test_evicted_pods_do_not_count_against_their_job(
     (after,) = await kcr_cluster.client.list(Pod)
     assert (after.metadata.uid != before.metadata.uid, after.status.phase) == (True, "Running")
     assert (await kcr_cluster.client.get(Job, Key("default", "j"))).status.failed == 0
+
+
+async def test_nodes_of_a_larger_cluster_before_are_found_silent(kcr_clock: VirtualClock, tmp_path: Path) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(1), nodes=2, data_dir=tmp_path) as before:
+        await kcr_clock.advance(1)
+        assert (await ready(before))[0] == "True"
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(2), data_dir=tmp_path) as after:
+        await kcr_clock.advance(60)
+        assert (await ready(after))[0] == "Unknown"
+        assert (await ready(after, FIRST))[0] == "True"
+        await create(after.client, "p")
+        await kcr_clock.advance(2)
+        assert await node_of(after.client, "p") == FIRST

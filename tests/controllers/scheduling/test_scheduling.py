@@ -202,12 +202,9 @@ async def test_pods_are_spread_over_several_nodes(kcr_clock: VirtualClock) -> No
 
 async def test_pods_that_wait_for_others_follow_them(kcr_clock: VirtualClock) -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
-    near: dict[str, Any]
-    far: dict[str, Any]
-    near, far = (
-        {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-        for kind in ("podAffinity", "podAntiAffinity")
-    )
+    required: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    near: dict[str, Any] = {"affinity": {"podAffinity": required}}
+    far: dict[str, Any] = {"affinity": {"podAntiAffinity": required}}
     async with EmbeddedCluster(clock=kcr_clock, nodes=2) as cluster:
         await kcr_clock.advance(1)
         await create(cluster.client, "follower", **near)
