@@ -17,8 +17,7 @@ from kcr.apiserver.authentication.users import user_named
 from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
-from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
-from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, NODES, REPLICA_SETS, Kind
+from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.views import VIEWS
 from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
@@ -38,9 +37,7 @@ from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import OnRun
 from kcr.cluster.node.runtime import RunningContainer
 from kcr.cluster.node.usage.proc import has_process_table
-from kcr.cluster.node_lifecycle.controller import NodeLifecycleReconciler
-from kcr.cluster.node_lifecycle.taint_eviction import TaintEvictionReconciler
-from kcr.cluster.nodes import NodeLogs, Nodes
+from kcr.cluster.nodes import Nodes
 from kcr.cluster.scheduling import scheduler
 from kcr.cluster.transport import InProcessTransport
 from kcr.cluster.workloads import setup as setup_workloads
@@ -168,18 +165,8 @@ class EmbeddedCluster:
         self.nodes = Nodes(
             nodes, self.transport, clock=self._clock, random=self._random, runtime=runtime, on_run=on_run
         )
-        stored = {record.metadata.name for record in self.storage.cache(NODES).records.values()}
-        if heartbeats or stored - set(self.nodes):
-            # Nodes of the cluster before, of which there were more, will never be heard of again.
-            self.nodes.heartbeats.set()
+        self.nodes.attach(self.server, heartbeats=heartbeats, accounts_only=mounts_tokens)
         self.node = next(iter(self.nodes.values()), None)
-        if self.nodes:
-            self.server.logs = NodeLogs(self.nodes)
-            self.server.streams_unavailable = SIMULATED if runtime == "simulated" else ""
-            self.server.metrics += self.nodes.values()
-        for node in self.nodes.values():
-            # With `tokens` the kubeconfig of a pod is that of its account, or none.
-            node.info.accounts_only = mounts_tokens
         if runtime == "process":
             self.server.advisers.append(process_warnings)
         self._gc, self._deployments = gc, deployments
@@ -216,11 +203,7 @@ class EmbeddedCluster:
         if self._deployments:
             self._start_on_first_object((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
         if self.nodes:
-            lifecycle = NodeLifecycleReconciler(self.manager)
-            TaintEvictionReconciler(self.manager)
-            self._tasks.append(group.create_task(self._monitor_nodes(lifecycle), name="node monitor"))
-        for name, node in self.nodes.items():
-            self._tasks.append(group.create_task(node.run(), name=name))
+            self._tasks.append(group.create_task(self.nodes.run(self.manager), name="nodes"))
         return self
 
     async def __aexit__(
@@ -236,10 +219,6 @@ class EmbeddedCluster:
         # A task of its own, so this context is that of all its log lines: users run managers in the same process.
         structlog.contextvars.bind_contextvars(component=COMPONENT)
         await self.manager.run()
-
-    async def _monitor_nodes(self, lifecycle: NodeLifecycleReconciler) -> None:
-        await self.nodes.heartbeats.wait()
-        lifecycle.monitor()
 
     def _on_first_object(self, kind: Kind, *watches: Callable[[ResourceType], None]) -> None:
         """Have a kind watched as soon as there is an object of it.
@@ -311,8 +290,7 @@ class EmbeddedCluster:
         return Client(InProcessTransport(self.server, user_named(username, groups)))
 
     def _running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
-        found = (node.running_containers(key, uid) for node in self.nodes.values())
-        return next((running for running in found if running), {})
+        return self.nodes.running_containers(key, uid)
 
     async def serve(self, port: int = 0) -> "ServerAddress":
         """Open the TLS listener on 127.0.0.1 for as long as the context lives.

@@ -5,13 +5,20 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Literal
 
+from kcr.api.meta import Key
+from kcr.apiserver.endpoints.pods.pod_streams import SIMULATED
+from kcr.apiserver.kinds.catalogue import NODES
+from kcr.apiserver.server import APIServer
 from kcr.client import Client
 from kcr.client.wire.transport import Transport
 from kcr.clock import Clock
 from kcr.cluster.node import NodeAgent, OnRun
 from kcr.cluster.node.connection import NodeConnection
 from kcr.cluster.node.logs import Log
-from kcr.cluster.node.runtime import NodeInfo
+from kcr.cluster.node.runtime import NodeInfo, RunningContainer
+from kcr.cluster.node_lifecycle.controller import NodeLifecycleReconciler
+from kcr.cluster.node_lifecycle.taint_eviction import TaintEvictionReconciler
+from kcr.manager import Manager
 
 _NAME = "kcr-node-{}"
 # The network of the first node's pods is 10.244.0.0/16, that of the second one's 10.245.0.0/16.
@@ -53,6 +60,7 @@ class Nodes(Mapping[str, NodeAgent]):
         if not 1 <= count <= MAX_NODES:
             raise ValueError(f"nodes: {count}: a cluster has 1 to {MAX_NODES}")
         self.heartbeats = asyncio.Event()
+        self._runtime = runtime
         self._nodes: dict[str, NodeAgent] = {}
         for number in range(count if runtime is not None else 0):
             connection = NodeConnection(transport)
@@ -75,6 +83,45 @@ class Nodes(Mapping[str, NodeAgent]):
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self._nodes)
+
+    def attach(self, server: APIServer, *, heartbeats: bool, accounts_only: bool) -> None:
+        """Have a server ask the nodes for logs, streams and metrics.
+
+        Args:
+            server: The server.
+            heartbeats: Whether the nodes say from the beginning that they are alive.
+            accounts_only: Whether the kubeconfig of a pod is that of its account, or none.
+        """
+        stored = {record.metadata.name for record in server.registry.storage.cache(NODES).records.values()}
+        if heartbeats or stored - set(self):
+            # Nodes of the cluster before, of which there were more, will never be heard of again.
+            self.heartbeats.set()
+        if not self._nodes:
+            return
+        server.logs = NodeLogs(self)
+        server.streams_unavailable = "" if self._runtime == "process" else SIMULATED
+        server.metrics += self._nodes.values()
+        for node in self._nodes.values():
+            node.info.accounts_only = accounts_only
+
+    async def run(self, manager: Manager) -> None:
+        """Run the nodes until cancelled, and the controllers of their life.
+
+        Args:
+            manager: The cluster's own, which the controllers are added to.
+        """
+        lifecycle = NodeLifecycleReconciler(manager)
+        TaintEvictionReconciler(manager)
+        async with asyncio.TaskGroup() as group:
+            for name, node in self._nodes.items():
+                group.create_task(node.run(), name=name)
+            await self.heartbeats.wait()
+            lifecycle.monitor()
+
+    def running_containers(self, key: Key, uid: str) -> Mapping[str, RunningContainer]:
+        """Return the containers of a pod that run, by name."""
+        found = (node.running_containers(key, uid) for node in self._nodes.values())
+        return next((running for running in found if running), {})
 
     def publish(self, api_url: str, kubeconfig: str) -> None:
         """Tell the processes on all nodes where the server is."""

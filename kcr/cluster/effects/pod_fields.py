@@ -33,15 +33,11 @@ USED: Effect = "used"
 # For people and clients to read, or true of processes whatever it says.
 CARRIED: Effect = "carried"
 
-_EVICTIONS = tuple(
-    {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    for key in ("not-ready", "unreachable")
-)
+_TERMS = tuple(f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("preferred", "required"))
 _USER = NoEffect("processes run as the current user")
 _SANDBOX = NoEffect("processes run without isolation")
 _WINDOWS = NoEffect("processes are not Windows containers")
 _NETWORK = NoEffect("processes use the machine's network")
-_PLACEMENT = NoEffect("pods are placed by nodeName and nodeSelector alone")
 _VOLUMES = NoEffect("block devices are not mapped")
 _MOUNTS = "mounts are private to the container"
 _DEVICES = NoEffect("devices are not allocated")
@@ -55,7 +51,7 @@ def _used(*names: str) -> Mapping[str, Effect]:
 FIELDS: Mapping[str, Mapping[str, Effect]] = {
     "core.v1.PodSpec": {
         "activeDeadlineSeconds": USED,
-        "affinity": _PLACEMENT,
+        "affinity": USED,
         "automountServiceAccountToken": USED,
         "containers": USED,
         "dnsConfig": _NETWORK,
@@ -74,11 +70,11 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "nodeName": USED,
         "nodeSelector": USED,
         "os": USED,
-        "overhead": _PLACEMENT,
-        "preemptionPolicy": NoEffect("pods are not preempted", usual=("PreemptLowerPriority",)),
+        "overhead": USED,
+        "preemptionPolicy": USED,
         # It follows from the class.
         "priority": CARRIED,
-        "priorityClassName": NoEffect("pods are not preempted"),
+        "priorityClassName": USED,
         "readinessGates": USED,
         "resourceClaims": _DEVICES,
         "resources": USED,
@@ -94,10 +90,35 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
         "shareProcessNamespace": CARRIED,
         "subdomain": NoEffect("pods have no names in DNS"),
         "terminationGracePeriodSeconds": USED,
-        "tolerations": NoEffect("taints are not looked at", usual=_EVICTIONS),
-        "topologySpreadConstraints": _PLACEMENT,
+        "tolerations": USED,
+        "topologySpreadConstraints": USED,
         "volumes": USED,
     },
+    "core.v1.Affinity": _used("nodeAffinity", "podAffinity", "podAntiAffinity"),
+    "core.v1.NodeAffinity": _used(*_TERMS),
+    "core.v1.NodeSelector": _used("nodeSelectorTerms"),
+    "core.v1.NodeSelectorTerm": _used("matchExpressions", "matchFields"),
+    "core.v1.NodeSelectorRequirement": _used("key", "operator", "values"),
+    "core.v1.PreferredSchedulingTerm": _used("preference", "weight"),
+    "core.v1.PodAffinity": _used(*_TERMS),
+    "core.v1.PodAntiAffinity": _used(*_TERMS),
+    "core.v1.PodAffinityTerm": _used(
+        "labelSelector", "matchLabelKeys", "mismatchLabelKeys", "namespaceSelector", "namespaces", "topologyKey"
+    ),
+    "core.v1.WeightedPodAffinityTerm": _used("podAffinityTerm", "weight"),
+    "core.v1.Toleration": _used("effect", "key", "operator", "tolerationSeconds", "value"),
+    "core.v1.TopologySpreadConstraint": _used(
+        "labelSelector",
+        "matchLabelKeys",
+        "maxSkew",
+        "minDomains",
+        "nodeAffinityPolicy",
+        "nodeTaintsPolicy",
+        "topologyKey",
+        "whenUnsatisfiable",
+    ),
+    "meta.v1.LabelSelector": _used("matchExpressions", "matchLabels"),
+    "meta.v1.LabelSelectorRequirement": _used("key", "operator", "values"),
     "core.v1.PodOS": {"name": NoEffect("processes are this machine's", usual=("linux",))},
     "core.v1.PodSchedulingGate": _used("name"),
     "core.v1.PodSecurityContext": {
@@ -158,7 +179,7 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
     "core.v1.ResourceRequirements": {
         "claims": _DEVICES,
         "limits": NoEffect("processes may use all of the machine", used_keys=("memory",)),
-        "requests": NoEffect("pods are placed whatever they request"),
+        "requests": USED,
     },
     "core.v1.SecurityContext": {
         "allowPrivilegeEscalation": _SANDBOX._replace(usual=(True,)),

@@ -33,7 +33,7 @@ from kcr.cluster.node.pod_state import (
 from kcr.cluster.node.probes.handlers import RunHandler
 from kcr.cluster.node.probes.lifecycle import ContainerLifecycle
 from kcr.cluster.node.runtime import ContainerRuntime, Exit, NodeInfo, RunningContainer, StartDeferred
-from kcr.cluster.node.status import is_marked_unready, pod_status, status_patch
+from kcr.cluster.node.status import is_marked_unready, overrule_unready_mark, pod_status, status_patch
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, InvalidError, NotFoundError
 from kcr.informer import Selection
@@ -180,7 +180,7 @@ class Kubelet:
             if pod is not state.pod and pod.spec.volumes:
                 self._runtime.update(pod)
             state.pod = pod
-            _overrule(state)
+            overrule_unready_mark(state)
             self._shorten_grace_period(state, pod.metadata.deletion_grace_period_seconds)
         else:
             state.is_gone = True
@@ -340,14 +340,3 @@ class Kubelet:
             self._record(state, "Failed", f"Error: {failure.message}", warning=True, container=name)
         else:
             self._record(state, "Started", f"Started container {name}", container=name)
-
-
-def _overrule(state: PodState) -> None:
-    """Have the whole status written again when somebody else has changed it, once for each such change.
-
-    Source: kubernetes/pkg/kubelet/status/status_manager.go, needsReconcile.
-    """
-    version = state.pod.metadata.resource_version
-    if is_marked_unready(state.pod) and state.overruled_version != version:
-        state.overruled_version = version
-        state.written_status = None

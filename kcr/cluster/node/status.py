@@ -101,6 +101,17 @@ def is_marked_unready(pod: KubeletPod) -> bool:
     return ready is not None and ready.status == "False" and not ready.reason
 
 
+def overrule_unready_mark(state: PodState) -> None:
+    """Have the whole status written again when the node controller has marked the pod, once for each such change.
+
+    Source: kubernetes/pkg/kubelet/status/status_manager.go, needsReconcile.
+    """
+    version = state.pod.metadata.resource_version
+    if is_marked_unready(state.pod) and state.overruled_version != version:
+        state.overruled_version = version
+        state.written_status = None
+
+
 _FIELDS = tuple(
     (field.name, field.encode_name) for field in msgspec.structs.fields(KubeletPodStatus) if field.name != "conditions"
 )
