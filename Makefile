@@ -42,8 +42,9 @@ lint: $(STAMP)
 $(BIN)/kcr: pyproject.toml
 	$(call install,embedded)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml tools/helm.py
 	$(call install,dev)
+	@$(BIN)/python -m tools.helm
 	@touch $@
 
 clean:

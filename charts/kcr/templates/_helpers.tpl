@@ -1,0 +1,82 @@
+{{- define "kcr.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "kcr.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- else if contains (include "kcr.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 45 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "kcr.name" .) | trunc 45 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcr.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "kcr.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{- define "kcr.labels" -}}
+{{ include "kcr.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
+{{- end }}
+
+{{- define "kcr.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "kcr.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end }}
+
+{{- define "kcr.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end }}
+
+{{- /* Values that contradict each other: each message has the remedy. */}}
+{{- define "kcr.validate" -}}
+{{- range .Values.controllers -}}
+{{- if and (has . (list "ttl" "cronjob")) (not $.Values.takeOver) -}}
+{{- fail (printf "controllers: %s cannot run beside the cluster's own: set takeOver=true, and switch that one off" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
+{{- fail "replicas: more than one need leader election: set leaderElection.enabled=true or replicas=1" -}}
+{{- end -}}
+{{- if and .Values.featureGates.WorkloadWithJob (not .Values.featureGates.GenericWorkload) -}}
+{{- fail "featureGates: WorkloadWithJob needs GenericWorkload=true as well" -}}
+{{- end -}}
+{{- if not .Values.metrics.enabled -}}
+{{- if or .Values.metrics.serviceMonitor.enabled .Values.metrics.prometheusRule.enabled .Values.metrics.dashboard.enabled -}}
+{{- fail "metrics: serviceMonitor, prometheusRule and dashboard need metrics.enabled=true" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The rights of the controllers, from files/rights.yaml, which `python -m tools.chart` makes from the code. */}}
+{{- define "kcr.rules" -}}
+{{- $rights := .Files.Get "files/rights.yaml" | fromYaml -}}
+{{- $names := .Values.controllers -}}
+{{- if and (has "job" $names) .Values.featureGates.WorkloadWithJob -}}
+{{- $names = append $names "job-with-workloads" -}}
+{{- end -}}
+{{- $rules := list -}}
+{{- range $names -}}
+{{- $rules = concat $rules (default (list) (get $rights .)) -}}
+{{- end -}}
+{{- toYaml (concat $rules .Values.rbac.extraRules | uniq) -}}
+{{- end }}
+
+{{- define "kcr.subjects" -}}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "kcr.serviceAccountName" . | quote }}
+    namespace: {{ .Release.Namespace | quote }}
+{{- end }}

@@ -1,0 +1,185 @@
+"""The chart renders as its values say, into what an API server takes."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+
+from kcr.cluster import EmbeddedCluster
+from tests.kit.charts import (
+    NEEDS_HELM,
+    OPERATOR,
+    documented_metrics,
+    documents,
+    install,
+    manifests,
+    metrics_in,
+    of_kind,
+)  # fmt: skip
+from tools.chart import CHART, INSTALL, install_manifests, render
+
+DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+MATCH = {"matchLabels": {"app": "x"}}
+# Every value differs from its default in one of these at least.
+EVERYTHING: dict[str, Any] = {
+    "nameOverride": "jobs", "fullnameOverride": "batch", "controllers": ["job", "ttl", "my.module:setup"], "takeOver": True,
+    "watchNamespace": "team", "featureGates": {"GenericWorkload": True, "WorkloadWithJob": True}, "workers": 7,
+    "kubeApi": {"qps": 20.5, "burst": 40}, "logFormat": "console", "logLevel": "debug", "replicas": 3,
+    "leaderElection": {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "3s"},
+    "image": {
+        "repository": "registry.example/kcr", "digest": "sha256:" + "0" * 64, "pullPolicy": "Always",
+        "pullSecrets": [{"name": "pull"}],
+    },
+    "serviceAccount": {"name": "runner", "annotations": {"a": "b"}},
+    "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]},
+    "probes": {
+        "port": 9091,
+        "liveness": {"initialDelaySeconds": 16, "periodSeconds": 21, "timeoutSeconds": 6, "failureThreshold": 4},
+        "readiness": {"initialDelaySeconds": 2, "periodSeconds": 6, "timeoutSeconds": 6, "failureThreshold": 4},
+    },
+    "metrics": {
+        "port": 9090, "service": {"annotations": {"a": "b"}},
+        "serviceMonitor": {"enabled": True, "interval": "15s", "scrapeTimeout": "5s", "labels": {"prometheus": "main"}},
+        "prometheusRule": {"enabled": True, "labels": {"a": "b"}, "extraRules": [{"alert": "Mine", "expr": "vector(1)"}]},
+        "dashboard": {"enabled": True, "labels": {"grafana_dashboard": "2", "more": "x"}},
+    },
+    "podDisruptionBudget": {"maxUnavailable": "50%"},
+    "networkPolicy": {"enabled": True, "apiServerPorts": [6443], "metricsFrom": [{"namespaceSelector": MATCH}]},
+    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
+    "podSecurityContext": {
+        "runAsNonRoot": False, "runAsUser": 1, "runAsGroup": 2, "fsGroup": 3, "seccompProfile": {"type": "Unconfined"},
+    },
+    "securityContext": {
+        "allowPrivilegeEscalation": True, "readOnlyRootFilesystem": False, "capabilities": {"drop": ["NET_RAW"]},
+    },
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": MATCH},
+        {"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"},
+    ],
+    "priorityClassName": "system-cluster-critical", "terminationGracePeriodSeconds": 60, "nodeSelector": {"a": "true"},
+    "tolerations": [{"key": "a", "operator": "Exists"}],
+    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": MATCH, "topologyKey": "zone"},
+    ]}},
+    "podAnnotations": {"a": "1"}, "podLabels": {"b": "2"},
+    "extraArgs": ["--leader-elect-resource-namespace=kcr-system"], "extraEnv": [{"name": "TZ", "value": "1"}],
+    "extraVolumes": [{"name": "tmp", "emptyDir": {}}], "extraVolumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+}  # fmt: skip
+SETS = {
+    "everything": EVERYTHING,
+    "bare": {
+        "replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"enabled": False}, "image": {"tag": "edge"},
+        "serviceAccount": {"create": False, "name": "mine"},
+    },
+    "no-roles": {"rbac": {"create": False}, "podDisruptionBudget": {"enabled": False}},
+    "alerts-without-election": {
+        "replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"prometheusRule": {"enabled": True}},
+    },
+}  # fmt: skip
+
+pytestmark = NEEDS_HELM
+
+
+def leaves(values: Mapping[str, Any], *path: str) -> Iterator[tuple[str, ...]]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, *path, name)
+        else:
+            yield (*path, name)
+
+
+def without(values: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """The values but one."""
+    left = copy.deepcopy(dict(values))
+    inner = left
+    for name in path[:-1]:
+        inner = inner[name]
+    del inner[path[-1]]
+    return left
+
+
+def test_each_value_is_set_by_a_test() -> None:
+    used = set(chain.from_iterable(leaves(values) for values in SETS.values()))
+    assert not [path for path in leaves(DEFAULTS) if not any(there[: len(path)] == path for there in used)]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", SETS)
+def test_each_value_has_an_effect(name: str) -> None:
+    whole = manifests(SETS[name])
+    for path in leaves(SETS[name]):
+        try:
+            assert manifests(without(SETS[name], path)) != whole, path
+        except RuntimeError:
+            continue  # refused: the others need it
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["default", *SETS])
+async def test_server_takes_what_is_rendered(name: str) -> None:
+    found = manifests(SETS.get(name, {}))
+    async with EmbeddedCluster(random=Random(0), runtime=None, authorization="rbac", kinds=[OPERATOR]) as cluster:
+        await install(cluster.client, found)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"replica": 3}, "additional properties 'replica' not allowed"),
+        ({"metrics": {"serviceMonitor": {"enable": True}}}, "additional properties 'enable' not allowed"),
+        ({"controllers": ["cronjobs"]}, "does not match pattern"),
+        ({"controllers": []}, "minItems"),
+        ({"logLevel": "trace"}, "value must be one of"),
+        ({"image": {"digest": "sha256:0"}}, "does not match pattern"),
+        ({"controllers": ["ttl"]}, "controllers: ttl cannot run beside the cluster's own: set takeOver=true"),
+        ({"leaderElection": {"enabled": False}}, "set leaderElection.enabled=true or replicas=1"),
+        ({"featureGates": {"WorkloadWithJob": True}}, "WorkloadWithJob needs GenericWorkload=true"),
+        ({"metrics": {"enabled": False, "dashboard": {"enabled": True}}}, "need metrics.enabled=true"),
+    ],
+    ids=str,
+)
+def test_wrong_value_is_refused_with_its_name(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(RuntimeError, match=words):
+        manifests(values)
+
+
+def test_pod_may_do_nothing_on_its_node() -> None:
+    (deployment,) = of_kind(manifests(), "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["everything", "alerts-without-election"])
+def test_alerts_and_dashboard_use_metrics_that_exist(name: str) -> None:
+    found = manifests(SETS[name])
+    queries = [
+        rule["expr"] for rules in of_kind(found, "PrometheusRule") for rule in rules["spec"]["groups"][0]["rules"]
+    ]
+    for board in of_kind(found, "ConfigMap"):
+        panels = json.loads(board["data"]["kcr.json"])["panels"]
+        queries += [target["expr"] for panel in panels for target in panel["targets"]]
+    used = {metric for query in queries for metric in metrics_in(query)}
+    assert len(used) > 5
+    assert used - documented_metrics() <= {"up"}
+
+
+def test_manifests_without_helm_are_the_default_rendering() -> None:
+    assert INSTALL.read_text() == install_manifests(), "run `python -m tools.chart`"
+    assert of_kind(documents(INSTALL.read_text()), "Deployment")
+
+
+def test_two_releases_share_no_name() -> None:
+    one, other = (
+        {(found["kind"], found["metadata"]["name"]) for found in documents(render(release=name))} for name in ("a", "b")
+    )
+    assert not one & other

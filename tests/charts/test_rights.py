@@ -1,0 +1,166 @@
+"""The chart grants exactly the rights that the controllers declare, and these suffice."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from itertools import combinations
+from random import Random
+from typing import Any
+
+import pytest
+
+from kcr.api import codec
+from kcr.api.batch import Job
+from kcr.api.coordination import Lease
+from kcr.api.meta import Key
+from kcr.app.checks import Finding, Wanted, check_cluster
+from kcr.app.plugins import attach, find_plugins
+from kcr.app.rbac import LEASE_RIGHTS, rights_of
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.errors import ApiError
+from kcr.leaderelection import LeaderElectionConfig, LeaderElector
+from kcr.manager import Manager
+from kcr.testing import VirtualClock
+from tests.kit.charts import NEEDS_HELM, account, documents, install, manifests, of_kind, rights_in
+from tests.kit.harness import create, finished, manifest
+from tools.chart import CONTROLLERS, INSTALL, RIGHTS, rights_by_controller
+
+ALL = {"controllers": list(CONTROLLERS), "takeOver": True}
+CHOICES = [names for count in (1, 2, 3) for names in combinations(CONTROLLERS, count)]
+GATES = {"GenericWorkload": True, "WorkloadWithJob": True}
+EVERY_MINUTE = {
+    "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick", "namespace": "default"},
+    "spec": {
+        "schedule": "* * * * *",
+        "jobTemplate": {"spec": {"ttlSecondsAfterFinished": 30, "template": manifest()["spec"]["template"]}},
+    },
+}  # fmt: skip
+
+
+async def declared(names: tuple[str, ...], environ: dict[str, str] | None = None) -> frozenset[Any]:
+    return rights_of(find_plugins(names), environ or {})
+
+
+async def check(client: Client, clock: VirtualClock, names: tuple[str, ...], namespace: str = "") -> Finding:
+    found = await check_cluster(client, Wanted(await declared(names), namespace), clock)
+    return next(finding for finding in found if finding.check == "rights")
+
+
+def running(client: Client, clock: VirtualClock, *, namespace: str = "") -> AbstractAsyncContextManager[Manager]:
+    manager = Manager(client, clock=clock, random=Random(1), namespace=namespace)
+    attach(find_plugins(CONTROLLERS), manager, {}, take_over=True)
+    return manager.running()
+
+
+def test_rights_in_the_chart_are_those_of_the_code() -> None:
+    assert RIGHTS.read_text() == asyncio.run(rights_by_controller()), "run `python -m tools.chart`"
+
+
+@NEEDS_HELM
+@pytest.mark.parametrize("names", CHOICES, ids=",".join)
+def test_role_grants_what_the_controllers_declare(names: tuple[str, ...]) -> None:
+    found = manifests({"controllers": list(names), "takeOver": True})
+    assert rights_in(of_kind(found, "ClusterRole")) == asyncio.run(declared(names))
+    assert rights_in(of_kind(found, "Role")) == LEASE_RIGHTS
+
+
+@NEEDS_HELM
+def test_workloads_of_jobs_need_more_rights() -> None:
+    found = manifests({"featureGates": GATES})
+    gates = ",".join(f"{name}=true" for name in GATES)
+    assert rights_in(of_kind(found, "ClusterRole")) == asyncio.run(declared(("job",), {"KCR_FEATURE_GATES": gates}))
+
+
+@NEEDS_HELM
+def test_one_namespace_needs_no_right_beside_it() -> None:
+    found = manifests({**ALL, "watchNamespace": "team"})
+    assert not of_kind(found, "ClusterRole") + of_kind(found, "ClusterRoleBinding")
+    by_namespace = {role["metadata"]["namespace"]: rights_in([role]) for role in of_kind(found, "Role")}
+    assert by_namespace == {"team": asyncio.run(declared(CONTROLLERS)), "kcr-system": LEASE_RIGHTS}
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
+async def test_controllers_work_with_these_rights(kcr_clock: VirtualClock) -> None:
+    found = manifests(ALL)
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        client = account(cluster, found)
+        assert not (await check(client, kcr_clock, CONTROLLERS)).is_wrong
+        async with running(client, kcr_clock):
+            await create(cluster.client, manifest("once", ttlSecondsAfterFinished=30, completions=2))
+            await finished(cluster.client, "once")
+            await cluster.client.create_manifest(Job, manifest("stays"), "default")
+            await cluster.client.request(
+                "POST", "/apis/batch/v1/namespaces/default/cronjobs", codec.encode(EVERY_MINUTE)
+            )
+            await kcr_clock.advance(200)
+            names = {job.metadata.name for job in await cluster.client.list(Job, "default")}
+        assert "once" not in names, "the TTL controller deletes it"
+        assert "stays" in names
+        status = await cluster.client.request("GET", "/apis/batch/v1/namespaces/default/cronjobs/tick")
+        assert b"lastSuccessfulTime" in status
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
+async def test_controllers_work_in_their_namespace_only(kcr_clock: VirtualClock) -> None:
+    found = manifests({**ALL, "watchNamespace": "default"})
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        client = account(cluster, found)
+        assert not (await check(client, kcr_clock, CONTROLLERS, "default")).is_wrong
+        assert (await check(client, kcr_clock, CONTROLLERS)).is_wrong
+        async with running(client, kcr_clock, namespace="default"):
+            await create(cluster.client, manifest("once"))
+            await finished(cluster.client, "once")
+
+
+@pytest.mark.kcr_virtual
+async def test_manifests_without_helm_suffice_for_jobs(kcr_clock: VirtualClock) -> None:
+    found = documents(INSTALL.read_text())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        client = account(cluster, found)
+        assert not (await check(client, kcr_clock, ("job",))).is_wrong
+        manager = Manager(client, clock=kcr_clock, random=Random(1))
+        attach(find_plugins(("job",)), manager, {})
+        async with manager.running():
+            await create(cluster.client, manifest("once", managedBy="kcr.dev/job-controller"))
+            await finished(cluster.client, "once")
+
+
+@pytest.mark.kcr_virtual
+async def test_account_can_be_elected_in_its_namespace(kcr_clock: VirtualClock) -> None:
+    found = documents(INSTALL.read_text())
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        client = account(cluster, found)
+        elector = LeaderElector(
+            client, LeaderElectionConfig(name="kcr", namespace="kcr-system"), clock=kcr_clock, random=Random(1)
+        )
+        manager = Manager(client, clock=kcr_clock, random=Random(1), leader_election=elector)
+        async with manager.running():
+            await asyncio.wait_for(elector.elected.wait(), 30)
+        await cluster.client.get(Lease, Key("kcr-system", "kcr"))
+        with pytest.raises(ApiError, match="forbidden"):
+            await client.get(Lease, Key("default", "kcr"))
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
+async def test_each_verb_that_is_missing_is_named(kcr_clock: VirtualClock) -> None:
+    found = manifests(ALL)
+    (role,) = of_kind(found, "ClusterRole")
+    target = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kcr"
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        client = account(cluster, found)
+        granted = sorted(rights_in([role]))
+        for group, resource, verb in granted:
+            left = [right for right in granted if right != (group, resource, verb)]
+            rules = [{"apiGroups": [g], "resources": [r], "verbs": [v]} for g, r, v in left]
+            await cluster.client.request("PUT", target, codec.encode({**role, "rules": rules}))
+            finding = await check(client, kcr_clock, CONTROLLERS)
+            which = f"{resource}.{group}" if group else resource
+            assert finding.text.startswith(f"cannot {verb} {which} at the cluster scope: grant them"), finding

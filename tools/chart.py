@@ -1,0 +1,81 @@
+"""Make what the chart takes from the code, and `install.yaml` from the chart: `python -m tools.chart`.
+
+`charts/kcr/files/rights.yaml` has the rights that each controller declares, as `kcr rbac generate` writes them.
+`charts/install.yaml` is what helm renders with the default values, for those who have no helm.
+"""
+
+import asyncio
+import re
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from kcr.app.plugins import find_plugins
+from kcr.app.rbac import LEASE_RIGHTS, rights_of
+from kcr.controller import policy_rules
+from tools.helm import find_helm
+
+ROOT = Path(__file__).parent.parent
+CHART = ROOT / "charts" / "kcr"
+RIGHTS = CHART / "files" / "rights.yaml"
+INSTALL = ROOT / "charts" / "install.yaml"
+CONTROLLERS = ("job", "ttl", "cronjob")
+# The namespace of install.yaml. Its pods keep the strictest of the pod security standards.
+NAMESPACE = """\
+# Made by `python -m tools.chart` from charts/kcr.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: kcr-system
+  labels:
+    pod-security.kubernetes.io/enforce: restricted
+"""
+_GATES = {"KCR_FEATURE_GATES": "GenericWorkload=true,WorkloadWithJob=true"}
+# What only helm has a use for.
+_OF_HELM = re.compile(r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n|^# Source: .*\n", re.MULTILINE)
+
+
+async def rights_by_controller() -> str:
+    """Return the rules of each controller, of the workloads of Jobs, and of leader election, as YAML."""
+    rights = {name: rights_of(find_plugins((name,)), {}) for name in CONTROLLERS}
+    rights["job-with-workloads"] = rights_of(find_plugins(("job",)), _GATES) - rights["job"]
+    rights["leader-election"] = LEASE_RIGHTS
+    rules = {name: policy_rules(wanted) for name, wanted in rights.items()}
+    return "# Made by `python -m tools.chart`.\n" + yaml.safe_dump(rules, sort_keys=False, default_flow_style=None)
+
+
+def render(values: str = "{}\n", *, release: str = "kcr", namespace: str = "kcr-system") -> str:
+    """Return the manifests of the chart.
+
+    Args:
+        values: Values beside the chart's own, as YAML.
+        release: The name of the release.
+        namespace: Its namespace.
+
+    Raises:
+        RuntimeError: Helm refuses the values or the chart, or there is no helm.
+    """
+    helm = find_helm()
+    if helm is None:
+        raise RuntimeError("there is no helm: run `python -m tools.helm`")
+    command = [helm, "template", release, str(CHART), "--namespace", namespace, "--values", "-"]
+    done = subprocess.run(command, input=values, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return done.stdout
+
+
+def install_manifests() -> str:
+    """Return `install.yaml`: the namespace, and the chart with its default values in it."""
+    return NAMESPACE + _OF_HELM.sub("", render())
+
+
+def main() -> None:
+    """Write both files."""
+    RIGHTS.write_text(asyncio.run(rights_by_controller()))
+    INSTALL.write_text(install_manifests())
+
+
+if __name__ == "__main__":
+    main()
