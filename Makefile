@@ -13,7 +13,14 @@ define install
 	@touch $(BIN)/kcr
 endef
 
-.PHONY: demo demo-example demo-website test soak lint clean
+# What `make image` builds, and where it goes: an archive, or with IMAGE_OUTPUT=--push to the registry that IMAGE names.
+IMAGE = kcr
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+PLATFORMS = linux/amd64,linux/arm64
+IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
+
+.PHONY: demo demo-example demo-website test soak lint clean image lock
 
 demo: $(BIN)/kcr
 	@echo "demo: looking whether the perl of this machine can compute 2,000 digits of pi" >&2
@@ -46,6 +53,17 @@ $(STAMP): pyproject.toml tools/helm.py
 	$(call install,dev)
 	@$(BIN)/python -m tools.helm
 	@touch $@
+
+image:
+	@mkdir -p dist
+	docker buildx build --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(shell git rev-parse HEAD) \
+		--tag $(IMAGE):$(VERSION) $(IMAGE_OUTPUT) .
+
+# The newest versions that pyproject.toml allows, for what the image needs: to run kcr, and to build its wheel.
+lock: $(STAMP)
+	$(BIN)/pip install --quiet uv
+	$(COMPILE) --extra speed --output-file requirements.lock pyproject.toml
+	echo 'setuptools>=77' | $(COMPILE) --output-file requirements-build.lock -
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

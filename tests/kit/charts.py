@@ -17,7 +17,7 @@ from tools.helm import find_helm
 
 NEEDS_HELM = pytest.mark.skipif(find_helm() is None, reason="no helm: `python -m tools.helm` brings it where it can")
 # Kinds of the Prometheus operator, as far as the chart uses them.
-OPERATOR = ROOT / "tests" / "charts" / "prometheus_operator.yaml"
+OPERATOR = ROOT / "tests" / "deployment" / "prometheus_operator.yaml"
 _CLUSTER_WIDE = ("Namespace", "ClusterRole", "ClusterRoleBinding")
 _PLURALS = {"NetworkPolicy": "networkpolicies"}
 

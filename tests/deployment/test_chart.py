@@ -27,8 +27,9 @@ DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 MATCH = {"matchLabels": {"app": "x"}}
 # Every value differs from its default in one of these at least.
 EVERYTHING: dict[str, Any] = {
-    "nameOverride": "jobs", "fullnameOverride": "batch", "controllers": ["job", "ttl", "my.module:setup"], "takeOver": True,
-    "watchNamespace": "team", "featureGates": {"GenericWorkload": True, "WorkloadWithJob": True}, "workers": 7,
+    "nameOverride": "jobs", "fullnameOverride": "batch", "controllers": ["job", "ttl", "my.module:setup"],
+    "takeOver": True, "watchNamespace": "team", "workers": 7,
+    "featureGates": {"GenericWorkload": True, "WorkloadWithJob": True},
     "kubeApi": {"qps": 20.5, "burst": 40}, "logFormat": "console", "logLevel": "debug", "replicas": 3,
     "leaderElection": {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "3s"},
     "image": {
@@ -45,7 +46,7 @@ EVERYTHING: dict[str, Any] = {
     "metrics": {
         "port": 9090, "service": {"annotations": {"a": "b"}},
         "serviceMonitor": {"enabled": True, "interval": "15s", "scrapeTimeout": "5s", "labels": {"prometheus": "main"}},
-        "prometheusRule": {"enabled": True, "labels": {"a": "b"}, "extraRules": [{"alert": "Mine", "expr": "vector(1)"}]},
+        "prometheusRule": {"enabled": True, "labels": {"a": "b"}, "extraRules": [{"alert": "A", "expr": "vector(1)"}]},
         "dashboard": {"enabled": True, "labels": {"grafana_dashboard": "2", "more": "x"}},
     },
     "podDisruptionBudget": {"maxUnavailable": "50%"},

@@ -1,0 +1,145 @@
+"""The Dockerfile and its locks, as far as a machine without a container daemon can tell."""
+
+import asyncio
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from random import Random
+
+import pytest
+import yaml
+
+from kcr.cluster import EmbeddedCluster
+from tests.kit.charts import documents, of_kind
+from tests.kit.documents import ROOT
+from tests.kit.harness import create, finished, manifest
+from tools.chart import CHART, INSTALL
+
+LOCK, BUILD_LOCK = ROOT / "requirements.lock", ROOT / "requirements-build.lock"
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+INSTRUCTIONS = re.findall(r"^([A-Z]+) +((?:[^\n]*\\\n)*[^\n]*)$", DOCKERFILE, re.MULTILINE)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+HADOLINT = Path(sys.executable).parent / "hadolint"
+# The console script, without the folders of the one who runs the test.
+START = "import sys; from kcr.cli.main import main; sys.argv[0] = 'kcr'; main()"
+
+
+def copied() -> list[str]:
+    """What the image takes from the checkout."""
+    words = [text.split() for name, text in INSTRUCTIONS if name == "COPY" and not text.startswith("--from")]
+    return [source for *sources, _ in words for source in sources]
+
+
+def is_ignored(path: str) -> bool:
+    """Whether .dockerignore keeps a path out: the last line that matches it, or a folder of it, decides."""
+    parts = path.split("/")
+    prefixes = ["/".join(parts[: count + 1]) for count in range(len(parts))]
+    ignored = False
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        pattern = line.removeprefix("!").removeprefix("**/")
+        if line and not line.startswith("#") and any(fnmatch.fnmatch(prefix, pattern) for prefix in prefixes):
+            ignored = not line.startswith("!")
+    return ignored
+
+
+def locked(lock: Path) -> dict[str, tuple[int, str]]:
+    """How many hashes each package of a lock has, and what asked for it."""
+    entries = re.findall(
+        r"^([\w.-]+)==[^\n]*\\\n((?: {4}--hash[^\n]*\n)+)((?: {4}#[^\n]*\n?)*)", lock.read_text(), re.MULTILINE
+    )
+    return {name: (hashes.count("--hash=sha256:"), why) for name, hashes, why in entries}
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^\w.-]", requirement)[0].lower() for requirement in requirements}
+
+
+def test_each_source_is_there_and_is_sent() -> None:
+    assert len(copied()) > 5
+    assert not [source for source in copied() if not (ROOT / source).exists() or is_ignored(source)]
+    assert is_ignored("tests")
+    assert is_ignored("examples/pi.yaml")
+    assert not is_ignored("examples/website/controller.py")
+
+
+def test_sources_have_all_that_the_wheel_links_to() -> None:
+    links = [path.resolve().relative_to(ROOT) for path in (ROOT / "kcr").rglob("*") if path.is_symlink()]
+    assert links
+    assert not [link for link in links if str(link) not in copied()]
+
+
+def test_image_runs_as_the_user_of_the_chart() -> None:
+    last = dict(INSTRUCTIONS[[name for name, _ in INSTRUCTIONS].index("USER") :])
+    user = yaml.safe_load((CHART / "values.yaml").read_text())["podSecurityContext"]
+    assert last["USER"] == f"{user['runAsUser']}:{user['runAsGroup']}"
+    assert last["ENTRYPOINT"] == '["kcr", "run"]'
+
+
+def test_versions_are_those_of_the_project() -> None:
+    version = PROJECT["project"]["version"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    assert ("ARG", f"VERSION={version}") in INSTRUCTIONS
+
+
+@pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint has no package for this machine")
+def test_linter_finds_nothing() -> None:
+    done = subprocess.run([HADOLINT, ROOT / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_locks_have_hashes_for_what_kcr_run_needs_and_no_more() -> None:
+    project = PROJECT["project"]
+    packages = locked(LOCK)
+    assert len(packages) == len(re.findall(r"^[\w.-]+==", LOCK.read_text(), re.MULTILINE))
+    assert all(hashes for hashes, _ in packages.values())
+    direct = {name for name, (_, why) in packages.items() if "kcr (pyproject.toml)" in why}
+    assert direct == names(project["dependencies"]) | names(project["optional-dependencies"]["speed"])
+    for name, (_, why) in packages.items():
+        asking = set(re.findall(r"# +(?:via +)?([\w.-]+)(?: \(pyproject.toml\))?$", why, re.MULTILINE)) - {"via"}
+        assert asking <= packages.keys() | {"kcr"}, f"{name} is asked for by none of the others"
+    assert locked(BUILD_LOCK).keys() == names(PROJECT["build-system"]["requires"])
+
+
+@pytest.mark.soak
+@pytest.mark.asyncio
+async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
+    site, tree = str(tmp_path / "site"), tmp_path / "tree"
+    for source in copied():
+        there = tree / source
+        there.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, there, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / source, there)
+    pip: list[str] = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    install = [*pip, "install", "--target", site]
+    subprocess.run([*install, "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)], check=True)
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(tree)], check=True)
+    subprocess.run([*install, "--no-deps", "--no-index", *map(str, tmp_path.glob("*.whl"))], check=True)
+    before = set(Path(site).rglob("*"))
+
+    (deployment,) = of_kind(documents(INSTALL.read_text()), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    arguments = [re.sub(r"=:\d+$", "=127.0.0.1:0", argument) for argument in container["args"]]
+    async with EmbeddedCluster(random=Random(0)) as cluster:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text((await cluster.serve()).kubeconfig)
+        environ = {
+            "PATH": os.environ["PATH"], "PYTHONPATH": site, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent",
+            "KUBECONFIG": str(kubeconfig),
+        }  # fmt: skip
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-S", "-c", START, "run", *arguments, cwd="/", env=environ, stderr=asyncio.subprocess.PIPE
+        )
+        await create(cluster.client, manifest("once"))
+        await finished(cluster.client, "once", seconds=60)
+        process.terminate()
+        _, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    assert set(Path(site).rglob("*")) == before
