@@ -32,8 +32,10 @@ metadata:
     pod-security.kubernetes.io/enforce: restricted
 """
 _GATES = {"KCR_FEATURE_GATES": "GenericWorkload=true,WorkloadWithJob=true"}
-# What only helm has a use for.
-_OF_HELM = re.compile(r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n|^# Source: .*\n", re.MULTILINE)
+# What only helm has a use for, and the empty lines, of which its versions write more or fewer.
+_OF_HELM = re.compile(
+    r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n|^# Source: .*\n|^\n", re.MULTILINE
+)
 
 
 async def rights_by_controller() -> str:

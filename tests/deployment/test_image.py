@@ -106,10 +106,13 @@ def test_locks_have_hashes_for_what_kcr_run_needs_and_no_more() -> None:
     assert locked(BUILD_LOCK).keys() == names(PROJECT["build-system"]["requires"])
 
 
-@pytest.mark.soak
-@pytest.mark.asyncio
-async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
-    site, tree = str(tmp_path / "site"), tmp_path / "tree"
+def files_of(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+def image_files(folder: Path) -> Path:
+    """Install what the image holds, as the Dockerfile does, and return the folder."""
+    site, tree = folder / "site", folder / "tree"
     for source in copied():
         there = tree / source
         there.parent.mkdir(parents=True, exist_ok=True)
@@ -117,13 +120,22 @@ async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
             shutil.copytree(ROOT / source, there, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / source, there)
-    pip: list[str] = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    install = [*pip, "install", "--target", site]
-    subprocess.run([*install, "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)], check=True)
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(tree)], check=True)
-    subprocess.run([*install, "--no-deps", "--no-index", *map(str, tmp_path.glob("*.whl"))], check=True)
-    before = set(Path(site).rglob("*"))
+    pip = f"{sys.executable} -m pip --quiet --disable-pip-version-check"
+    install = f"{pip} install --target {site}"
+    for command in (
+        f"{install} --require-hashes --only-binary :all: -r {LOCK}",
+        f"{pip} wheel --no-deps --no-build-isolation -w {folder} {tree}",
+        f"{install} --no-deps --no-index {folder}/*.whl",
+    ):
+        subprocess.run(command, shell=True, check=True)
+    return site
 
+
+@pytest.mark.soak
+@pytest.mark.asyncio
+async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
+    site = image_files(tmp_path)
+    before = files_of(site)
     (deployment,) = of_kind(documents(INSTALL.read_text()), "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [re.sub(r"=:\d+$", "=127.0.0.1:0", argument) for argument in container["args"]]
@@ -131,7 +143,7 @@ async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text((await cluster.serve()).kubeconfig)
         environ = {
-            "PATH": os.environ["PATH"], "PYTHONPATH": site, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent",
+            "PATH": os.environ["PATH"], "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent",
             "KUBECONFIG": str(kubeconfig),
         }  # fmt: skip
         process = await asyncio.create_subprocess_exec(
@@ -142,4 +154,4 @@ async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
         process.terminate()
         _, err = await process.communicate()
     assert process.returncode == 0, err.decode()
-    assert set(Path(site).rglob("*")) == before
+    assert files_of(site) == before
