@@ -33,9 +33,7 @@ metadata:
 """
 _GATES = {"KCR_FEATURE_GATES": "GenericWorkload=true,WorkloadWithJob=true"}
 # What only helm has a use for, and the empty lines, of which its versions write more or fewer.
-_OF_HELM = re.compile(
-    r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n|^# Source: .*\n|^\n", re.MULTILINE
-)
+_OF_HELM = re.compile(r"^ *(?:helm\.sh/chart|app\.kubernetes\.io/managed-by): .*\n|^# Source: .*\n|^\n", re.MULTILINE)
 
 
 async def rights_by_controller() -> str:
