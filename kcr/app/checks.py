@@ -16,6 +16,7 @@ import msgspec
 from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key, Object
+from kcr.app.rbac import LEASE_RIGHTS
 from kcr.app.startup import REVIEWS
 from kcr.client import Client, Request
 from kcr.clock import Clock
@@ -53,12 +54,14 @@ class Wanted(NamedTuple):
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
         shares_jobs: Whether they choose their Jobs by `spec.managedBy`.
+        election_namespace: Where the Lease of leader election is; empty without election.
     """
 
     rights: frozenset[Right]
     namespace: str = ""
     takes_over: bool = False
     shares_jobs: bool = False
+    election_namespace: str = ""
 
 
 class _Answer(Object):
@@ -135,12 +138,18 @@ async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | 
 
 
 async def _rights(client: Client, wanted: Wanted) -> Finding:
+    needed = [(right, wanted.namespace) for right in sorted(wanted.rights)]
+    if wanted.election_namespace:
+        needed += [(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
     async with asyncio.TaskGroup() as group:
-        asked = {right: group.create_task(may(client, right, wanted.namespace)) for right in sorted(wanted.rights)}
-    missing = [right for right, answer in asked.items() if answer.result() is False]
+        asked = {need: group.create_task(may(client, *need)) for need in needed}
+    missing: dict[str, list[Right]] = defaultdict(list)
+    for (right, namespace), answer in asked.items():
+        if answer.result() is False:
+            missing[namespace].append(right)
     if missing:
-        remedy = "grant them with the role that `kcr rbac generate` writes"
-        return Finding("rights", True, f"{missing_rights(missing, wanted.namespace)}: {remedy}")
+        text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
+        return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate` writes")
     if any(answer.result() is None for answer in asked.values()):
         return Finding("rights", False, "not told: the server answers no SelfSubjectAccessReview")
     return Finding("rights", False, f"all {len(asked)} are granted")

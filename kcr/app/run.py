@@ -89,7 +89,10 @@ async def _run(
             take_over = version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
             await check_access(client, manager.selections)
-            wanted = Wanted(manager.rights, settings.namespace, takes_over=bool(given.get("take_over")))
+            wanted = Wanted(
+                manager.rights, settings.namespace, takes_over=bool(given.get("take_over")),
+                election_namespace=elector.config.namespace if elector else "",
+            )  # fmt: skip
             for finding in await check_cluster(client, wanted, manager.clock):
                 if finding.is_wrong:
                     structlog.get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)

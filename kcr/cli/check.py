@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -26,24 +27,29 @@ from kcr.errors import ApiError, ConfigError, TransportError
 @click.option(
     "--take-over", is_flag=True, show_envvar=True, help="Check for taking the place of the cluster's own controllers."
 )
-def command(*, controllers: str, kubeconfig: str | None, context: str | None, namespace: str, take_over: bool) -> None:
+@click.option("--leader-elect", is_flag=True, show_envvar=True, help="Check the rights of leader election as well.")
+@click.option(
+    "--leader-elect-resource-namespace", metavar="NAME", default="", show_envvar=True,
+    show_default="the pod's own, or the context's", help="Namespace of the Lease.",
+)  # fmt: skip
+def command(*, controllers: str, **values: Any) -> None:
     """Check a cluster before controllers run on it; nothing is written."""
     names = shared.names(controllers)
-    findings = asyncio.run(_findings(find_plugins(names), names, (kubeconfig, context), namespace, take_over))
+    findings = asyncio.run(_findings(find_plugins(names), names, values))
     for finding in findings:
         click.echo(f"{'FAIL' if finding.is_wrong else 'ok':<6}{finding.check:<13}{finding.text}")
     if any(finding.is_wrong for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-async def _findings(
-    setups: Mapping[str, Setup], names: tuple[str, ...], connection: tuple[str | None, str | None], namespace: str,
-    take_over: bool,
-) -> list[Finding]:  # fmt: skip
-    config = load_config(*connection)
+async def _findings(setups: Mapping[str, Setup], names: tuple[str, ...], values: Mapping[str, Any]) -> list[Finding]:
+    config = load_config(values["kubeconfig"], values["context"])
+    namespace, take_over = values["namespace"], values["take_over"]
+    lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
     wanted = Wanted(
         rights_of(setups, os.environ, namespace), namespace, takes_over=take_over,
         shares_jobs="job" in names and not take_over,
+        election_namespace=lease_namespace if values["leader_elect"] else "",
     )  # fmt: skip
     async with HttpTransport(config) as transport:
         try:

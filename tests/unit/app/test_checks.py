@@ -76,6 +76,17 @@ async def test_each_right_is_asked_for() -> None:
 
 
 @pytest.mark.kcr_virtual
+async def test_rights_of_election_are_those_of_its_namespace() -> None:
+    answers = [review(allowed=True)] + [review(allowed=False)] * 5
+    client = Client(Script(VERSION, DATED, *answers))
+    wanted = Wanted(rights(Pod, "get"), election_namespace="ops")
+    (finding,) = [found for found in await check_cluster(client, wanted, FixedClock(NOW)) if found.check == "rights"]
+    assert finding.text.startswith(
+        'cannot create, patch events; create, get, update leases.coordination.k8s.io in the namespace "ops": grant them'
+    )
+
+
+@pytest.mark.kcr_virtual
 async def test_server_without_access_reviews_is_no_failure() -> None:
     findings = await found(failure(404), wanted=frozenset(rights(Pod, "get")))
     assert findings["rights"] == Finding("rights", False, "not told: the server answers no SelfSubjectAccessReview")
