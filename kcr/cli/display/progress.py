@@ -81,6 +81,8 @@ class Progress:
         """
         self._client = manager.client
         self._display = display
+        # Events of before belong to an earlier run of a cluster with a data folder; they have whole seconds.
+        self._since = manager.clock.now().replace(microsecond=0)
         self._pods = manager.store(Pod)
         # Lines are prefixed by the pod's name when several pods may print at once.
         self.name_pods = True
@@ -131,6 +133,8 @@ class Progress:
         await self._changed.wait()
 
     def _show_event(self, event: Event) -> None:
+        if event.last_timestamp is not None and event.last_timestamp < self._since:
+            return
         view = event_view(event)
         if view is not None:
             self._display.event(view)

@@ -1,6 +1,6 @@
 """Which logs there are to follow."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -11,13 +11,17 @@ from kcr.api.core import (
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
+    Event,
+    ObjectReference,
     Pod,
     PodStatus,
 )
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.display.progress import ContainerRun, failure_of, log_of, runs_of
+from kcr.cli.display.display import Display
+from kcr.cli.display.progress import ContainerRun, Progress, failure_of, log_of, runs_of
 from kcr.cli.display.view import EventView
 from kcr.client import LogOptions
+from kcr.testing import FakeManager
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
@@ -68,3 +72,16 @@ def test_success_is_no_failure_nor_is_a_deletion(code: int, deleted: bool) -> No
     if deleted:
         fine = replace(fine, metadata=replace(fine.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)))
     assert failure_of(fine, runs_of(fine)[0]) is None
+
+
+@pytest.mark.kcr_virtual
+async def test_events_of_an_earlier_run_are_not_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
+    manager = FakeManager()
+    Progress(manager, Display(manager.clock), UTC)
+    now = manager.clock.now().replace(microsecond=0)
+    for name, moment in (("old", now - timedelta(seconds=1)), ("new", now)):
+        about = ObjectReference(kind="Job", namespace="default", name=name)
+        event = Event(metadata=METADATA, involved_object=about, reason="Completed", last_timestamp=moment)
+        manager.informer(Event).add(replace(event, metadata=replace(METADATA, name=name)))
+    assert "job/old" not in (shown := capsys.readouterr().err)
+    assert "job/new: Completed" in shown
