@@ -44,3 +44,12 @@ async def test_object_beyond_what_etcd_takes_is_refused(api: Api) -> None:
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i", "args": ["x" * 1_600_000]}]}}
     reply = await api.call("POST", "/api/v1/namespaces/default/pods", pod)
     assert (reply.status, reply.body["message"]) == (500, "etcdserver: request is too large")
+
+
+async def test_new_service_warns_that_nothing_leads_to_pods(api: Api) -> None:
+    """A warning of this server: a real one has kube-proxy and DNS."""
+    made = await api.call("POST", SERVICES, service("a"))
+    words = "services are stored by this server, and nothing here acts on them: neither their names nor their addresses"
+    assert made.headers["Warning"] == f'299 - "{words} lead to pods"'
+    changed = await api.call("PATCH", f"{SERVICES}/a", {"spec": {"selector": {"a": "b"}}})
+    assert "Warning" not in changed.headers

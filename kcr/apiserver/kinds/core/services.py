@@ -7,6 +7,7 @@ ValidateServiceUpdate.
 
 from kcr.apiserver.kinds.core.service_rules import check_service
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
+from kcr.apiserver.kinds.generic import without_effect
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 _AFFINITY_SECONDS = 10_800
@@ -68,6 +69,10 @@ class ServiceStrategy(Strategy):
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a Service."""
         return check_service(obj)
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Warn of a new Service that neither a proxy nor DNS acts on it."""
+        return [without_effect("services")] if old is None else []
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""
