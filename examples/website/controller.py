@@ -126,6 +126,18 @@ def compute_status(website: Website, deployed: Deployment, now: datetime) -> Web
     )
 
 
+# What it asks of the server beside its watches: `kcr rbac generate` makes a role of it. Applying an object needs `patch`,
+# and `create` where there is none yet.
+RIGHTS = (
+    kcr.rights(Website, "patch")
+    | kcr.rights(Website, "patch", subresource="status")
+    # Where owner references are checked (OwnerReferencesPermissionEnforcement).
+    | kcr.rights(Website, "update", subresource="finalizers")
+    | kcr.rights(ConfigMap, "get", "create", "patch")
+    | kcr.rights(Deployment, "create", "patch")
+)
+
+
 def setup(manager: kcr.Manager) -> None:
     """Attach the controller to a manager."""
     manager.add_controller(
@@ -138,6 +150,7 @@ def setup(manager: kcr.Manager) -> None:
             kcr.owned(ConfigMap, by=Website),
         ],
         workers=10,
+        rights=RIGHTS,
     )
 
 

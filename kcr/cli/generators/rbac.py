@@ -10,6 +10,13 @@ from kcr.api.meta import Key
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
+from kcr.controller import Right
+
+_WATCHING = ("list", "watch")
+_READS_ONLY = (
+    "no requests are declared beside what is watched, so the role lets it write nothing: declare the others with "
+    "manager.add_controller(…, rights=kcr.rights(…))"
+)
 
 
 @click.group("rbac")
@@ -39,7 +46,10 @@ def generate(
     environ = {**os.environ, **({"KCR_FEATURE_GATES": feature_gates} if feature_gates else {})}
 
     async def wanted() -> str:
-        found = rights_of(setups, environ, namespace)
+        each = {called: rights_of({called: setup}, environ, namespace) for called, setup in setups.items()}
+        for called in (called for called, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
+            click.echo(f"kcr: {called}: {_READS_ONLY}", err=True)
+        found = frozenset[Right]().union(*each.values())
         manifests = rbac_manifests(found, name=name, account=service_account, namespace=namespace, elects=leader_elect)
         return yaml.safe_dump_all(manifests, sort_keys=False)
 

@@ -4,11 +4,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
 import kcr
 from examples.website.api import Website
+from examples.website.controller import setup
+from kcr.api.full.apps_v1 import Deployment
+from kcr.api.full.rbac_v1 import ClusterRole, ClusterRoleBinding
+from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli.main import exit_code_of
-from kcr.testing import FakeManager
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import FakeManager, VirtualClock, eventually
 
 DEFINITION = Path("examples/website/manifests/example.dev_websites.yaml")
 OBJECT = Path("examples/website/manifests/website.yaml")
@@ -27,3 +33,32 @@ async def test_object_is_valid() -> None:
     client = FakeManager(kinds=[Website]).client.with_options(field_validation="Strict")
     made = await client.create_manifest(Website, MANIFEST, "default")
     assert (made.spec.image, made.spec.replicas) == ("python:3", 2)
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.kcr_cluster(kinds=[Website], authorization="rbac")
+async def test_generated_role_is_all_that_the_controller_needs(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wanted, account = rights_of({"website": setup}, {}), kcr.Key("default", "operator")
+    _, role, binding = rbac_manifests(wanted, name="operator", account=account, namespace="", elects=False)
+    client, key = kcr_cluster.client, kcr.Key("default", "hello")
+    await client.create_manifest(ClusterRole, role)
+    await client.create_manifest(ClusterRoleBinding, binding)
+    operator = kcr_cluster.client_as("system:serviceaccount:default:operator")
+    manager = kcr.Manager(operator, clock=kcr_clock)
+    setup(manager)
+
+    async def is_ready() -> bool:
+        return kcr.is_condition_true((await client.get(Website, key)).status.conditions, "Ready")
+
+    async def is_gone() -> bool:
+        return not [*await client.list(Website), *await client.list(Deployment)]
+
+    with capture_logs() as logs:
+        async with manager.running():
+            await client.create_manifest(Website, MANIFEST, "default")
+            await eventually(is_ready)
+            await client.delete(Website, key)
+            await eventually(is_gone)
+    assert [line for line in logs if line["log_level"] in ("warning", "error")] == []
