@@ -126,8 +126,8 @@ def compute_status(website: Website, deployed: Deployment, now: datetime) -> Web
     )
 
 
-# What it asks of the server beside its watches: `kcr rbac generate` makes a role of it. Applying an object needs `patch`,
-# and `create` where there is none yet.
+# What it asks of the server beside its watches: `kcr rbac generate` makes a role of it. Applying an object needs
+# `patch`, and `create` where there is none yet.
 RIGHTS = (
     kcr.rights(Website, "patch")
     | kcr.rights(Website, "patch", subresource="status")

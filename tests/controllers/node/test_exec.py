@@ -86,6 +86,21 @@ async def test_program_that_is_not_there_is_an_internal_error(pods: PodClient) -
     assert status["message"].endswith('exec: "no-such-program": executable file not found in $PATH')
 
 
+async def test_missing_program_is_missing_beside_volumes(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
+    mounts = [{"name": "v", "mountPath": "/kcr/v"}]
+    main = {"name": "main", "image": "x", "command": ["sleep", "600"], "volumeMounts": mounts}
+    await create(process_cluster.client, "mounted", grace=0, containers=[main], volumes=[{"name": "v", "emptyDir": {}}])
+    await eventually(lambda: _is_running(pods, "mounted"))
+    async with pods.exec("mounted", ("no-such-program",)) as connection:
+        status = await connection.status()
+    assert status["message"].endswith('exec: "no-such-program": executable file not found in $PATH')
+    program = bash('cp "$(type -P true)" /kcr/v/mine')
+    async with pods.exec("mounted", program) as connection:
+        assert await connection.status() == SUCCESS
+    async with pods.exec("mounted", ("/kcr/v/mine",)) as connection:
+        assert await connection.status() == SUCCESS
+
+
 async def test_container_that_does_not_run_is_not_found(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
     await create(process_cluster.client, "waits", containers=[{"name": "main", "image": "x", "command": ["true"]}])
     await eventually(lambda: _has_node(pods, "waits"))
@@ -98,6 +113,11 @@ async def test_container_that_does_not_run_is_not_found(process_cluster: Embedde
         async with pods.exec("waits", ("true",), 4):
             pass
     assert refused.value.status == 500
+
+
+async def _is_running(pods: PodClient, name: str) -> bool:
+    async with pods.session.get(f"{PODS}/{name}") as response:
+        return bool((await response.json())["status"]["phase"] == "Running")
 
 
 async def _has_node(pods: PodClient, name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from kcr.cluster.node.commands import CommandStreams, ContainerCommand, TerminalSize
 from kcr.cluster.node.process.container_mounts import Mount, rewrite_paths
 from kcr.cluster.node.process.descriptors import DescriptorReader, DescriptorWriter
-from kcr.cluster.node.process.programs import check_program, start_errors
+from kcr.cluster.node.process.programs import check_program, check_program_inside, start_errors
 
 # What a command that has ended left in its pipes is read; a process in its background may hold them open for ever.
 DRAIN_SECONDS = 1.0
@@ -36,12 +36,14 @@ class ContainerScope(NamedTuple):
         directory: The working directory.
         enter: What stands before a command to run it in the container's namespaces, and in its working directory
             there; empty where the container has no namespaces of its own.
+        root: The root of its mount namespace, as this process sees it.
         replaced: Mounts of a container that has no mount namespace: in commands, their paths are replaced.
     """
 
     environment: Mapping[str, str]
     directory: Path
     enter: tuple[str, ...] = ()
+    root: str = "/"
     replaced: tuple[Mount, ...] = ()
 
 
@@ -138,7 +140,9 @@ async def start_command(scope: ContainerScope, command: ContainerCommand) -> Asy
         BusyError: It cannot be started now.
     """
     argv = rewrite_paths(command.argv, scope.replaced)
-    if not scope.enter:
+    if scope.enter:
+        check_program_inside(argv[0], scope.environment, scope.directory, scope.root)
+    else:
         check_program(argv[0], scope.environment, scope.directory)
     with ExitStack() as ours:
         with ExitStack() as theirs, start_errors(argv[0]):

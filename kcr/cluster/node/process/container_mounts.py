@@ -75,7 +75,7 @@ class MountNamespace(NamedTuple):
         """
         user = ("--user", "--preserve-credentials") if self.kind == WITH_USER else ()
         # In the namespace: nsenter's own option for it is newer than the util-linux of Debian 12.
-        change_directory = ("sh", "-c", 'cd "$0" && exec "$@"', str(directory))
+        change_directory = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", str(directory))
         # By its path, for the container may have another PATH.
         program = shutil.which("nsenter") or "nsenter"
         return (program, "--target", str(process), "--mount", *user, "--", *change_directory)

@@ -171,7 +171,7 @@ async def spawn(
             run = await _spawn(words, scope._replace(directory=Path("/")), container, log, pass_fds=(write_end,))
         finally:
             os.close(write_end)
-        run.scope = scope._replace(enter=namespace.enter(run.pid, scope.directory))
+        run.scope = scope._replace(enter=namespace.enter(run.pid, scope.directory), root=f"/proc/{run.pid}/root")
         try:
             why = await report.read()
         except BaseException:
