@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from kcr.api.yaml_json import YamlError, load_yaml
+from kcr.client.wire.requests import Verb
 from kcr.cluster.faults.listener_faults import ListenerFaults
-from kcr.cluster.faults.rules import FaultRule
+from kcr.cluster.faults.rules import FailCode, FaultRule
 from kcr.errors import ConfigError
 
 _TOP = {"seed", "faults"}
+# What a rule may say, by the path at which msgspec names another value.
+_VALUES = {"$.verb": get_args(Verb), "$.fail": get_args(FailCode)}
 
 
 class WrittenFaults(NamedTuple):
@@ -37,10 +40,15 @@ def decode_faults(text: str | bytes) -> WrittenFaults:
         try:
             rules.append(msgspec.convert(one, FaultRule))
         except msgspec.ValidationError as error:
-            wrong.append(f"rule {number}: {error}")
+            wrong.append(f"rule {number}: {error}{_allowed(str(error))}")
     if wrong:
         raise ValueError("; ".join(wrong))
     return WrittenFaults(content.get("seed"), rules)
+
+
+def _allowed(error: str) -> str:
+    values = next((values for path, values in _VALUES.items() if error.endswith(f"`{path}`")), ())
+    return f": {', '.join(map(str, values))} are known" if values and error.startswith("Invalid enum value") else ""
 
 
 def read_faults(file: Path) -> ListenerFaults:

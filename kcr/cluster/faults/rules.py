@@ -10,6 +10,7 @@ import msgspec
 
 from kcr.client.wire.requests import Call, Verb
 
+FailCode = Literal[403, 404, 409, 410, 429, 500, 503, 504]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 _Some = Annotated[int, msgspec.Meta(ge=1)]
@@ -60,7 +61,7 @@ class FaultRule(
     nth: _Count = 0
     times: _Count = 0
     chance: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-    fail: Literal[403, 404, 409, 410, 429, 500, 503, 504] | None = None
+    fail: FailCode | None = None
     retry_after_seconds: _Count = 0
     delay: _Seconds | None = None
     lose_request: Literal[True] | None = None

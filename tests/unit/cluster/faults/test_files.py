@@ -30,10 +30,12 @@ def test_file_of_the_guide_is_read(tmp_path: Path) -> None:
         pytest.param("faults: []\nmore: 1", "a mapping with a list `faults`", id="another-field"),
         pytest.param("faults: []\nseed: x", "seed: a whole number is needed", id="seed"),
         pytest.param(
-            "faults: [{fail: 409}, {verb: creat, fail: 409}]", "rule 2: Invalid enum value 'creat'", id="verb"
+            "faults: [{fail: 409}, {verb: creat, fail: 409}]",
+            "rule 2: Invalid enum value 'creat' - at `..verb`: get, list, ",
+            id="verb",
         ),
         pytest.param("faults: [{fial: 409}]", "rule 1: Object contains unknown field `fial`", id="unknown"),
-        pytest.param("faults: [{fail: 200}]", "rule 1: Invalid enum value 200", id="code"),
+        pytest.param("faults: [{fail: 200}]", "rule 1: Invalid enum value 200 - at `..fail`: 403, 404", id="code"),
         pytest.param(
             "faults: [{verb: get}]", "rule 1: one fault is needed, of fail, delay, loseRequest", id="no-fault"
         ),
