@@ -90,12 +90,13 @@ async def _to_pod(client: ByteStream, writer: asyncio.StreamWriter) -> None:
             await writer.drain()
         if not writer.is_closing():
             writer.write_eof()
-    except ConnectionError:
-        # The client or the pod is gone. Either way nothing is left to be read.
+    except OSError:
+        # The client or the pod is gone. Either way nothing is left to be read. Not all of these are ConnectionErrors:
+        # it is ENOTCONN to end a connection that the pod has reset.
         writer.close()
 
 
 async def _to_client(reader: asyncio.StreamReader, client: ByteStream) -> None:
-    with suppress(ConnectionError):
+    with suppress(OSError):
         while data := await reader.read(_CHUNK_BYTES):
             await client.write(data)
