@@ -1,7 +1,8 @@
 """Volumes of pods that run as processes, on the machine's own time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest_asyncio
 from kcr.api.core import ConfigMap, Secret
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key
+from kcr.client import Client, Request, Response
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node.process.container_mounts import NamespaceSupport, detect_namespaces, rewrite_paths
 from kcr.cluster.node.process.pod_volumes import ContainerStart, PodVolumes
 from kcr.cluster.node.runtime import NodeInfo
+from kcr.cluster.node.volumes.volume_manager import FOLDER
 from kcr.testing import eventually
 from tests.kit.node_pods import create, delete, events, get, log, names, state
 
@@ -285,3 +288,44 @@ async def test_without_namespaces_paths_are_replaced(tmp_path: Path) -> None:
     assert rewrite_paths(["test", "-e", "/kcr/c/key"], start.replaced) == ("test", "-e", key)
     assert [reason for reason, _ in warnings] == ["MountPathsReplaced"]
     assert "no mount namespaces here (for a test)" in warnings[0][1]
+
+
+class BeforeReading:
+    """A transport that does something just before an object is read."""
+
+    def __init__(self, cluster: EmbeddedCluster, path: str, act: Callable[[], Awaitable[None]]) -> None:
+        self._transport, self._path, self._act = cluster.transport, path, act
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        if (request.method, request.target) == ("GET", self._path):
+            await self._act()
+        async with self._transport.send(request) as response:
+            yield response
+
+
+async def test_change_while_a_pod_is_mounted_arrives(tmp_path: Path) -> None:
+    async with EmbeddedCluster(runtime=None) as cluster, asyncio.TaskGroup() as group:
+        uids = dict[str, str]()
+
+        async def has(pod: str, text: str) -> None:
+            file = tmp_path / uids[pod] / FOLDER / "c" / "key"
+            await eventually(lambda: file.read_text() == text)
+
+        async def change_and_see() -> None:
+            await change(cluster, "c", key="new")
+            await has("a", "new")
+
+        transport = BeforeReading(cluster, "/api/v1/namespaces/default/configmaps/late", change_and_see)
+        manager = PodVolumes(Client(transport), NodeInfo("node"), tmp_path, group, lambda *_: None)
+        for name in ("c", "late"):
+            await configure(cluster, name, key="old")
+        for pod, volumes in (("a", ["c"]), ("b", ["c", "late"])):
+            made = await create(
+                cluster.client, pod, containers=[container("true", **{name: f"/{name}" for name in volumes})],
+                volumes=[{"name": name, "configMap": {"name": name}} for name in volumes],
+            )  # fmt: skip
+            uids[pod] = made.metadata.uid
+            assert await manager.mount(made) is None
+        await has("b", "new")
+        manager.close()

@@ -82,6 +82,8 @@ class VolumeManager:
         self._outdated: set[str] = set()
         self._wake = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        # What follows ConfigMaps and Secrets, by kind in lower case.
+        self._informers: dict[str, Informer[ConfigMap | Secret]] = {}
 
     def volumes_of(self, uid: str) -> Mapping[str, PreparedVolume]:
         """Return the volumes of a pod whose volumes are mounted."""
@@ -151,6 +153,19 @@ class VolumeManager:
             for reference in contents.versions:
                 kind = ConfigMap if reference.kind == "configmap" else Secret
                 self._run_once(reference.kind, partial(self._watch, kind))
+        # What has changed since it was read, the informers have told before the pod was known.
+        if any(self._has_changed(contents.versions) for _, contents in state.shown.values()):
+            self._refresh_soon(state.pod.metadata.uid)
+
+    def _has_changed(self, versions: Mapping[Reference, str]) -> bool:
+        """Return whether objects have another version now, as far as an informer knows them."""
+        for reference, version in versions.items():
+            informer = self._informers.get(reference.kind)
+            if informer is not None and informer.store.synced:
+                found = informer.store.get(reference.key)
+                if version != (found.metadata.resource_version if found is not None else ""):
+                    return True
+        return False
 
     def _run_once(self, name: str, run: Callable[[], Coroutine[None, None, None]]) -> None:
         if name not in self._tasks:
@@ -159,6 +174,7 @@ class VolumeManager:
     async def _watch(self, kind: type[ConfigMap | Secret]) -> None:
         # Only the versions are of interest; what has changed is read from the server.
         informer = Informer(self._client, Selection(kind, transform=_metadata_of))
+        self._informers[kind.resource.kind.lower()] = informer
         informer.add_handler(_Changes(self))
         await informer.run()
 
