@@ -153,9 +153,10 @@ class Calls:
         The client's rate limit holds for all requests that have a timeout, and its metrics count it; warnings and
         missing permissions are logged.
         """
-        self._check_fence(request)
         if self._limiter is not None and request.timeout_seconds is not None:
             await self._limiter.wait(request.method)
+        # After the wait: the lease may have been lost in it.
+        self._check_fence(request)
         async with self._transport.send(request) as response:
             with suppress(ApiError):
                 await self._check(request, response)

@@ -5,9 +5,9 @@ from structlog.testing import capture_logs
 
 from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key
-from kcr.client import Client, RateLimit
+from kcr.client import Client, RateLimit, Request
 from kcr.client.wire.decoding import warnings_in
-from kcr.errors import ForbiddenError, NotFoundError
+from kcr.errors import ForbiddenError, LeadershipLostError, NotFoundError
 from kcr.metrics import Metrics
 from tests.kit.owners import Website
 from tests.kit.scripted_transport import Say, Script, failure
@@ -115,3 +115,21 @@ async def test_time_spent_on_the_limiter_is_a_metric() -> None:  # CM-59
     assert metrics.registry.get_sample_value(f"{name}_bucket", {**get, "le": "0.005"}) == 1
     assert metrics.registry.get_sample_value(f"{name}_sum", get) == pytest.approx(0.1)
     assert metrics.registry.get_sample_value(f"{name}_count", {"verb": "PATCH", "host": "api:6443"}) == 1
+
+
+async def test_write_that_waits_for_its_turn_is_fenced_after_the_wait() -> None:
+    lost = asyncio.Event()
+
+    def fence() -> None:
+        if lost.is_set():
+            raise LeadershipLostError("lost")
+
+    script = Script(Say(POD))
+    client = Client(script, limiter=RateLimit(1, 1)).with_options(fence=fence)
+    post = Request("POST", "/api/v1/namespaces/default/pods", {}, b"{}")
+    async with client.exchange(post):
+        pass
+    asyncio.get_running_loop().call_later(0.5, lost.set)
+    with pytest.raises(LeadershipLostError):
+        async with client.exchange(post):
+            pass
