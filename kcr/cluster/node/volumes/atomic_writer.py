@@ -35,14 +35,17 @@ def write_payload(volume: Path, payload: Payload) -> None:
     Args:
         volume: The directory of the volume.
         payload: The files by their paths, relative to it; the API server has refused `..` and absolute ones.
+
+    Raises:
+        OSError: They cannot be written, and the volume is as it was: a path may be a file and a directory at once.
     """
     version = Path(tempfile.mkdtemp(prefix="..", dir=volume))
-    version.chmod(0o755)
-    for path, file in payload.items():
-        place = version / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(file.data)
-        place.chmod(file.mode)
+    try:
+        _write_files(version, payload)
+    except OSError:
+        # It is tried again and again, so nothing may be left of it.
+        shutil.rmtree(version, ignore_errors=True)
+        raise
     before = _version_of(volume)
     visible = {Path(path).parts[0] for path in payload}
     for name in visible:
@@ -54,6 +57,15 @@ def write_payload(volume: Path, payload: Payload) -> None:
             Path(entry.path).unlink()
     if before:
         shutil.rmtree(volume / before, ignore_errors=True)
+
+
+def _write_files(version: Path, payload: Payload) -> None:
+    version.chmod(0o755)
+    for path, file in payload.items():
+        place = version / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.data)
+        place.chmod(file.mode)
 
 
 def _version_of(volume: Path) -> str:

@@ -6,6 +6,8 @@ Source: kubernetes/pkg/volume/util/atomic_writer_test.go.
 import os
 from pathlib import Path
 
+import pytest
+
 from kcr.cluster.node.volumes.atomic_writer import DATA, ProjectedFile, write_payload
 
 
@@ -60,3 +62,13 @@ def test_mount_points_in_a_volume_outlive_an_update(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     write_payload(tmp_path, {})
     assert sorted(entry.name for entry in tmp_path.iterdir() if not entry.name.startswith("..")) == ["inner"]
+
+
+def test_payload_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    write_payload(tmp_path, files(key="1"))
+    before = sorted(os.listdir(tmp_path))
+    for _ in range(3):
+        with pytest.raises(OSError, match=r"File exists|Not a directory"):
+            write_payload(tmp_path, {**files(key="2", a="file"), **files(a__b="below the file")})
+    assert sorted(os.listdir(tmp_path)) == before
+    assert shown(tmp_path) == {"key": "1"}
