@@ -59,6 +59,10 @@ class ServerAddress(NamedTuple):
     kubeconfig: str
     clients: ClientAuthority
 
+    def __repr__(self) -> str:
+        """Show no secret."""
+        return f"ServerAddress({self.url!r})"
+
 
 class Listener:
     """Serves HTTP until it is closed."""
@@ -174,7 +178,7 @@ class Listener:
         """
         scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
         has_token = scheme.lower() == "bearer" and bool(token)
-        return first_step in _OPEN or (self._server.enforces_rights and not has_token)
+        return not has_token and (first_step in _OPEN or self._server.enforces_rights)
 
     def _user(self, request: web.BaseRequest) -> User | None:
         """Return who sends a request, None where it does not say so.
