@@ -53,6 +53,10 @@ class DevCluster(NamedTuple):
     client: Client
     kubeconfig: str
 
+    def __repr__(self) -> str:
+        """Show nothing of the kubeconfig, which is a secret."""
+        return "DevCluster()"
+
 
 @asynccontextmanager
 async def dev_cluster(

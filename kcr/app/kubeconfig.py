@@ -40,6 +40,10 @@ class Issued(NamedTuple):
     user: Mapping[str, str]
     namespace: str = ""
 
+    def __repr__(self) -> str:
+        """Show no secret."""
+        return f"Issued({self.name!r})"
+
 
 class ServiceAccountLogin(NamedTuple):
     """A token of a service account; the namespace `""` is that of the kubeconfig."""

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kcr.app.kubeconfig import Issued
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
 from kcr.client.auth.credentials import Credential, FixedCredentials, PluginSpec
 from kcr.client.auth.kubeconfig import Entry
 from kcr.client.auth.oidc import OidcSpec
+from kcr.cluster.client_certificates import ClientAuthority
+from kcr.cluster.listener import ServerAddress
+from kcr.cluster.node.runtime import NodeInfo
 from kcr.errors import ConfigError
 
 SECRET = "hunter2hunter2"
@@ -62,6 +66,9 @@ def test_help_shows_no_value_of_the_environment() -> None:
             server="https://a", credentials=FixedCredentials(Credential.bearer(SECRET)), key=PemSource(text=SECRET),
             proxy=f"http://me:{SECRET}@proxy",
         ),
+        Issued("a", {"token": SECRET}),
+        NodeInfo("node", kubeconfig=SECRET),
+        ServerAddress("https://a", SECRET, "ca", SECRET, ClientAuthority("ca", SECRET)),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Container runtime interface: what runs containers for a kubelet. There are two: processes, a simulation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kcr.api.kubelet import KubeletContainer, KubeletPod
@@ -28,7 +28,7 @@ class NodeInfo:
     pod_network: str = "10.244"
     host_network: bool = False
     api_url: str = ""
-    kubeconfig: str = ""
+    kubeconfig: str = field(default="", repr=False)
     accounts_only: bool = False
 
 
