@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 
 from kcr.api.coordination import Lease
@@ -112,7 +112,8 @@ class ElectorThread:
         finally:
             self.elected.clear()
             if not ended.done():
-                own.call_soon_threadsafe(_cancel_all, own)
+                with suppress(RuntimeError):  # the loop is closed: the elector has just ended by itself
+                    own.call_soon_threadsafe(_cancel_all, own)
                 await asyncio.wait((ended,))
         ended.result()
 
