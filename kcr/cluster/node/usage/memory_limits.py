@@ -93,6 +93,8 @@ class MemoryLimits:
                 # What is resident is quick to read, and never less than what is charged, which decides.
                 if over_limit(self._uses(resident_bytes)):
                     pause = SEARCH_SECONDS
+                    # Before anything is killed: a process id that was found earlier may be another process's by now.
+                    self._pids = processes_by_run(self._runs)
                     for run in over_limit(self._uses(charged_bytes)):
                         self._kill(run)
                 await asyncio.sleep(pause)
