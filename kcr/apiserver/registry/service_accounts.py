@@ -20,6 +20,7 @@ from kcr.apiserver.storage.storage import Storage
 DEFAULT_ACCOUNT = "default"
 # The ConfigMap with the certificate authority of the server, in each namespace.
 ROOT_CA = "kube-root-ca.crt"
+# Where a pod finds the token of its service account.
 TOKEN_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"  # a folder
 _VOLUME = "kube-api-access-"
 # One hour, and seven seconds by which the server knows the token that a pod gets by itself.

@@ -7,14 +7,13 @@ do so, and rules take none of these requests.
 
 from collections.abc import Iterable
 
+from kcr.apiserver.authentication.users import MASTERS
 from kcr.apiserver.responses import APIResponse, StatusError, bad_request, encoded, json_response
 from kcr.apiserver.server import HTTPRequest
 from kcr.cluster.faults.files import decode_faults
 from kcr.cluster.faults.rules import ActiveRule, RuleSet
 
 PATH = "/debug/kcr/faults"
-# The group of the admin, and of whoever else may do everything.
-_MASTERS = "system:masters"
 
 
 def serves(path: str) -> bool:
@@ -32,7 +31,7 @@ def respond(rules: RuleSet, request: HTTPRequest) -> APIResponse:
 
 def _respond(rules: RuleSet, request: HTTPRequest) -> APIResponse:
     path = request.target.partition("?")[0]
-    if _MASTERS not in request.user.groups:
+    if MASTERS not in request.user.groups:
         words = f'User "{request.user.username}" cannot {request.method.lower()} path "{path}"'
         raise StatusError(403, "Forbidden", f"forbidden: {words}: only the admin changes faults")
     number = path.removeprefix(PATH).removeprefix("/")

@@ -9,11 +9,10 @@ import msgspec
 
 from kcr.api.full.core_v1 import VolumeMount
 from kcr.api.kubelet import KubeletContainer
+from kcr.apiserver.registry.service_accounts import TOKEN_DIRECTORY
 from kcr.cluster.node.process.container_mounts import Mount
 from kcr.cluster.node.process.environment import MissingConfigError
 
-# Where a pod finds the token of its service account.
-TOKEN_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"  # a path
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 

@@ -21,6 +21,7 @@ from kcr.api.full.core_v1 import (
 from kcr.api.full.core_v1 import Secret as SecretObject
 from kcr.api.kubelet import KubeletPod
 from kcr.api.meta import Key, ObjectMeta
+from kcr.apiserver.registry.service_accounts import ROOT_CA
 from kcr.client import Client
 from kcr.cluster.node.process.resource_fields import node_allocatable
 from kcr.cluster.node.runtime import NodeInfo
@@ -30,9 +31,6 @@ from kcr.errors import ApiError, NotFoundError, TransportError
 
 R = TypeVar("R", ConfigMap, SecretObject)
 
-# The ConfigMap with the certificate authority of the server. The node knows it, so no pod waits for the controller that
-# publishes it.
-ROOT_CA = "kube-root-ca.crt"
 DEFAULT_TOKEN_SECONDS = 3600
 # Source: kubernetes/pkg/kubelet/token/token_manager.go, requiresRefresh.
 TOKEN_REFRESH_SHARE = 0.8
@@ -188,6 +186,7 @@ class VolumeSources:
             found = await self._client.get(kind, key)
         except NotFoundError:
             if kind is ConfigMap and key.name == ROOT_CA:
+                # The node knows the authority, so no pod waits for the controller that publishes it.
                 found = msgspec.structs.replace(empty, data={"ca.crt": self._authority()})
             elif wanted.optional:
                 found = empty

@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Mapping
 
 MAX_BLOCK_BYTES = 64 * 1024
-# Names may have several values, with a zero between them.
-SEPARATOR = "\0"
 
 # The words of the dictionary, each with its length before it, and the text at its end.
 _WORDS = (
