@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from kcr.app.startup import REVIEWS
 from kcr.client import Client, Request
 from kcr.clock import Clock
 from kcr.controller import Right
-from kcr.errors import KcrError
+from kcr.errors import KcrError, NotFoundError
 
 # What the controllers are tested with; `spec.managedBy`, by which Jobs are shared, is on by default from the second on.
 OLDEST, MANAGED_BY_SINCE = (1, 31), (1, 32)
@@ -134,7 +135,10 @@ async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | 
     async with client.exchange(Request("GET", "/version", {"accept": "application/json"})) as response:
         date = response.headers.get("date")
         await response.read()
-    return version, (parsedate_to_datetime(date) - clock.now()).total_seconds() if date else None
+    # One that is no date tells no time.
+    with suppress(ValueError, TypeError):
+        return version, (parsedate_to_datetime(date) - clock.now()).total_seconds() if date else None
+    return version, None
 
 
 async def _rights(client: Client, wanted: Wanted) -> Finding:
@@ -199,8 +203,11 @@ async def _other_controllers(client: Client, clock: Clock) -> Finding:
                 return Finding("controllers", True, f"{text}: {remedy}")
     try:
         spec = (await client.get(Lease, Key("kube-system", _MANAGER))).spec
-    except KcrError:
+    except NotFoundError:
         return Finding("controllers", False, "no other controller is seen")
+    except KcrError:
+        text = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
+        return Finding("controllers", False, text)
     if spec.renew_time is not None and now - spec.renew_time < _RECENT:
         text = f"{_MANAGER} runs, and has not written the status of a Job lately: see that its Job controllers are off"
         return Finding("controllers", False, text)

@@ -126,6 +126,8 @@ class InformerCache:
             _log.warning("controller waits for kinds", controller=controller, kinds=sorted(waiting), remedy=remedy)
         for kind in kinds:
             await self.informer(kind).wait_synced()
+        if waiting:
+            _log.info("controller begins: its kinds are served", controller=controller)
 
     def freeze(self) -> None:
         """Let the garbage collector pass over what is cached: full collections would block the event loop."""

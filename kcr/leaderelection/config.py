@@ -59,8 +59,8 @@ class LeaderElectionConfig:
                 f"the lease duration of {self.lease_duration:g} s must be at least 1 s, for a Lease counts seconds",
             ),
             (
-                self.lease_duration <= self.renew_deadline,
-                f"the lease duration of {self.lease_duration:g} s must be more than the renew deadline of "
+                int(self.lease_duration) <= self.renew_deadline,
+                f"the lease duration of {int(self.lease_duration)} s must be more than the renew deadline of "
                 f"{self.renew_deadline:g} s: else two replicas may lead at once",
             ),
             (

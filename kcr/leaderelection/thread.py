@@ -6,12 +6,16 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 
+import structlog
+
 from kcr.api.coordination import Lease
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.events import EventRecorder
 from kcr.leaderelection.config import LeaderElectionConfig
-from kcr.leaderelection.elector import LeaderElector
+from kcr.leaderelection.elector import RELEASE_SECONDS, LeaderElector
+
+_log = structlog.get_logger()
 
 
 class ElectorThread:
@@ -114,8 +118,12 @@ class ElectorThread:
             if not ended.done():
                 with suppress(RuntimeError):  # the loop is closed: the elector has just ended by itself
                     own.call_soon_threadsafe(_cancel_all, own)
-                await asyncio.wait((ended,))
-        ended.result()
+                # A name that is being resolved keeps the thread: it ends with the process then.
+                await asyncio.wait((ended,), timeout=2 * RELEASE_SECONDS)
+        if ended.done():
+            ended.result()
+        else:
+            _log.warning("leader election does not end", lease=str(self.config.key))
 
     async def _elect(self, main: asyncio.AbstractEventLoop) -> None:
         async with self._connect() as client:

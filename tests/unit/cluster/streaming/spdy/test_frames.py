@@ -4,7 +4,7 @@ import struct
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcr.cluster.streaming.spdy.frames import (
@@ -38,6 +38,7 @@ FRAMES = st.one_of(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(FRAMES, max_size=6), st.integers(1, 40))
 def test_frames_come_back_from_pieces_of_any_size(frames: list[Frame], size: int) -> None:
     encoder, decoder = FrameEncoder(), FrameDecoder()
