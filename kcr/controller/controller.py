@@ -93,10 +93,14 @@ class Controller:
     async def _stop(self) -> None:
         dropped = self.queue.shut_down(discard=True)
         _log.debug("controller stops", controller=self.name, delayed_keys_dropped=dropped)
+        timeout = asyncio.timeout(None if self._grace < 0 else self._grace)
         try:
-            async with asyncio.timeout(None if self._grace < 0 else self._grace):
+            async with timeout:
                 await self.queue.drain()
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):
+            # In a task that is cancelled already, Python before 3.11.4 leaves a timeout as a cancellation.
+            if not timeout.expired():
+                raise
             processing = sorted(str(key) for key in self.queue.processing)
             if not processing:
                 # The last one ended at that very moment.
