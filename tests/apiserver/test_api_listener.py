@@ -173,3 +173,19 @@ async def test_cut_watch_is_a_closed_connection(cluster: EmbeddedCluster, http: 
         assert b'"name":"a"' in await response.content.readline()
         with pytest.raises(aiohttp.ClientError):
             await response.content.readline()
+
+
+async def test_body_in_another_encoding_than_it_says_is_a_bad_request(cluster: EmbeddedCluster) -> None:
+    address = await cluster.serve()
+    headers = {
+        "Authorization": f"Bearer {address.token}",
+        "Content-Encoding": "gzip",
+        "Content-Type": "application/json",
+    }
+    context = ssl.create_default_context(cadata=address.ca_pem)
+    async with (
+        aiohttp.ClientSession(address.url, connector=aiohttp.TCPConnector(ssl=context)) as session,
+        session.post("/api/v1/namespaces", data=b"no gzip at all", headers=headers) as response,
+    ):
+        assert response.status == 400
+        assert (await response.json())["reason"] == "BadRequest"
