@@ -1,4 +1,4 @@
-"""Which logs there are to follow."""
+"""Which failures and events are shown."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,20 +7,18 @@ from msgspec.structs import replace
 
 from kcr.api.core import (
     ContainerState,
-    ContainerStateRunning,
     ContainerStateTerminated,
-    ContainerStateWaiting,
     ContainerStatus,
     Event,
     ObjectReference,
     Pod,
     PodStatus,
 )
-from kcr.api.meta import Key, ObjectMeta
+from kcr.api.meta import ObjectMeta
 from kcr.cli.display.display import Display
-from kcr.cli.display.progress import ContainerRun, Progress, failure_of, log_of, runs_of
+from kcr.cli.display.log_follower import runs_of
+from kcr.cli.display.progress import Progress, failure_of
 from kcr.cli.display.view import EventView
-from kcr.client import LogOptions
 from kcr.testing import FakeManager
 
 METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
@@ -28,27 +26,6 @@ METADATA = ObjectMeta(name="pi-x", namespace="default", uid="u1")
 
 def pod(*statuses: ContainerStatus) -> Pod:
     return Pod(metadata=METADATA, status=PodStatus(container_statuses=statuses))
-
-
-def test_containers_that_have_begun_are_followed() -> None:
-    running = ContainerStatus(name="a", state=ContainerState(running=ContainerStateRunning()))
-    ended = ContainerStatus(name="b", restart_count=2, state=ContainerState(terminated=ContainerStateTerminated()))
-    assert runs_of(pod(running, ended)) == (
-        ContainerRun(Key("default", "pi-x"), "u1", "a", 0),
-        ContainerRun(Key("default", "pi-x"), "u1", "b", 2),
-    )
-
-
-def test_containers_that_wait_have_no_log() -> None:
-    waiting = ContainerStatus(name="a", state=ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")))
-    assert runs_of(pod(waiting)) == ()
-
-
-def test_run_that_was_restarted_is_read_as_the_previous() -> None:
-    run = ContainerRun(Key("default", "pi-x"), "u1", "a", 0)
-    again = pod(ContainerStatus(name="a", restart_count=1, state=ContainerState(running=ContainerStateRunning())))
-    assert log_of(run, None) == LogOptions(container="a")
-    assert log_of(run, again) == LogOptions(container="a", previous=True)
 
 
 def test_failure_names_reason_and_exit_code() -> None:
