@@ -14,6 +14,8 @@ from kcr.api.selectors import LabelSelector
 COMPLETE = "Complete"
 FAILED = "Failed"
 _ENDS = (COMPLETE, FAILED)
+# The index of a pod of an Indexed Job: annotation and label both.
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 class UncountedTerminatedPods(Object):

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, tzinfo
@@ -18,14 +17,11 @@ from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
-from kcr.cli.display.display import Display
+from kcr.cli.display.display import Display, open_display
 from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
-from kcr.manager import Manager
 
-# Terminals on which nothing can be drawn.
-_DUMB = ("", "dumb", "unknown")
 _DEFINITION = "CustomResourceDefinition"
 
 
@@ -67,7 +63,7 @@ async def _dev(
     async with AsyncExitStack() as stack:
         manager, client, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
         path = stack.enter_context(private_file(paths, kubeconfig))
-        display = _display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
+        display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
@@ -88,16 +84,6 @@ async def _dev(
                 running.cancel()
                 return code
     return 0
-
-
-def _display(stack: AsyncExitStack, manager: Manager, hint: str) -> Display:
-    if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
-        return Display(manager.clock)
-    from kcr.cli.display.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none of it
-
-    live = stack.enter_context(LiveDisplay(manager.clock, hint))
-    manager.add(live)
-    return live
 
 
 def _zone(name: str) -> tzinfo:

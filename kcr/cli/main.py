@@ -6,6 +6,9 @@ An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 fo
 import importlib
 import os
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import click
 import structlog
@@ -15,21 +18,30 @@ from kcr.app.faults import remedy, unexpected
 from kcr.app.logs import configure_logs, flush_stderr
 from kcr.errors import KcrError
 
-# Each command is a module of its name, imported when it is called: `kcr run` never imports `kcr dev`.
-COMMANDS = {
-    "check": "Check a cluster before controllers run on it.",
-    "crd": "Make CustomResourceDefinitions of classes.",
-    "dev": "Try it: a cluster in this process, its controllers, and your manifests.",
-    "init": "Make a project of your own: a kind, its controller, and tests that pass.",
-    "kubeconfig": "Make kubeconfigs for service accounts and users.",
-    "rbac": "Make roles with exactly the rights of controllers.",
-    "run": "Run controllers against a Kubernetes API server.",
-    "snapshot": "Save and restore the state of `kcr dev --data-dir`.",
-    "types": "Make typed classes of CustomResourceDefinitions and built-in kinds.",
-}
 
-# Those that write files.
-GENERATORS = ("crd", "rbac", "types")
+class _Entry(NamedTuple):
+    """A command: the module that has it, and its line in the help."""
+
+    module: str
+    summary: str
+
+
+# A module is imported when its command is called: `kcr run` never imports `kcr dev`.
+COMMANDS: Mapping[str, _Entry] = {
+    "check": _Entry("check", "Check a cluster before controllers run on it."),
+    "completion": _Entry("completion", "Print what a shell needs to complete commands."),
+    "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes."),
+    "dev": _Entry("dev", "Try it: a cluster in this process, its controllers, and your manifests."),
+    "init": _Entry("init", "Make a project of your own: a kind, its controller, and tests that pass."),
+    "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
+    "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
+    "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
+    "run": _Entry("run", "Run controllers against a Kubernetes API server."),
+    "snapshot": _Entry("snapshot", "Save and restore the state of `kcr dev --data-dir`."),
+    "types": _Entry("generators.types", "Make typed classes of CustomResourceDefinitions and built-in kinds."),
+    "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
+    "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
+}
 
 
 class _Commands(click.Group):
@@ -39,14 +51,13 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        folder = "generators." if cmd_name in GENERATORS else ""
-        command = importlib.import_module(f"kcr.cli.{folder}{cmd_name}").command
+        command = importlib.import_module(f"kcr.cli.{COMMANDS[cmd_name].module}").command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+            formatter.write_dl(sorted((name, entry.summary) for name, entry in COMMANDS.items()))
 
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -81,9 +92,14 @@ def open_standard_streams() -> None:
 def exit_code_of(arguments: list[str]) -> int:
     """Run one command, print an error as one line on stderr, and return the exit code."""
     try:
-        return cli.main(arguments, prog_name="kcr", standalone_mode=False) or 0
+        return cli.main(arguments, prog_name=_program_name(), standalone_mode=False) or 0
     except BaseException as error:
         return explain(single(error), "kcr")
+
+
+def _program_name() -> str:
+    """Return how the command was called: as a plugin of kubectl it is `kubectl kcr`."""
+    return "kubectl kcr" if Path(sys.argv[0]).name.startswith("kubectl-kcr") else "kcr"
 
 
 def explain(error: BaseException, program: str, *, has_help: bool = True) -> int:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from kcr.api.durations import parse_duration
+from kcr.cli.completion import complete_controllers, complete_namespaces
 from kcr.endpoint import parse_address
 from kcr.errors import ConfigError
 from kcr.gates import read_gates
@@ -17,7 +18,16 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 def connection_options(command: F) -> F:
-    """Add `--kubeconfig`, `--context` and `--namespace`."""
+    """Add `--kubeconfig`, `--context` and `--namespace`, which is all of them by default."""
+    return _connection_options("all", command)
+
+
+def object_options(command: F) -> F:
+    """Add `--kubeconfig`, `--context` and `--namespace`, which is the context's by default."""
+    return _connection_options("the context's", command)
+
+
+def _connection_options(default_namespace: str, command: F) -> F:
     kubeconfig = click.option(
         "--kubeconfig", metavar="FILE", show_envvar=True, show_default="KUBECONFIG, in-cluster, ~/.kube/config",
         help="Kubeconfig to use.",
@@ -26,9 +36,22 @@ def connection_options(command: F) -> F:
         "--context", metavar="NAME", show_envvar=True, show_default="its current one", help="Context of the kubeconfig."
     )
     namespace = click.option(
-        "--namespace", metavar="NAME", default="", show_envvar=True, show_default="all", help="Namespace to work in."
-    )
+        "-n", "--namespace", metavar="NAME", default="", show_envvar=True, show_default=default_namespace,
+        help="Namespace to work in.", shell_complete=complete_namespaces,
+    )  # fmt: skip
     return kubeconfig(context(namespace(command)))
+
+
+def optional_seconds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    """Read a duration, such as `1m30s`, as seconds; None when there is none.
+
+    Raises:
+        click.BadParameter: The text is no duration above zero.
+    """
+    seconds = None if text is None else _seconds(ctx, parameter, text)
+    if seconds is not None and seconds <= 0:
+        raise click.BadParameter(f"{text} is not above zero")
+    return seconds
 
 
 def operation_options(default_level: str) -> Callable[[F], F]:
@@ -131,6 +154,7 @@ def controllers_option(default: str) -> Callable[[F], F]:
     return click.option(
         "--controllers", default=default, show_default=True, envvar="KCR_CONTROLLERS", show_envvar=True,
         metavar="NAME[,NAME…]", help="Controllers to run, by the names they are installed under, or as MODULE:SETUP.",
+        shell_complete=complete_controllers,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ kube-apiserver. Where only the outcome matters, `EmbeddedCluster(on_run=…)` is
 from collections.abc import Mapping
 from typing import Any
 
+from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.core import Pod
 from kcr.api.meta import Key, whole_seconds
 from kcr.api.pods import is_terminal
@@ -24,7 +25,6 @@ from kcr.clock import Clock
 from kcr.errors import NotFoundError
 
 NODE = "node-1"
-INDEX = "batch.kubernetes.io/job-completion-index"
 # What a container ends with that SIGTERM ends.
 TERMINATED = 143
 
@@ -128,6 +128,6 @@ class PodScript:
 def _fits(pod: Pod, name: str, index: int | None) -> bool:
     if is_terminal(pod):
         return False
-    if index is not None and pod.metadata.annotations.get(INDEX) != str(index):
+    if index is not None and pod.metadata.annotations.get(COMPLETION_INDEX) != str(index):
         return False
     return name in ("", pod.metadata.name)

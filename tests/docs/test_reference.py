@@ -7,8 +7,9 @@ import click
 import msgspec
 import pytest
 
-from kcr.cli import check, dev, kubeconfig, run, snapshot
+from kcr.cli import check, dev, kubeconfig, run, snapshot, version
 from kcr.cli.generators import crd, rbac, types
+from kcr.cli.objects import logs, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from tests.kit.documents import ROOT
@@ -35,6 +36,9 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("crd generate", crd.generate, id="crd"),
         pytest.param("types generate", types.generate, id="types"),
         pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),
+        pytest.param("wait", wait.command, id="wait"),
+        pytest.param("logs", logs.command, id="logs"),
+        pytest.param("version", version.command, id="version"),
         pytest.param("snapshot save", snapshot.save, id="snapshot-save"),
         pytest.param("snapshot restore", snapshot.restore, id="snapshot-restore"),
     ],

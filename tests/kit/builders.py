@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from kcr.api.batch import (
+    COMPLETION_INDEX,
     Job,
     JobSpec,
     JobStatus,
@@ -19,7 +20,6 @@ from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.failures import Backoff
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import (
-    COMPLETION_INDEX,
     FAILURE_COUNT,
     IGNORED_FAILURE_COUNT,
     TRACKING_FINALIZER,

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from kcr.api.batch import COMPLETE, FAILED, Job, is_finished
+from kcr.api.batch import COMPLETE, COMPLETION_INDEX, FAILED, Job, is_finished
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Event, Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.lifecycle import INTERIM
-from kcr.controllers.job.decisions.pods import COMPLETION_INDEX, is_tracked
+from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.crash import NO_FAULT, WriteFault

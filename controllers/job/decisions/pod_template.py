@@ -6,11 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kcr.api import codec
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETION_INDEX, Job
 from kcr.api.meta import Object, ObjectMeta, controller_reference
 from kcr.api.pods import PodToCreate, pod_from_template
 from kcr.controllers.job.decisions.pods import (
-    COMPLETION_INDEX,
     FAILURE_COUNT,
     IGNORED_FAILURE_COUNT,
     TRACKING_FINALIZER,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from kcr.api.batch import Job
+from kcr.api.batch import COMPLETION_INDEX, Job
 from kcr.api.conditions import find_condition
 from kcr.api.core import ContainerStatus, Pod
 from kcr.api.meta import controller_of
@@ -16,8 +16,6 @@ from kcr.errors import KcrError
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 # The label that the selectors of Jobs ask for, unless a user wrote the selector.
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
-# Annotation and label both.
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 # How often the index had failed before this pod, and how often that was ignored.
 FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"

@@ -1,17 +1,22 @@
 """Displays of progress: plain lines here, a live picture in `live`."""
 
+import os
 import sys
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from kcr.api.meta import Key
 from kcr.app.logs import discard_stderr
 from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shown_name
 from kcr.clock import Clock
+from kcr.manager import Manager
 
 View = JobView | CronJobView | PodView
 
 # As kubectl begins the line of a warning.
 WARNING = "Warning: "
+# Terminals on which nothing can be drawn.
+_DUMB = ("", "dumb", "unknown")
 
 
 class Display:
@@ -59,6 +64,26 @@ class Display:
     def warn(self, line: str) -> None:
         """Print a warning to stderr."""
         self.say(f"{WARNING}{line}")
+
+
+def open_display(stack: AsyncExitStack, manager: Manager, hint: str = "") -> Display:
+    """Return a live display when stderr is a terminal that can be drawn on, else plain lines.
+
+    Args:
+        stack: Ends what is drawn.
+        manager: Redraws the picture while it runs.
+        hint: A line below the picture, see `LiveDisplay`.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
+        return Display(manager.clock)
+    try:
+        from kcr.cli.display.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none
+    except ImportError:
+        # An extra.
+        return Display(manager.clock)
+    live = stack.enter_context(LiveDisplay(manager.clock, hint))
+    manager.add(live)
+    return live
 
 
 def line_of(view: View, now: datetime) -> str:

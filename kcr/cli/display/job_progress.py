@@ -40,6 +40,10 @@ class JobProgress:
             await self.next_change()
         return self.views(wanted)
 
+    def view(self, key: Key) -> JobView | None:
+        """Return the last view of a Job; None before it was seen."""
+        return self._views.get(key)
+
     def views(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
         """Return the last views of those of these Jobs that were ever seen."""
         return tuple(self._views[key] for key in keys if key in self._views)

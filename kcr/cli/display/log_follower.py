@@ -85,6 +85,10 @@ class LogFollower:
                 self.open += 1
                 self._waiting.put_nowait(run)
 
+    def skip(self, pod: Pod) -> None:
+        """Never follow the present runs of a pod's containers: their logs are printed already."""
+        self._followed.update(runs_of(pod))
+
     def forget(self, pod: Pod) -> None:
         """Forget the runs of a pod that was deleted."""
         self._followed = {run for run in self._followed if run.uid != pod.metadata.uid}

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.durations import parse_duration
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.api.meta import controller_of
@@ -16,7 +17,6 @@ from kcr.cluster.node.runtime import Exit, OnExit, RunningContainer, StartDeferr
 if TYPE_CHECKING:
     from kcr.cluster.node.volumes.retries import MountRetries
 
-INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 PREFIX = "sim.kcr.dev/"
 FOREVER = math.inf
 
@@ -92,7 +92,7 @@ def annotated_outcome(pod: KubeletPod, container: str, attempt: int, otherwise: 
     codes = said.get("exit-code")
     if codes is not None:
         changes["exit_code"] = _code_of(codes, attempt)
-    by_index, index = said.get("by-index"), pod.metadata.annotations.get(INDEX_ANNOTATION)
+    by_index, index = said.get("by-index"), pod.metadata.annotations.get(COMPLETION_INDEX)
     if by_index is not None and index is not None:
         changes["exit_code"] = _code_by_index(by_index, index, otherwise.exit_code)
     return otherwise._replace(**changes)  # type: ignore[arg-type]  # the table below pairs fields with readers

@@ -1,8 +1,10 @@
 """Errors of the command line: one line, and an exit code."""
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,12 @@ def logs_as_before() -> Iterator[None]:
         pytest.param([*CREATE, "--service-account", "b", "--group", "c"], "--group is for --user", id="group"),
         pytest.param([*CREATE, "--service-account", "a/"], "'a/' is neither NAME nor", id="account"),
         pytest.param([*CREATE, "--user", "a", "--duration", "1 day"], "'1 day' is no duration", id="duration"),
+        pytest.param(["wait", "pod/x"], "'pod/x' names no Job or CronJob: write job/NAME", id="pod-to-wait-for"),
+        pytest.param(["wait", "cronjob/x"], "'cronjob/x' names no Job: write job/NAME", id="cronjob-to-wait-for"),
+        pytest.param(["wait", "job/"], "'job/' names no Job or CronJob", id="job-without-a-name"),
+        pytest.param(["wait", "job/x", "--timeout", "soon"], "write it as 15s or 1m30s", id="timeout-in-words"),
+        pytest.param(["logs", "job/x", "--since", "0s"], "0s is not above zero", id="no-since"),
+        pytest.param(["completion", "tcsh"], "'tcsh' is not one of", id="unknown-shell"),
         pytest.param([*CREATE, "--user", "a", "--duration", "0s"], "0s is not above zero", id="no-time"),
     ],
 )
@@ -89,6 +97,19 @@ def test_ready_file_that_cannot_be_is_one_line_and_one(tmp_path: Path, capsys: p
 def test_file_without_object_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["dev", "-f", "/nowhere/job.yaml"]) == 1
     assert capsys.readouterr().err.startswith("kcr: /nowhere/job.yaml: No such file or directory: ")
+
+
+def test_version_is_one_object_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["version", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kcr"] == version("kcr")
+    assert {"Python", "platform", "aiohttp", "msgspec"} <= found.keys()
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_completion_is_a_script_of_its_shell(shell: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["completion", shell]) == 0
+    assert f"_KCR_COMPLETE={shell}_complete" in capfd.readouterr().out
 
 
 def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,13 +6,13 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from kcr.api import codec
+from kcr.api.batch import COMPLETION_INDEX
 from kcr.api.conditions import find_condition, is_condition_true
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import NotFoundError
 from kcr.testing import PodScript, VirtualClock, build
-from kcr.testing.pods import INDEX
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -32,7 +32,7 @@ class Stage:
 async def stage(kcr_clock: VirtualClock) -> AsyncIterator[Stage]:
     async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
         for index, name in enumerate(("first", "second", "third")):
-            fresh = build.pod(name, uid="", resource_version="", annotations={INDEX: str(index)})
+            fresh = build.pod(name, uid="", resource_version="", annotations={COMPLETION_INDEX: str(index)})
             whole = replace(fresh, metadata=replace(fresh.metadata, creation_timestamp=None))
             await cluster.client.create_manifest(Pod, codec.encode(whole), "default")
             await kcr_clock.advance(1)

@@ -1,11 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
-from kcr.api.batch import JobStatus, UncountedTerminatedPods
+from kcr.api.batch import COMPLETION_INDEX, JobStatus, UncountedTerminatedPods
 from kcr.api.meta import Condition
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.plan import Limits, Outcome, Snapshot, StatusUpdate
-from kcr.controllers.job.decisions.pods import COMPLETION_INDEX
 from kcr.controllers.job.decisions.status import compute_status, finalize_status
 from tests.kit.builders import NOW, ago, job, pod, snapshot
 

@@ -1,0 +1,86 @@
+"""`kcr completion`, and the names that a shell completes: controllers, namespaces, Jobs."""
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
+
+from kcr.api.batch import Job
+from kcr.api.core import Namespace
+from kcr.api.meta import Resource
+
+R = TypeVar("R", bound=Resource)
+
+_SHELLS = ("bash", "fish", "zsh")
+# A shell that waits for names feels broken.
+_SECONDS = 2.0
+# As of kubectl: do not complete the names of files.
+_NO_FILES = 4
+
+
+@click.command("completion", epilog="Exit codes: 0, 2 on a wrong option.")
+@click.argument("shell", type=click.Choice(_SHELLS), metavar="|".join(_SHELLS))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print what a shell needs to complete options, and names of controllers, namespaces and Jobs.
+
+    For bash: source <(kcr completion bash)
+    """
+    completion = get_completion_class(shell)
+    assert completion is not None
+    root = ctx.find_root().command
+    click.echo(completion(root, {}, "kcr", "_KCR_COMPLETE").source())
+
+
+def kubectl_complete() -> None:
+    """Complete `kubectl kcr …`: the program `kubectl_complete-kcr`, which kubectl calls with the words so far.
+
+    Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/plugin/plugin_completion.go.
+    """
+    from kcr.cli.main import cli  # noqa: PLC0415  # it imports commands by name, this one among them
+
+    *words, incomplete = sys.argv[1:] or [""]
+    for item in ShellComplete(cli, {}, "kcr", "_KCR_COMPLETE").get_completions(words, incomplete):
+        click.echo(item.value)
+    click.echo(f":{_NO_FILES}")
+
+
+def complete_controllers(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the installed controllers whose name begins like the last of a list."""
+    chosen, comma, start = incomplete.rpartition(",")
+    names = sorted(point.name for point in entry_points(group="kcr.controllers"))
+    return [CompletionItem(f"{chosen}{comma}{name}") for name in names if name.startswith(start)]
+
+
+def complete_namespaces(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the namespaces of the cluster whose name begins so; none when it cannot be asked."""
+    return _items("", _names(ctx, Namespace), incomplete)
+
+
+def complete_jobs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the Jobs of the namespace whose name begins so; none when the cluster cannot be asked."""
+    return _items("job/", _names(ctx, Job), incomplete)
+
+
+def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(prefix + name) for name in names if (prefix + name).startswith(incomplete)]
+
+
+def _names(ctx: click.Context, kind: type[R]) -> list[str]:
+    from kcr.cli.objects.target import connected  # noqa: PLC0415  # for a completion alone
+
+    values = {name: ctx.params.get(name) for name in ("kubeconfig", "context", "namespace")}
+
+    async def names() -> list[str]:
+        async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace):
+            found = await client.list(kind, namespace if kind.resource.namespaced else "")
+            return sorted(one.metadata.name for one in found)
+
+    try:
+        return asyncio.run(names())
+    except Exception:  # a shell shows no errors while it completes
+        return []

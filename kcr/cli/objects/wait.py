@@ -1,0 +1,80 @@
+"""`kcr wait`: until Jobs have ended, whichever way."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+import click
+
+from kcr.api.batch import Job
+from kcr.api.meta import Key
+from kcr.app.logs import configure_logs
+from kcr.app.process import run_to_end
+from kcr.cli import options as shared
+from kcr.cli.completion import complete_jobs
+from kcr.cli.display.display import line_of, open_display
+from kcr.cli.display.job_progress import JobProgress
+from kcr.cli.objects.target import ObjectName, connected, keys_of, parse_jobs
+from kcr.clock import SystemClock
+from kcr.informer import Selection
+from kcr.manager import Manager
+
+# As of timeout(1), and of a shell whose program SIGINT has ended.
+_TIMED_OUT, _INTERRUPTED = 124, 130
+
+
+@click.command(
+    "wait",
+    context_settings={"auto_envvar_prefix": "KCR"},
+    epilog="Exit codes: 0 when all are Complete, 1 when one failed or was deleted, 124 after --timeout, 2 on a wrong "
+    "option.",
+)
+@click.argument("jobs", nargs=-1, required=True, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
+@shared.object_options
+@click.option(
+    "--timeout", "seconds", metavar="DURATION", callback=shared.optional_seconds, show_default="none",
+    help="How long to wait at most, such as 90s or 1h30m.",
+)  # fmt: skip
+def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) -> int:
+    """Wait until Jobs have ended: Complete or Failed.
+
+    How each ended is a line on stdout; progress goes to stderr, as bars on a terminal.
+    """
+    configure_logs(None, "error")
+    code = run_to_end(lambda: _wait(jobs, seconds, values))
+    return _INTERRUPTED if code is None else code
+
+
+async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Mapping[str, Any]) -> int:
+    async with connected(values) as (client, namespace), AsyncExitStack() as stack:
+        keys = keys_of(jobs, namespace)
+        manager = Manager(client, random=random.Random(), namespace=namespace)
+        if len(keys) == 1:
+            # The least that the server has to send, and that a role has to allow.
+            manager.select(Selection(Job, namespace, fields=f"metadata.name={jobs[0].name}"))
+        progress = JobProgress(manager, open_display(stack, manager), keys)
+        try:
+            async with asyncio.timeout(seconds):
+                for key in keys:
+                    await client.get(Job, key)
+                async with manager.running():
+                    await progress.ended(keys)
+        except TimeoutError:
+            pass
+    return max([_report(name, key, progress) for key, name in keys.items()])
+
+
+def _report(name: ObjectName, key: Key, progress: JobProgress) -> int:
+    """Print how a Job ended, and return the exit code that it asks for."""
+    view = progress.view(key)
+    if not progress.is_over(key):
+        state = f": {line_of(view, SystemClock().now())}" if view else ""
+        click.echo(f"kcr: timed out waiting for {name}{state}", err=True)
+        return _TIMED_OUT
+    if view is None or not view.has_ended:
+        click.echo(f"{name} deleted")
+        return 1
+    click.echo(f"{name} {view.state.lower()}{': ' if view.why else ''}{view.why}")
+    return 0 if view.state == "Complete" else 1
