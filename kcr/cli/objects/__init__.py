@@ -1,1 +1,1 @@
-"""Commands about objects of a cluster: `kcr wait`, `kcr logs`."""
+"""Commands about objects of a cluster: `kcr explain`, `kcr logs`, `kcr wait`."""

@@ -1,0 +1,93 @@
+"""Why a Job is where it is, and what happens next: the words for a decision."""
+
+from datetime import timedelta
+
+from kcr.api.batch import Job, finished_type
+from kcr.api.conditions import find_condition
+from kcr.api.explanation import Explanation, Step, counted, ordered
+from kcr.api.pods import is_ready
+from kcr.controllers.job.decisions import lifecycle
+from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.explain_cases import CASES, Evidence
+from kcr.controllers.job.decisions.plan import Plan, Snapshot
+from kcr.controllers.job.decisions.pods import is_indexed
+
+# The default of backoffLimit where each index has a limit of its own.
+_UNLIMITED = 2**31 - 1
+
+
+def explain(seen: Snapshot, known: Evidence) -> Explanation:
+    """Return why a Job is where it is, from the decision that a reconcile would make now.
+
+    Args:
+        seen: What a reconcile would see.
+        known: What else is known.
+    """
+    plan = decide(seen)
+    case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)
+    steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job)]
+    headline, reasons, remedies = case.headline, case.reasons, case.remedies
+    if known.writers and not finished_type(seen.job):
+        several = f"several controllers write its status: {', '.join(known.writers)}"
+        headline, reasons = several, (f"it {headline}", *reasons)
+        remedies = ("stop all but one of them, unless one has just taken over from the other", *remedies)
+    return Explanation(
+        headline=headline,
+        wanted=_wanted(seen.job),
+        present=_present(seen, plan),
+        next=ordered(steps),
+        reasons=tuple(reasons),
+        remedies=tuple(remedies),
+    )
+
+
+def _deadline(seen: Snapshot, plan: Plan) -> list[Step]:
+    left = lifecycle.time_to_deadline(seen.job, seen.now)
+    if left is None or left <= timedelta() or plan.ending is not None or finished_type(seen.job):
+        return []
+    return [Step("fails with DeadlineExceeded, unless it has ended", seen.now + left)]
+
+
+def _removal(job: Job) -> list[Step]:
+    condition, seconds = find_condition(job.status.conditions, finished_type(job)), job.spec.ttl_seconds_after_finished
+    if condition is None:
+        return []
+    if seconds is None:
+        return [Step("nothing: it stays until it is deleted, for it has no ttlSecondsAfterFinished")]
+    end = condition.last_transition_time
+    return [
+        Step("is deleted with its pods (ttlSecondsAfterFinished)", end + timedelta(seconds=seconds) if end else None)
+    ]
+
+
+def _wanted(job: Job) -> str:
+    spec = job.spec
+    parts = [
+        "one success (no completions are set)" if spec.completions is None else counted(spec.completions, "completion")
+    ]
+    parts += ["by index"] if is_indexed(job) else []
+    parts.append(f"{counted(1 if spec.parallelism is None else spec.parallelism, 'pod')} at once")
+    for name, value in (
+        ("backoffLimit", spec.backoff_limit), ("backoffLimitPerIndex", spec.backoff_limit_per_index),
+        ("maxFailedIndexes", spec.max_failed_indexes), ("activeDeadlineSeconds", spec.active_deadline_seconds),
+    ):  # fmt: skip
+        parts += [f"{name} {value}"] if value not in (None, _UNLIMITED) else []
+    return ", ".join(parts)
+
+
+def _present(seen: Snapshot, plan: Plan) -> str:
+    counts, status = plan.counts, seen.job.status
+    if finished_type(seen.job):
+        parts = [f"{status.succeeded} succeeded", f"{status.failed} failed"]
+    else:
+        ready = sum(map(is_ready, counts.active))
+        parts = [
+            f"{counts.succeeded} succeeded",
+            f"{counts.failed} failed",
+            f"{len(counts.active)} active ({ready} ready)",
+        ]
+        parts += [f"{counts.terminating} terminating"] if counts.terminating else []
+    if counts.indexes is not None:
+        parts += [f"indexes {counts.indexes.succeeded} succeeded"] if counts.indexes.succeeded.intervals else []
+        parts += [f"indexes {counts.indexes.failed} failed"] if counts.indexes.failed else []
+    return ", ".join(parts)

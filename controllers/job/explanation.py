@@ -1,0 +1,94 @@
+"""Explains a Job from outside: from what the API server knows of it, with the controller's own decision."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from kcr.api import codec, selectors
+from kcr.api.batch import Job, is_finished
+from kcr.api.core import Event, Pod
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Key, Object, is_controlled_by
+from kcr.client import Client
+from kcr.controllers.job.decisions.explain import explain
+from kcr.controllers.job.decisions.explain_cases import Evidence
+from kcr.controllers.job.decisions.failures import Backoff, advanced
+from kcr.controllers.job.decisions.plan import Limits, Snapshot
+from kcr.controllers.job.decisions.pods import index_unsettled
+
+# Two controllers that both wrote the status within this time are both at work.
+_LATELY = timedelta(minutes=5)
+# What a server that did not track managed fields takes for the manager of all fields.
+_UNTRACKED = "before-first-apply"
+
+
+class _ManagedFields(Object):
+    """Who wrote fields of an object last, and when."""
+
+    manager: str = ""
+    subresource: str = ""
+    time: datetime | None = None
+
+
+class _Metadata(Object):
+    """Metadata, of which the managed fields alone count."""
+
+    managed_fields: tuple[_ManagedFields, ...] = ()
+
+
+class _Managed(Object):
+    """An object, of which the managed fields alone count."""
+
+    metadata: _Metadata = _Metadata()
+
+
+async def explain_job(client: Client, key: Key, events: Sequence[Event], now: datetime) -> tuple[Job, Explanation]:
+    """Return a Job, and why it is where it is.
+
+    The failures in a row, which a controller remembers, are those that the Job's pods tell of; the backoff is judged
+    by the controller's default times.
+
+    Args:
+        client: Reads the Job and its pods.
+        key: The Job.
+        events: Events about it, the latest last.
+        now: The moment to judge at.
+
+    Raises:
+        NotFoundError: There is no such Job.
+    """
+    body = await client.request("GET", Job.resource.path(key.namespace, key.name))
+    job = codec.decode(Job, body)
+    labels = selectors.text(job.spec.selector) if job.spec.selector is not None else ""
+    found = await client.list(Pod, key.namespace, labels=labels)
+    pods = tuple(pod for pod in found if is_controlled_by(pod, job))
+    seen = Snapshot(
+        job=job,
+        pods=tuple(pod for pod in pods if any(index_unsettled(pod))),
+        untracked=frozenset(),
+        expectations_met=True,
+        backoff=_backoff(pod for pod in pods if not any(index_unsettled(pod))),
+        limits=Limits(take_over=True),
+        now=now,
+    )
+    writers = () if is_finished(job) else _writers(codec.decode(_Managed, body), now)
+    return job, explain(seen, Evidence(pods, tuple(events), writers))
+
+
+def _backoff(counted: Iterable[Pod]) -> Backoff:
+    """Return the failures in a row that pods tell of which are counted already."""
+    pods = tuple(counted)
+    succeeded = (pod for pod in pods if pod.status.phase == "Succeeded")
+    return advanced(Backoff(), succeeded, (pod for pod in pods if pod.status.phase == "Failed"))
+
+
+def _writers(managed: _Managed, now: datetime) -> tuple[str, ...]:
+    """Return the field managers that wrote the status lately, if there are several."""
+    entries = managed.metadata.managed_fields
+    writers = sorted(
+        {
+            entry.manager
+            for entry in entries
+            if entry.subresource == "status" and entry.time and now - entry.time < _LATELY
+        }
+    )
+    return tuple(writers) if len(writers) > 1 else ()
