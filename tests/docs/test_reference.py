@@ -9,7 +9,7 @@ import pytest
 
 from kcr.cli import check, dev, kubeconfig, run, snapshot, version
 from kcr.cli.generators import crd, rbac, types
-from kcr.cli.objects import logs, wait
+from kcr.cli.objects import explain, logs, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
 from kcr.controllers.job.controller import Options
 from tests.kit.documents import ROOT
@@ -36,6 +36,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("crd generate", crd.generate, id="crd"),
         pytest.param("types generate", types.generate, id="types"),
         pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),
+        pytest.param("explain", explain.command, id="explain"),
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),
         pytest.param("version", version.command, id="version"),

@@ -224,7 +224,7 @@ REFUSALS: tuple[tuple[str, str, str], ...] = (
     ("failed calling webhook", "an admission webhook does not answer", "see its service and its failurePolicy"),
     ("admission webhook", "an admission webhook denies them", "change the pod template as it asks, or the webhook"),
     ("violates PodSecurity", "the namespace's Pod Security level denies them", "change their securityContext"),
-    ("serviceaccount", "their service account is not there", "create the one that the template names"),
+    ("looking up service account", "their service account is not there", "create the one that the template names"),
     ("is invalid", "the pod template is invalid", "create the Job anew with a valid template"),
     ("is forbidden", "the API server forbids them", "grant what the message names to the controller's account"),
     ("", "the API server refuses them", "see the message"),

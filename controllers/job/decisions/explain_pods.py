@@ -56,8 +56,8 @@ def terminating_text(pod: Pod, now: datetime) -> str:
     finalizers = [name for name in pod.metadata.finalizers if name != TRACKING_FINALIZER]
     if finalizers:
         return f"{text}: {late}; finalizers are left: {', '.join(finalizers)}"
-    node = f"node {pod.spec.node_name} has" if pod.spec.node_name else "no node has it, so none has"
-    return f"{text}: {late}, {node} not reported its end"
+    node = f"{pod.spec.node_name} has" if pod.spec.node_name else "no node has"
+    return f"{text}: {late}, and {node} not reported its end"
 
 
 def latest_failures(pods: Iterable[Pod], now: datetime, count: int) -> list[str]:
