@@ -73,7 +73,7 @@ CACHED_BYTES = 2500
 
 
 class Server(NamedTuple):
-    """The server under load; `process` is None when it is somebody else's."""
+    """The server under load; `process` is None when the benchmark did not start it."""
 
     kubeconfig: Path
     transport: CountingTransport
@@ -129,7 +129,7 @@ async def the_server(options: argparse.Namespace, folder: Path) -> AsyncIterator
 
 @asynccontextmanager
 async def connected(kubeconfig: Path, process: psutil.Process | None) -> AsyncIterator[Server]:
-    """Give a server that runs already; `process` is None when it is somebody else's."""
+    """Give a server that runs already; `process` is None when the benchmark did not start it."""
     async with HttpTransport(load_config(str(kubeconfig))) as wire:
         transport = CountingTransport(wire)
         yield Server(kubeconfig, transport, Client(transport), process)

@@ -1,4 +1,4 @@
-"""The other side of a Job controller: somebody who makes Jobs, and a node whose pods end at once."""
+"""The other side of a Job controller: a client that makes Jobs, and a node whose pods end at once."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ def job(name: str, pods: int, *, label: str, indexed: bool) -> dict[str, Any]:
 
 
 class Ends(Handler[Job]):
-    """Hears of the ends of Jobs.
+    """Records the ends of Jobs.
 
     Attributes:
         at: When each Job was seen to be complete.
@@ -116,7 +116,7 @@ class Load:
     """Makes Jobs and sees to it that their pods end.
 
     Attributes:
-        ends: Who hears of the Jobs' ends.
+        ends: Records when each Job ended.
         began_at: When each Job was about to be made.
     """
 

@@ -14,7 +14,7 @@ _began = time.process_time()
 
 @kopf.on.startup()
 def quiet(settings: kopf.OperatorSettings, **_: object) -> None:
-    """Post no events: nobody else here does."""
+    """Post no events: the other candidates post none."""
     settings.posting.enabled = False
 
 

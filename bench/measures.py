@@ -107,7 +107,7 @@ def memory(size: int) -> Figures:
         "plain dict (json)": min(size, 5000),
         "kubernetes-asyncio models": min(size, 2000),
     }
-    # A new process each, so that nobody's garbage is another's room.
+    # A new process each, so that no measure reuses the memory of another.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         return {name: pool.submit(_grown, name, count).result() for name, count in sizes.items()}
 

@@ -136,7 +136,7 @@ class ConfigMap(FullResource, api_version="v1", plural="configmaps"):
 
 
 class Secret(FullResource, api_version="v1", plural="secrets"):
-    """Configuration that not everybody may see. `data` holds the bytes themselves; on the wire they are base64.
+    """Confidential configuration. `data` holds the bytes themselves; on the wire they are base64.
 
     `string_data` is for writing: the server puts it into `data`.
     """

@@ -146,7 +146,7 @@ class Lifecycle(Object):
 
 
 class PodReadinessGate(Object):
-    """A condition that somebody else writes, without which the pod is not ready."""
+    """A condition that another controller writes, and without which the pod is not ready."""
 
     condition_type: str = ""
 

@@ -107,7 +107,7 @@ class APIServer:
         registry: Creates, updates and deletes objects, for code in the same process.
         logs: Where the logs of pods come from; the node replaces it.
         streams_unavailable: Why there are no connections into pods; empty when there are.
-        advisers: Whoever runs objects adds what says which parts of them have no effect here.
+        advisers: Functions that return warnings about fields without an effect; the cluster adds its own.
         metrics: What measures containers, where kinds of metrics are served: the nodes.
         definitions: The custom resources that are served.
         authorizer: Decides who may do what.
@@ -134,7 +134,7 @@ class APIServer:
             kinds: The kinds that are served.
             max_watch_backlog: A watch whose reader is more events behind is closed, to bound memory.
             signing_key: What signs the tokens of service accounts; empty for a key of its own.
-            authorizer: Who may do what; None for everybody everything.
+            authorizer: Decides what each user may do; None allows every request.
         """
         self.authorizer: Authorizer = authorizer or AlwaysAllow()
         self._rbac = authorizer

@@ -76,7 +76,7 @@ _EXTRA = ("cryptography", "rich")
     type=click.Choice(["always-allow", "rbac"]),
     default="always-allow",
     show_envvar=True,
-    help="Who may do what: everybody everything, or what roles and bindings grant.",
+    help="What the API server allows: every request, or what roles and bindings grant.",
 )
 @click.option("--legacy-apis", is_flag=True, help="Serve extensions/v1beta1 Jobs and batch/v1beta1 CronJobs too.")
 @click.option(

@@ -105,7 +105,7 @@ class EmbeddedCluster:
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
                 here treats each pod for itself all the same.
-            authorization: Who may do what: everybody everything, or what roles and bindings grant (`rbac`). The
+            authorization: What is allowed: every request, or what roles and bindings grant (`rbac`). The
                 cluster's own controllers, its node and `client` may do everything in any case.
             kinds: Kinds that are served beside the built-in ones: classes, files of CustomResourceDefinitions, and
                 folders of such files.

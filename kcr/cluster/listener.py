@@ -172,12 +172,12 @@ class Listener:
         return await self._faults.handle(self._server, arrived)
 
     def _may_be_anonymous(self, request: web.BaseRequest, first_step: str) -> bool:
-        """Return whether a request without a user is served: its path is for everybody, or roles decide.
+        """Return whether a request is served as `system:anonymous`: its path is public, or roles decide.
 
         A token that is not valid is refused in any case.
 
-        Source: kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyAuthorization: where everybody may do
-        everything, everybody has to be somebody.
+        Source: kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyAuthorization: AlwaysAllow
+        switches anonymous authentication off.
         """
         scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
         has_token = scheme.lower() == "bearer" and bool(token)

@@ -119,7 +119,7 @@ def _imports(used: set[str], homes: Mapping[str, str], *, is_own: bool) -> str:
     third = ["import msgspec"] if "" in found else []
     own = sorted(home for home in found if home and home not in _STANDARD)
     kcr = [_import(home, found[home]) for home in own]
-    # To everybody else, kcr is a library like msgspec.
+    # In a user's package, kcr is a third-party library like msgspec.
     groups = [[_import(home, found[home]) for home in sorted(standard)], *([third, kcr] if is_own else [third + kcr])]
     return "\n".join("".join(f"{line}\n" for line in group) for group in groups if group)
 

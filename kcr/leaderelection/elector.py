@@ -139,7 +139,8 @@ class LeaderElector:
         """Return an empty string from the leader, and from the others who leads: what `/readyz?verbose` adds."""
         if self.leads:
             return ""
-        return f"standing by, {(self.lease and self.lease.spec.holder_identity) or 'nobody'} leads"
+        holder = self.lease and self.lease.spec.holder_identity
+        return f"standing by, {holder} leads" if holder else "standing by, there is no leader"
 
     def record_event(self, recorder: EventRecorder) -> None:
         """Record that this process leads, as an event of the Lease.

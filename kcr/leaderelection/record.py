@@ -26,7 +26,7 @@ class Observation(NamedTuple):
         return Observation(lease, self.changed_at if lease.spec == self.lease.spec else now)
 
     def is_held_by_other(self, identity: str, now: float) -> bool:
-        """Return whether somebody else's lease has not expired.
+        """Return whether another candidate holds the lease, unexpired.
 
         An empty holder has released it. A Lease without a duration expires at once.
 

@@ -56,8 +56,8 @@ async def simulated_cluster(  # noqa: PLR0913  # the options of the mark, all by
         finish_pods: Whether every pod with another `restartPolicy` than `Always` succeeds after a second, unless its
             annotations say otherwise.
         deployments: Whether Deployments and ReplicaSets are reconciled; else they are left to controllers of your own.
-        authorization: Who may do what: everybody everything, or what roles and bindings grant (`rbac`). `client_as` of
-            the cluster gives a client that is somebody; its `client` may do everything.
+        authorization: What is allowed: every request, or what roles and bindings grant (`rbac`). `client_as` of
+            the cluster gives the client of a user; its `client` may do everything.
         nodes: How many nodes there are; `cluster.nodes["kcr-node-1"].silence()` cuts one off.
     """
     on_run = _succeed if finish_pods else None

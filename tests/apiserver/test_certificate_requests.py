@@ -43,7 +43,7 @@ async def approve(api: Api, condition: dict[str, Any] = APPROVED, user: User = A
 
 
 async def test_requester_is_the_user_of_the_request(api: Api) -> None:
-    body = signing_request(username="somebody")
+    body = signing_request(username="another-user")
     reply = await send(api.server, "POST", REQUESTS, body, JANE)
     assert reply.status == 201
     spec = reply.body["spec"]

@@ -1,4 +1,4 @@
-"""Nobody grants what he does not have (api-server §23.2).
+"""A user grants only rights that he has himself (api-server §23.2).
 
 Source: kubernetes/pkg/registry/rbac/{escalation_check,helpers}.go, validation/rule.go, ConfirmNoEscalation, and
 {role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go.

@@ -95,7 +95,7 @@ def rule(verb: str, resource: str, group: str = "", **more: Any) -> dict[str, An
             id="uid-and-extra",
         ),
         pytest.param(
-            [], {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}, id="nobody"
+            [], {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}, id="no-user"
         ),
     ],
 )  # fmt: skip
@@ -200,9 +200,9 @@ async def test_constrained_right_is_for_some_requests_only(guarded: Api) -> None
         rule("list", "pods"),
         rule("list", "secrets"),
     )
-    everybody = {"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}
+    authenticated = {"kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io"}
     bound = {"kind": "ClusterRole", "name": "more", "apiGroup": "rbac.authorization.k8s.io"}
-    binding = {"metadata": {"name": "all"}, "roleRef": bound, "subjects": [everybody]}
+    binding = {"metadata": {"name": "all"}, "roleRef": bound, "subjects": [authenticated]}
     await guarded.post(f"{RBAC}/clusterrolebindings", binding)
     assert (await send(guarded.server, [JANE], user=BOB)).status == 200
     assert (await send(guarded.server, [("Impersonate-User", "joe")], user=BOB)).status == 403

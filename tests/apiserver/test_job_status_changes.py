@@ -135,7 +135,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_broken_rule_does_not_keep_other_writes_out(case: Case) -> None:
-    # §9.2: what changes is a condition nobody knows.
+    # §9.2: what changes is an unknown condition.
     after = {**case.stored, "conditions": [*case.stored["conditions"], {"type": "Seen", "status": "True"}]}
     assert refused_status(stored(case.manifest, case.stored), after) == []
 

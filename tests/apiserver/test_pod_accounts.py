@@ -76,7 +76,7 @@ async def test_mount_at_the_place_of_the_token_stays(tokens: Api) -> None:
 @pytest.mark.parametrize(
     ("by_pod", "by_account", "mounted"),
     [
-        pytest.param(None, None, True, id="nobody-says"),
+        pytest.param(None, None, True, id="unset"),
         pytest.param(None, False, False, id="account-refuses"),
         pytest.param(True, False, True, id="pod-decides"),
         pytest.param(False, True, False, id="pod-refuses"),

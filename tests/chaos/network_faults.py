@@ -13,12 +13,12 @@ from kcr.errors import ApiError, ConflictError, ServerError, TooManyRequestsErro
 from kcr.testing.transports.answers import LOSSES, Loss, lost, made, page, refusal
 from tests.kit.transports import ChangedResponse
 
-# Who makes the change that the storage is just told of. A late write belongs to nobody any more.
+# The author of the change that the storage just records. A late write has no author any more.
 AUTHOR: ContextVar[str] = ContextVar("author", default="")
 CONTROLLER, LATE, USER = "controller", "late", "user"
 
 _WRITES = ("POST", "PATCH", "DELETE")
-# A write that is not executed, one whose reply is lost, one that is executed when nobody waits for it any more,
+# A write that is not executed, one whose reply is lost, one that is executed when no client waits for it any more,
 # one that takes long; refusals; and a proxy that answers for the server, when the write is executed or is not.
 _LOST = tuple(f"lost {loss}" for loss in LOSSES)
 _FAULTS = ("cut", "late", "slow", "409", "429", "500", "page 404", "page 502", *_LOST)
@@ -214,7 +214,7 @@ async def faulty_network(
         rates: How many faults happen.
         random: Which requests they happen to.
         compact: Makes the server forget its history.
-        late: Whether a write may be executed when nobody waits for it any more: not when another process may have
+        late: Whether a write may be executed when no client waits for it any more: not when another process may have
             taken over by then.
     """
     faults = tuple(fault for fault in _FAULTS if late or fault != "late")

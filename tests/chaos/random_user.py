@@ -1,4 +1,4 @@
-"""Somebody who cannot leave a Job and its pods alone."""
+"""A user who changes a Job and its pods at random."""
 
 import asyncio
 from random import Random
@@ -104,7 +104,7 @@ class RandomUser:
             await self._client.request("POST", path, body)
 
     async def _strip(self) -> None:
-        """Take a pod's finalizers, as somebody does who has no patience."""
+        """Remove a pod's finalizers, as an impatient user does."""
         if pod := await self._pod():
             await self._client.merge_patch(Pod, pod.key, {"metadata": {"finalizers": None}})
 

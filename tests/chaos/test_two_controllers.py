@@ -147,7 +147,7 @@ async def live(seed: int) -> list[str]:
 
 
 async def _fail_unscheduled(client: Client) -> None:
-    """Say of pods that were told to go before they had a node that they have failed: nobody else will.
+    """Say of pods that were told to go before they had a node that they have failed: no kubelet will.
 
     Source: kubernetes/pkg/controller/podgc/gc_controller.go, gcUnscheduledTerminating.
     """

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
 
 def hello(tmp_path: Path) -> str:
-    """The example, but nobody wants to wait a minute for it."""
+    """The example with a shorter schedule, so that the test is fast."""
     path = tmp_path / "hello.yaml"
     text = Path("examples/hello-cron.yaml").read_text(encoding="utf-8")
     path.write_text(text.replace("*/1 * * * *", "@every 1s"), encoding="utf-8")

@@ -83,7 +83,7 @@ async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start) -> None:
                     await standing_by(third)
                     assert await second.stop() == 0
                     await third.ready()
-                    # The Lease was released: nobody had to wait for its end.
+                    # The Lease was released: the standby did not wait for its expiry.
                     assert await holder(client) == (identity(third), 2)
                     assert "released lease" in second.err
                     await client.create_manifest(Job, manifest(), "default")

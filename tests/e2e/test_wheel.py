@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 # Folders of the package, and where they are in the repository: two of them are links.
 LINKED = (("kcr", "kcr"), ("kcr/controllers", "controllers"), ("kcr/cli/website", "examples/website"))
 # Stands on the path of a user: a package of the same name as the folder of the plugins in this repository.
-RAISES = "raise ImportError('the controllers of somebody else')\n"
+RAISES = "raise ImportError('the controllers of another package')\n"
 ENTRY_POINTS = """
 from importlib.metadata import distribution, entry_points
 assert "site" in distribution("kcr").locate_file("").parts, "not the wheel's"

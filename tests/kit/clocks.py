@@ -19,7 +19,7 @@ class FixedClock:
 
 
 class ShiftedClock:
-    """A clock that somebody sets forward or back while it runs."""
+    """A clock that a test sets forward or back while it runs."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -123,7 +123,7 @@ async def make_job(
         end: Complete, Failed, another condition or none.
         started: When it started.
         completed: When it was complete.
-        run: Which run it is; None for one that somebody made by hand.
+        run: Which run it is; None for one that a user made by hand.
     """
     owners = (controller_reference(cron),) if cron is not None else ()
     annotations = {SCHEDULED_AT: run.isoformat()} if run is not None else {}

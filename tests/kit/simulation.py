@@ -76,7 +76,7 @@ class Simulation(UserActions, FakeNode):
             while True:
                 await self._wanted.wait()
                 wire = self._next_wire()
-                # In a task of its own: what a dead process still does by itself keeps nobody waiting.
+                # In a task of its own: what a dead process still does by itself delays no other task.
                 group.create_task(self._live(wire))
                 await wire.crashed.wait()
                 self._up.clear()

@@ -45,7 +45,7 @@ class UserActions:
 
         Args:
             name: Its name.
-            held: Whether its pods are held by a finalizer of somebody else's.
+            held: Whether its pods have another controller's finalizer.
             labels: Of its pods.
             pod: Fields of its pods' spec.
             **spec: Fields of its own spec, by their names on the wire.

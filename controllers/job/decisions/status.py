@@ -199,7 +199,7 @@ def compute_status(seen: Snapshot, plan: Plan, outcome: Outcome) -> StatusUpdate
     return StatusUpdate(
         status=status,
         untrack=tuple(listing.untrack),
-        # Pods that were just deleted are no longer as they were seen, and everybody knows how they will end.
+        # Pods that were just deleted have a newer version, and their end is already decided.
         require_version=frozenset() if isinstance(plan.work, Terminate) else frozenset(listing.require_version),
         handled=tuple(listing.handled),
         tracked=plan.counts.tracked,

@@ -188,7 +188,7 @@ _SIGNERS = tuple(
     f"kubernetes.io/{name}"
     for name in ("kube-apiserver-client", "kube-apiserver-client-kubelet", "kubelet-serving", "legacy-unknown")
 )
-# Who may approve certificates, by signer: nobody is bound to these.
+# Roles that may approve certificates, by signer: no default binding grants them.
 APPROVER_ROLES: Mapping[str, DefaultRole] = {
     f"system:certificates.k8s.io:{signer.removeprefix('kubernetes.io/')}-approver": DefaultRole(
         f"approve certificates.k8s.io signers={signer}"

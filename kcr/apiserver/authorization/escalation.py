@@ -1,4 +1,4 @@
-"""Privilege escalation checks: nobody grants what he does not have himself.
+"""Privilege escalation checks: a user grants only rights that he has himself.
 
 Whoever writes a role must hold all that it allows, or may `escalate` roles; whoever binds a role must hold all that it
 allows, or may `bind` it.

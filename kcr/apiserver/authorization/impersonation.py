@@ -48,7 +48,7 @@ def acting_user(user: User, headers: Iterable[tuple[str, str]], request: Attribu
         authorizer: Decides whether he may do it as another one.
 
     Raises:
-        StatusError: 400 or 403, the headers name nobody, or he may not.
+        StatusError: 400 or 403, the headers name no user, or this user may not impersonate that one.
     """
     wanted = requested_user(headers)
     return user if wanted is None else impersonate(user, wanted, request, authorizer)

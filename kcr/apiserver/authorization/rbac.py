@@ -1,6 +1,6 @@
-"""Authorizers: who may do what.
+"""Authorizers: always-allow, and role-based access control (RBAC).
 
-`AlwaysAllow` allows everything to everybody. `Rbac` allows what the roles allow that are bound to the user or one of
+`AlwaysAllow` allows every request. `Rbac` allows what the roles allow that are bound to the user or one of
 his groups, and everything to the group `system:masters`; rights add up, and nothing denies.
 
 Source: kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go; staging/src/k8s.io/apiserver/pkg/authorization/

@@ -62,7 +62,7 @@ class Write(NamedTuple):
 
     Attributes:
         access: What its user may grant and create; None where every user may do everything.
-        advisers: Whoever warns its client.
+        advisers: Functions that return warnings for its client.
         certificates: Looks at certificate signing requests; None for objects of other kinds.
     """
 

@@ -43,7 +43,7 @@ def _seconds(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
     envvar="KCR_KUBECONFIG",
     show_envvar=True,
     show_default="KUBECONFIG, in-cluster, ~/.kube/config",
-    help="Kubeconfig of somebody who may have it issued.",
+    help="Kubeconfig of a user who may create and approve signing requests and create tokens.",
 )
 @click.option(
     "--context",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kcr.errors import ConfigError
 
-# The first line of a file that is ours to replace. Anybody else's kubeconfig is not.
+# The first line of a file that `kcr dev` may replace. It leaves every other kubeconfig as it is.
 MARK = "# Written by kcr dev, which replaces and removes it.\n"
 
 

@@ -207,7 +207,9 @@ def _plugin(user: _Section, cluster: _Section, server: str) -> PluginSpec:
         user.fail("exec.command", "is missing; it names the credential plugin")
     section = _Section(f"{user.origin}, exec", Entry(user.entry.path, value))
     if section.text("interactiveMode") == "Always":
-        user.fail("exec.interactiveMode", "is Always, and nobody is there to answer; use another plugin or a token")
+        user.fail(
+            "exec.interactiveMode", "is Always, and there is no terminal to answer it; use another plugin or a token"
+        )
     command = section.text("command")
     variables = value.get("env") or []
     if not isinstance(variables, list) or not all(isinstance(v, dict) and "name" in v for v in variables):

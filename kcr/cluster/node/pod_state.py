@@ -41,7 +41,7 @@ class PodState:
         ip: The pod's address.
         termination: Set once the pod is terminating.
         written_status: The status as last written; None before the first.
-        overruled_version: The last version of the pod in which somebody else had changed that status.
+        overruled_version: The last version of the pod in which another client had changed that status.
         is_gone: The object is deleted: what still runs is stopped, and nothing is written any more.
         is_released: The node has let the terminating object be deleted.
     """

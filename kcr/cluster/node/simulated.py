@@ -274,7 +274,7 @@ class SimulatedRuntime:
         return SimulatedRun(outcome, log, on_exit)
 
     def update(self, pod: KubeletPod) -> None:
-        """Take over a pod that has changed: nothing of it is shown to anybody here."""
+        """Take over a pod that has changed: simulated containers read nothing of it."""
 
     def release(self, uid: str) -> None:
         """Drop what is held for a pod none of whose containers will run again."""

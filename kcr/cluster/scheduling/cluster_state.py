@@ -28,8 +28,8 @@ class PodInfo(NamedTuple):
         requests: What it requests.
         scored: Cpu and memory that scores count.
         ports: Ports of the node's that it takes.
-        minds_others: Whether it matters which other pods are near.
-        repels_others: Whether it refuses to have some pods near.
+        minds_others: Whether it has inter-pod affinity or anti-affinity, or topology spread constraints.
+        repels_others: Whether it has required anti-affinity.
     """
 
     pod: ScheduledPod
@@ -93,7 +93,7 @@ class NodeState:
         requested: The sum of their requests.
         scored: The sum of the cpu and memory that scores count.
         ports: Ports that are taken, and how often.
-        repelling: Those of the pods that refuse to have some pods near.
+        repelling: Those of the pods with required anti-affinity.
     """
 
     node: ScheduledNode | None = None

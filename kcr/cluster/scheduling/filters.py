@@ -35,12 +35,12 @@ class Rejection(NamedTuple):
 def rejection(
     info: PodInfo, state: NodeState, ahead: Iterable[PodInfo] = (), surroundings: Surroundings | None = None
 ) -> Rejection | None:
-    """Return why a node does not take a pod, None when it does. The first filter to object speaks.
+    """Return why a node does not take a pod, None when it does. The first filter that rejects gives the reason.
 
     Args:
         info: The pod.
         state: The node.
-        ahead: Pods that the node is being freed for, and that go before this one.
+        ahead: Nominated pods of the node, of the same or a higher priority.
         surroundings: What is near the nodes; None when it decides nothing.
     """
     if state.node is None:

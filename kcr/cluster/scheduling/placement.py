@@ -1,4 +1,4 @@
-"""Where a pod goes: to the best node that takes it, or to one that has to be freed, or nowhere for now.
+"""Scheduling of one pod: filters the nodes, scores them, and looks for preemption when no node is feasible.
 
 Source: kubernetes/pkg/scheduler/schedule_one.go, schedulePod, findNodesThatFitPod, evaluateNominatedNode;
 pkg/scheduler/framework/types.go, FitError.Error; pkg/scheduler/framework/runtime/framework.go,
@@ -19,7 +19,7 @@ from kcr.cluster.scheduling.surroundings import NO_NAMESPACES, Namespaces, surve
 # The plugin DynamicResources speaks before preemption does, of pods without claims too.
 _NO_CLAIMS = "no new claims to deallocate"
 
-# Pods for which nodes are being freed, with these nodes.
+# Nominated pods (`status.nominatedNodeName`): preemption frees these nodes for them.
 Nominated = Mapping[Key, tuple[str, PodInfo]]
 
 
@@ -41,7 +41,7 @@ class Search(NamedTuple):
     Attributes:
         node: The best one; `""` for none.
         rejections: Why the nodes do not take the pod, when none does.
-        ahead: By node, pods that it is being freed for, and that go before this one.
+        ahead: By node, its nominated pods of the same or a higher priority.
     """
 
     node: str
@@ -98,7 +98,7 @@ def find_node(
 
 
 def _ahead(info: PodInfo, nominated: Nominated) -> dict[str, list[PodInfo]]:
-    """Return, by node, the pods that it is being freed for and whose priority is not lower than this pod's."""
+    """Return, by node, its nominated pods of the same or a higher priority."""
     ahead: dict[str, list[PodInfo]] = {}
     for key, (node, other) in nominated.items():
         if key != info.key and other.priority >= info.priority:

@@ -62,7 +62,7 @@ class Placements(Handler[PlacedPod]):
         return {one.metadata.name: one.metadata.labels for one in self._namespaces.store.snapshot()}
 
     def assume(self, info: PodInfo, node: str) -> None:
-        """Count a pod where it has been decided to go."""
+        """Assume a pod: count it on the chosen node before the server shows its binding."""
         self._assumed[info.key] = (info.uid, node)
         if self._informer is not None:
             self.state.place(info, node)
@@ -78,7 +78,7 @@ class Placements(Handler[PlacedPod]):
             del self._assumed[pod.key]
 
     def withdraw(self, pod: ScheduledPod) -> None:
-        """Take the decision about a pod back, unless the server shows the pod on a node."""
+        """Forget an assumed pod, unless the server shows it on a node."""
         if self.assumed_node(pod) is not None:
             del self._assumed[pod.key]
             self._remove(pod.key)

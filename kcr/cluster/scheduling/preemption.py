@@ -1,4 +1,4 @@
-"""Which pods are deleted to make room for one of higher priority.
+"""Preemption: which pods (victims) are deleted to make room for one of higher priority.
 
 Source: kubernetes/pkg/scheduler/framework/preemption/preemption.go, Preempt, pickOneNodeForPreemption;
 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, SelectVictimsOnNode,
@@ -46,7 +46,7 @@ def preempt(
         info: The pod, which no node takes.
         nodes: All nodes.
         rejections: Why each of them does not take it.
-        ahead: By node, pods that it is being freed for, and that go before this one.
+        ahead: By node, its nominated pods of the same or a higher priority.
         namespaces: The labels of namespaces, by name.
     """
     if reason := _why_not_eligible(info, nodes, rejections):

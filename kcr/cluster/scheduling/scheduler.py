@@ -44,7 +44,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         self._nodes = self._placements.state.nodes
         # Pods that no node took.
         self._unschedulable: dict[Key, PodInfo] = {}
-        # Pods for which nodes are being freed, with these nodes.
+        # Nominated pods (`status.nominatedNodeName`): preemption frees these nodes for them.
         self._nominated: dict[Key, tuple[str, PodInfo]] = {}
         self.enqueue: Callable[[Key], None] = lambda key: None
 
@@ -97,7 +97,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             self.enqueue(info.key)
 
     def _enqueue_attentive(self) -> None:
-        """Try again when a pod waits that minds which others are near."""
+        """Retry all if an unschedulable pod has inter-pod affinity or topology spread constraints."""
         if any(info.minds_others for info in self._unschedulable.values()):
             self.enqueue(_WAITING)
 
@@ -204,7 +204,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
             await self._mark(pod, found.message, node)
 
     async def _evict(self, pod: ScheduledPod, preemption: Preemption) -> None:
-        """Delete the victims, and take the node from pods of lower priority that it was being freed for."""
+        """Delete the victims, and clear the nomination of pods of lower priority for this node."""
         for victim in preemption.victims:
             with suppress(NotFoundError):  # gone meanwhile
                 await self._evict_one(pod, victim, preemption.node)
@@ -228,7 +228,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         self._events.event(victim.pod, "Normal", "Preempted", f"Preempted by pod {pod.metadata.uid} on node {node}")
 
     async def _mark(self, pod: ScheduledPod, message: str, nominated: str) -> None:
-        """Say why a pod has no node, in its condition and in an event, and which node is being freed for it."""
+        """Say why a pod has no node, in its condition and in an event, and nominate the node that preemption frees."""
         present = find_condition(pod.status.conditions, "PodScheduled")
         said = present is not None and (present.status, present.message) == ("False", message)
         if said and pod.status.nominated_node_name == nominated:

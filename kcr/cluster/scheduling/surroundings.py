@@ -1,4 +1,4 @@
-"""Which other pods run near a node, as far as that decides about a pod: affinity between pods, and even spreading.
+"""Inter-pod affinity, anti-affinity and topology spread constraints: which pods run in the topology domains of a node.
 
 Source: kubernetes/pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go and
 podtopologyspread/{filtering,scoring}.go. Upstream also scores what the pods that run already prefer.

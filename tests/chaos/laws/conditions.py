@@ -18,7 +18,7 @@ STAYS = (COMPLETE, FAILED, *INTERIM.values())
 
 
 def conditions_stay(step: JobStep) -> Iterator[str]:
-    """What is true of the end stays, word for word; what somebody else has written stays as well."""
+    """What is true of the end stays, word for word; what another client has written stays as well."""
     old, new = step.old, step.new
     if old is None or new is None:
         return
@@ -27,7 +27,7 @@ def conditions_stay(step: JobStep) -> Iterator[str]:
         if before.type in STAYS and before.status == "True" and after != before:
             yield f"{before.type} was {before}, now {after}"
         if before.type not in KNOWN and step.author in (CONTROLLER, LATE) and after != before:
-            yield f"{before.type} was written by somebody else, now {after}"
+            yield f"{before.type} was written by another client, now {after}"
     if step.author in (CONTROLLER, LATE) and old.metadata.annotations != new.metadata.annotations:
         yield f"annotations were {old.metadata.annotations}, now {new.metadata.annotations}"
     if is_finished(old) and _told(old) != _told(new):
@@ -160,7 +160,7 @@ def _holds(reason: str, job: Job, trail: JobTrail) -> bool:
 def _failed_too_often(job: Job, trail: JobTrail) -> bool:
     limit = trail.least("backoff_limit", 6)
     listed = trail.listed["failed"] | Counter(uids(job, "failed"))
-    # Those that the controller itself has told to go do not make it give up. Those that somebody else has may, in the
+    # Those that the controller itself has told to go do not make it give up. Those that another client has may, in the
     # moment before they turn out to have succeeded. Those that were taken away and adopted again count again.
     waits = trail.always_replaces_only_failed
     bad = sum(

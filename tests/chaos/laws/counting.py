@@ -120,7 +120,7 @@ def _may_go(trail: JobTrail, pod: PodTrail, state: Pod) -> bool:
         return True
     ends_well = is_condition_true(job.status.conditions, SUCCESS_CRITERIA_MET) or is_being_deleted(job)
     if ends_well and pod.told_to_go_by is not None:
-        # It was not needed any more; how it ends is nobody's business.
+        # It was not needed any more; the Job does not depend on how it ends.
         return True
     if not is_terminal(state):
         # Too many; whether it had to be this one is for other laws to say. Another client may delete it in the moment

@@ -29,8 +29,8 @@ class PodTrail:
         pod: Its last state.
         owner: UID of the Job that controls it, or empty.
         here: Whether it is still there.
-        moved: Whether anybody but the controller has made it, or touched its owner or labels.
-        disturbed: Whether that, or anybody else has taken its finalizer.
+        moved: Whether another client has made it, or touched its owner or labels.
+        disturbed: Whether that, or another client has removed its finalizer.
         spared: Whether the controller has let it go before it ended: there were too many.
         ended: The state in which it ended, or None.
         finals: That state and those that it has had since.

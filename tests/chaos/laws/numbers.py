@@ -17,7 +17,7 @@ def no_pod_is_one_too_many(step: PodStep) -> Iterator[str]:
     if not is_tracked(pod):
         yield "was made without finalizer"
     if step.author == LATE:
-        # Nobody waits for it any more; that it is removed is for other laws to say.
+        # No client waits for its reply; that it is removed is for other laws to say.
         return
     if is_finished(job.job):
         yield "was made after the end"

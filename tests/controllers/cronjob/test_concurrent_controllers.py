@@ -46,7 +46,7 @@ async def test_record_of_a_run_comes_too_late_to_matter(server: EmbeddedCluster,
 
 
 async def test_job_of_a_run_to_come_is_not_on_record(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    # Somebody's clock was wrong by a week. To take its word for it would be to start nothing for as long.
+    # Another controller's clock was wrong by a week. Trusting its annotation would start nothing for as long.
     cron = await ran_before(server.client)
     late = TEN + timedelta(days=7)
     await make_job(server.client, cron, f"hello-{int(late.timestamp()) // 60}", run=late)

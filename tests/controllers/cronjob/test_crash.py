@@ -123,7 +123,7 @@ class RunObserver(Handler[Job]):
         self.at_work.discard(obj.metadata.uid)
 
     def _see(self, job: Job) -> None:
-        # What somebody makes by hand is nobody's run, and a success all the same.
+        # A Job made by hand belongs to no run, and may succeed all the same.
         works = not finished_type(job) and job.metadata.deletion_timestamp is None and job.metadata.name != BY_HAND
         (self.at_work.add if works else self.at_work.discard)(job.metadata.uid)
         self.most = max(self.most, len(self.at_work))
@@ -139,7 +139,7 @@ async def finish_jobs(client: Client, clock: VirtualClock, story: Story) -> None
         for job in await client.list(Job, "default"):
             created = job.metadata.creation_timestamp
             if created is not None and created + timedelta(seconds=story.seconds) <= now and not finished_type(job):
-                # Somebody may be quicker to delete it.
+                # Another client may delete it first.
                 with contextlib.suppress(NotFoundError, ConflictError):
                     await complete(client, job.metadata.name, now.replace(microsecond=0), end=story.end)
 
@@ -154,7 +154,7 @@ async def do(client: Client, acts: Mapping[int, Act]) -> None:
 
 @asynccontextmanager
 async def users_of(cluster: EmbeddedCluster, clock: VirtualClock, story: Story) -> AsyncIterator[RunObserver]:
-    """Everybody else: who finishes Jobs, who edits the CronJob, and who looks on."""
+    """The other clients: one finishes Jobs, one edits the CronJob, one observes."""
     informer, seen = Informer(cluster.client, Job, random=Random(9)), RunObserver()
     informer.add_handler(seen)
     async with asyncio.TaskGroup() as group:
@@ -275,7 +275,7 @@ def test_two_controllers_by_mistake_start_the_same_runs(name: str, late: Mapping
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("outage", [0.0, 1.0, 30.0, 70.0, 130.0])
-# A Job that goes before anybody has noted its run leaves nothing to tell of it.
+# A Job that is deleted before its run is on record leaves no trace of it.
 @pytest.mark.parametrize("name", sorted(set(STORIES) - {"lost-job"}))
 def test_crash_under_late_watches_starts_no_run_twice(name: str, outage: float) -> None:
     crash_after_every_write(life(name), outage=outage, late=LATE)

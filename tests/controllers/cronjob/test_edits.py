@@ -72,7 +72,7 @@ async def test_schedule_without_its_zone_is_not_looked_at_at_once(
     async with cronjob_controller(server, kcr_clock):
         await until(kcr_clock, TEN)
         await change(server.client, timeZone=None)
-        # New York's nine o'clock, whose timer nobody has cancelled.
+        # New York's nine o'clock, whose timer was not cancelled.
         await until(kcr_clock, at("12:59:59"))
         assert await names_of(server.client) == []
         await until(kcr_clock, at("13:00:01"))

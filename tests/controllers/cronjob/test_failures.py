@@ -32,7 +32,7 @@ pytestmark = pytest.mark.kcr_virtual
 async def test_answer_that_never_comes_is_asked_for_before_the_next_run(
     server: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss
 ) -> None:
-    # The Job is there, nobody said so, and the watch does not show it: under Forbid it counts all the same.
+    # The Job exists, the reply was lost, and the watch does not show it: under Forbid it counts all the same.
     await create(server.client, manifest(concurrencyPolicy="Forbid"))
     faults = FaultyTransport(server.transport)
     faults.on("watch", Job, nth=1).freeze(after=1)

@@ -149,7 +149,7 @@ async def test_job_that_is_there_already_is_taken_for_the_run(server: EmbeddedCl
         assert await events_of(server.client) == []
 
 
-@pytest.mark.parametrize("owned", [False, True], ids=["nobody", "somebody-else"])
+@pytest.mark.parametrize("owned", [False, True], ids=["no-owner", "other-owner"])
 async def test_name_of_another_job_is_left_alone(server: EmbeddedCluster, kcr_clock: VirtualClock, owned: bool) -> None:
     # Row 38; that the next run comes is the correction of Q11.
     await create(server.client, manifest())

@@ -87,8 +87,8 @@ async def test_refusal_after_a_lost_reply_makes_no_second_pod(
 
 @pytest.mark.kcr_virtual
 async def test_creation_that_was_seen_is_not_sent_again(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    # The pod has come and gone before anybody is told that it was made. Sent again, it would be one too many, because
-    # nobody expects it any more.
+    # The pod is created and deleted before the reply arrives. A create sent again would be one too many, because
+    # the expectation is already fulfilled.
     faults = FaultyTransport(kcr_cluster.transport)
     for nth in (1, 3, 4, 5):
         faults.on("create", Pod, nth=nth).lose_request()
@@ -227,7 +227,7 @@ async def test_two_pods_that_draw_one_name_are_two(kcr_cluster: EmbeddedCluster,
 async def test_success_whose_record_had_no_answer_is_not_made_again(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss
 ) -> None:
-    # Whichever reply is lost: index 0 is on record when somebody takes its pod away, though the store does not show it.
+    # Whichever reply is lost: index 0 is on record when its pod is deleted, though the store does not show it.
     for number in range(1, 12):
         transport = CrashingTransport(LateWatches(kcr_cluster.transport, Random(number), {"jobs": 3.0}))
         transport.lose_reply(number, loss)

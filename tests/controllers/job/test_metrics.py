@@ -72,7 +72,7 @@ async def metered_controller(
 
 
 def held(**spec: Any) -> dict[str, Any]:
-    """A Job whose pods a finalizer of somebody else's holds."""
+    """A Job whose pods have another controller's finalizer."""
     job = manifest(**spec)
     job["spec"]["template"]["metadata"]["finalizers"] = [HOLD]
     return job

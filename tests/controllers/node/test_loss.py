@@ -84,6 +84,6 @@ async def test_nothing_of_a_lost_pod_runs_on(kcr_cluster: EmbeddedCluster, kcr_c
     await lose(kcr_cluster)
     await kcr_clock.advance(2 * AWAY_SECONDS)
     pod = await get(kcr_cluster.client, "held")
-    assert (pod.status.phase, state(pod)) == ("Failed", "running")  # nobody was left to say how it ended
+    assert (pod.status.phase, state(pod)) == ("Failed", "running")  # no kubelet was left to write how it ended
     with pytest.raises(BadRequestError):
         await log(kcr_cluster.client, "held")

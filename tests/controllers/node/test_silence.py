@@ -140,7 +140,7 @@ async def test_containers_of_a_lost_machine_are_gone_when_it_is_back(
     cluster.nodes[SECOND].lose()
     await kcr_clock.advance(60)
     assert (await ready(cluster))[0] == "Unknown"
-    assert state(await get(cluster.client, "p")) == "running"  # nobody was left to say otherwise
+    assert state(await get(cluster.client, "p")) == "running"  # no kubelet was left to update it
     cluster.nodes[SECOND].resume()
     await kcr_clock.advance(10)
     assert (await ready(cluster))[0] == "True"

@@ -54,7 +54,7 @@ async def exists(cluster: EmbeddedCluster, name: str = "pi") -> bool:
 
 
 async def ended_at(cluster: EmbeddedCluster, when: datetime, **spec: Any) -> Job:
-    """Make a Job of somebody else's, and write down that it has ended, as whoever runs it would."""
+    """Make a Job that another controller manages, and write its end as that controller would."""
     fields: dict[str, Any] = {"managedBy": "example.com/mine", "ttlSecondsAfterFinished": 10, **spec}
     job = await create(cluster.client, manifest(**fields))
     conditions = tuple(made(kind, "True", "Done", "", when) for kind in ("SuccessCriteriaMet", "Complete"))
@@ -159,7 +159,7 @@ async def test_end_in_the_future_defers_the_deletion(kcr_clock: VirtualClock) ->
 
 
 async def test_job_that_is_going_is_left_alone(kcr_clock: VirtualClock) -> None:
-    # Row 149: the deletion was somebody else's, and so is the way it goes.
+    # Row 149: another client deleted it, and chose the propagation policy.
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0)) as cluster:
         transport = CrashingTransport(cluster.transport)
         job = await ended_at(cluster, kcr_clock.now())

@@ -35,7 +35,7 @@ async def test_directives_change_only_while_suspended(kcr_clock: VirtualClock) -
             await cluster.client.strategic_patch(Job, KEY, {"spec": spec})
 
         await create(cluster.client, example("scheduling-directives"))
-        # Row 65: nobody has looked at it yet.
+        # Row 65: the Job has not been started yet.
         await patch(template={"spec": {"nodeSelector": {"zone": "b"}}})
         async with job_controller(cluster, kcr_clock):
             await kcr_clock.advance(1)

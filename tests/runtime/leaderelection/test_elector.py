@@ -130,11 +130,11 @@ async def test_changed_lease_is_read_before_it_is_renewed(
     one = elector(kcr_clock, kcr_cluster.transport, "a")
     async with campaigning(one):
         await kcr_clock.settle()
-        await kcr_cluster.client.merge_patch(Lease, LEASE, {"metadata": {"labels": {"by": "somebody"}}})
+        await kcr_cluster.client.merge_patch(Lease, LEASE, {"metadata": {"labels": {"by": "a-user"}}})
         await kcr_clock.advance(30)
         assert one.leads
         assert one.slow_renewals == 1
-        assert (await lease(kcr_cluster)).metadata.labels == {"by": "somebody"}
+        assert (await lease(kcr_cluster)).metadata.labels == {"by": "a-user"}
 
 
 @pytest.mark.parametrize("write", ["create", "update"])

@@ -39,7 +39,7 @@ def logs_as_before() -> Iterator[None]:
         pytest.param(["run", "--controllers", ","], "--controllers names none", id="no-controller"),
         pytest.param(["run", "--metrics-bind-address", "8080"], "'8080' is no address to listen on", id="no-address"),
         pytest.param(["dev", "--wait"], "--wait needs a Job", id="nothing-to-wait-for"),
-        pytest.param([*CREATE], "name either --service-account or --user", id="for-nobody"),
+        pytest.param([*CREATE], "name either --service-account or --user", id="for-no-user"),
         pytest.param([*CREATE, "--user", "a", "--service-account", "b"], "name either", id="for-two"),
         pytest.param([*CREATE, "--service-account", "b", "--group", "c"], "--group is for --user", id="group"),
         pytest.param([*CREATE, "--service-account", "a/"], "'a/' is neither NAME nor", id="account"),
@@ -82,7 +82,7 @@ def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[st
 def test_ready_file_of_a_killed_process_goes_first_of_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ready = tmp_path / "ready"
     ready.touch()
-    # There is no server, not even a kubeconfig: the file has gone before anybody asks for them.
+    # There is no server, not even a kubeconfig: the file is removed before they are read.
     assert exit_code_of(["run", "--ready-file", str(ready), "--kubeconfig", "/nowhere/config"]) == 1
     assert list(tmp_path.iterdir()) == []
 

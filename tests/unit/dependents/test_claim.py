@@ -16,7 +16,7 @@ MINE, OTHERS = (reference(),), (reference("other", "uid-other"),)
 @pytest.mark.parametrize(
     ("owner", "obj", "wanted", "verdict"),
     [
-        pytest.param(website(), config_map(owner_references=OTHERS), True, "ignore", id="somebody-elses"),
+        pytest.param(website(), config_map(owner_references=OTHERS), True, "ignore", id="other-owner"),
         pytest.param(website(), config_map(owner_references=MINE), True, "keep", id="mine"),
         pytest.param(website(), config_map(owner_references=MINE), False, "release", id="mine-no-longer-wanted"),
         pytest.param(

@@ -287,7 +287,7 @@ def test_long_list_is_told_little_by_little() -> None:
     informer.add_handler(told)
     steps = informer.replace([pod(f"p{number}", number) for number in range(1, 1001)], {}, "2000")
     seen = [len(told.heard) for _ in steps if len(informer.store) == 1000]
-    # All are stored before anybody hears; then two handlers hear of a thousand pods each, two hundred at a time.
+    # All are stored before a handler is called; then two get a thousand pods each, two hundred at a time.
     assert seen[-10:] == [0, 0, 0, 0, 0, 200, 400, 600, 800, 1000]
     assert informer.store.resource_version == 2000
 

@@ -38,7 +38,7 @@ def replaced(store: Store[Pod], pods: list[Pod], undecodable: Mapping[Key, str])
 
 @pytest.mark.parametrize(("synced", "stops"), [(False, True), (True, False)])
 def test_first_list_is_stored_little_by_little_and_later_ones_at_once(synced: bool, stops: bool) -> None:
-    # RF-12, RF-29: readers never see half of a list, and nobody reads the first one early.
+    # RF-12, RF-29: readers never see half of a list, and do not read the first one early.
     store = Store[Pod]()
     store.synced = synced
     steps = list(store.replace([pod(f"p{number}") for number in range(1000)], {}))

@@ -431,7 +431,7 @@ async def test_cancelled_workers_lose_no_key(steps: list[str]) -> None:  # WQ-5,
                 case _ if workers:
                     workers.pop(0 if step == "cancel-first" else -1).cancel()
         await clock.settle()
-        # Nobody sleeps while a key waits.
+        # No worker sleeps while a key waits.
         assert len(queue) == 0 or all(worker.done() for worker in workers)
         for worker in workers:
             worker.cancel()

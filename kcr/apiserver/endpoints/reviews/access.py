@@ -51,7 +51,7 @@ def subject_access(review: Manifest, asker: Asker) -> Manifest:
     """Return the status of a SubjectAccessReview.
 
     Raises:
-        StatusError: 422, it does not ask for exactly one thing, or for nobody.
+        StatusError: 422, it has not exactly one kind of attributes, or names neither user nor group.
     """
     spec = review.get("spec") or {}
     _raise_if_invalid(review, [*_subject_faults(spec), *_metadata_faults(review)])

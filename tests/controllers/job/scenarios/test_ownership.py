@@ -26,7 +26,7 @@ def owner(job: Job, **fields: Any) -> list[dict[str, Any]]:
 
 
 async def orphan(sim: Simulation, name: str = "orphan", *, phase: str = "") -> Pod:
-    """Create a pod that nobody controls and that the selector fits."""
+    """Create a pod without a controller that the selector matches."""
     pod = await sim.create_pod(name, labels=SELECTED)
     if phase:
         await sim.end(pod, phase, 0)

@@ -27,7 +27,7 @@ async def test_job_fills_its_quota_and_waits(sim: Simulation) -> None:
     if sim.undisturbed:
         # One each time, after 1, 2, 4, 8, 16 and 32 s; what was asked above came in their place.
         assert attempts(sim) == 21
-    # What ends makes room, and wakes nobody: the Job comes back by itself.
+    # A finished pod frees quota and triggers no event: the Job is retried with backoff.
     await sim.succeed(*sim.active()[:3])
     await sim.until("A10 S3", made=13)
     refusals = [message for reason, message in await sim.events() if reason == "FailedCreate"]

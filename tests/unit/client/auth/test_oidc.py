@@ -103,7 +103,7 @@ async def test_refused_token_is_renewed_once_for_all_who_wait() -> None:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(credentials.current()) for _ in range(3)]
         assert len({task.result() for task in tasks}) == 1
-        # Somebody who comes late with the old token must not throw the new one away.
+        # A request that fails late with the old token must not invalidate the new one.
         assert credentials.invalidate(old)
         await credentials.current()
     assert len(provider.asked) == 1

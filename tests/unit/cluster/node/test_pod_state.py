@@ -59,7 +59,7 @@ def signal(name: Literal["TERM", "KILL"], *containers: str) -> SignalContainers:
         pytest.param(lambda: pod_state(WAITING, deleted_with_grace=0), TerminatePod(0), id="deleted-before-start"),
         pytest.param(lambda: pod_state(ended(0), deleted_with_grace=7), DeletePod(), id="deleted-after-its-end"),
         pytest.param(lambda: pod_state(ended(0), sidecars=(running(),)), TerminatePod(30), id="sidecars-are-left"),
-        pytest.param(lambda: pod_state(running(), phase="Failed"), TerminatePod(30), id="ended-by-somebody-else"),
+        pytest.param(lambda: pod_state(running(), phase="Failed"), TerminatePod(30), id="ended-by-another-client"),
         pytest.param(lambda: pod_state(running(), deadline=101), None, id="deadline-ahead"),
         pytest.param(
             lambda: pod_state(running(), deadline=100),
@@ -193,7 +193,7 @@ def test_only_first_starts_may_go_unreported() -> None:
         pytest.param(
             lambda: pod_state(ended(0), sidecars=(ended(137, restart_at=9),)), "Succeeded", id="sidecar-stopped"
         ),
-        pytest.param(lambda: pod_state(running(), phase="Failed"), "Failed", id="said-by-somebody-else"),
+        pytest.param(lambda: pod_state(running(), phase="Failed"), "Failed", id="written-by-another-client"),
     ],
 )
 def test_phase_follows_from_the_containers(pod: Callable[[], PodState], expected: str) -> None:

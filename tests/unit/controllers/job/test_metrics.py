@@ -201,7 +201,7 @@ def test_ended_pods_come_and_go_with_their_finalizer() -> None:  # §4.2 to §4.
     events.on_add(ENDED, True)
     events.on_delete(ENDED, False)
     assert numbers() == (2, 2)
-    # Nobody saw its end: it may have lost its finalizer before.
+    # The informer missed its end: it may have lost its finalizer before.
     events.on_delete(ENDED, True)
     assert numbers() == (2, 2)
 

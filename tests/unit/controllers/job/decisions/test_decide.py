@@ -131,6 +131,6 @@ def test_listed_pods_count_once_whatever_the_store_shows() -> None:
 
 
 def test_pod_without_finalizer_is_not_counted_again() -> None:
-    # The status has it already, or somebody else took it.
+    # The status has it already, or another client removed it.
     plan = decide(snapshot(job(), pod("a", "Succeeded", finished=ago(1)), untracked=frozenset({"uid-a"})))
     assert plan.counts.newly_succeeded == ()
