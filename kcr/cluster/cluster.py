@@ -1,7 +1,7 @@
 """The embedded cluster in one context: API server, the cluster's own controllers, node."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,18 @@ from kcr.apiserver.authentication.users import user_named
 from kcr.apiserver.authorization import Rbac
 from kcr.apiserver.authorization.bootstrap import with_rbac
 from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
-from kcr.apiserver.kinds.catalogue import CERTIFICATE_SIGNING_REQUESTS, DEPLOYMENTS, KINDS, REPLICA_SETS, Kind
+from kcr.apiserver.kinds.catalogue import (
+    CERTIFICATE_SIGNING_REQUESTS,
+    DEPLOYMENTS,
+    KINDS,
+    REPLICA_SETS,
+    Kind,
+)
 from kcr.apiserver.kinds.gangs import with_gangs
 from kcr.apiserver.kinds.views import VIEWS
 from kcr.apiserver.kinds.views.legacy import LEGACY_KINDS
 from kcr.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr.apiserver.server import APIServer
-from kcr.apiserver.storage.records import Change
 from kcr.apiserver.storage.storage import Storage
 from kcr.client import Client
 from kcr.clock import Clock, SystemClock
@@ -33,6 +38,7 @@ from kcr.cluster.controllers.garbage_collector import GarbageCollector
 from kcr.cluster.controllers.namespaces import NamespaceController
 from kcr.cluster.effects.advice import process_warnings
 from kcr.cluster.faults import ListenerFaults
+from kcr.cluster.first_objects import FirstObjects
 from kcr.cluster.kinds import KindSource, define, definitions_of
 from kcr.cluster.node import OnRun
 from kcr.cluster.node.runtime import RunningContainer
@@ -172,6 +178,7 @@ class EmbeddedCluster:
         self._gc, self._deployments = gc, deployments
         self.faults = faults or ListenerFaults()
         self._stack = AsyncExitStack()
+        self._first_objects = FirstObjects(self.storage, self.manager, self._stack)
         self._tasks: list[asyncio.Task[None]] = []
 
     def _give_accounts(self, service_accounts: ServiceAccounts) -> bool:
@@ -198,10 +205,10 @@ class EmbeddedCluster:
             for kind in self._kinds:
                 # Source: kubernetes/pkg/controller/garbagecollector/config/v1alpha1, DefaultIgnoredResources: events.
                 if kind.garbage_collected:
-                    self._on_first_object(kind, collector.watch, namespaces.watch)
+                    self._first_objects.call(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
         if self._deployments:
-            self._start_on_first_object((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
+            self._first_objects.set_up((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
         if self.nodes:
             self._tasks.append(group.create_task(self.nodes.run(self.manager), name="nodes"))
         return self
@@ -220,25 +227,6 @@ class EmbeddedCluster:
         structlog.contextvars.bind_contextvars(component=COMPONENT)
         await self.manager.run()
 
-    def _on_first_object(self, kind: Kind, *watches: Callable[[ResourceType], None]) -> None:
-        """Have a kind watched as soon as there is an object of it.
-
-        A cluster has objects of few kinds, and to watch all the others would cost more than all that happens in a test.
-        """
-        cache = self.storage.cache(kind)
-
-        def watch(_: Change | None) -> None:
-            cache.subscribers.pop(watch, None)
-            for watch_kind in watches:
-                watch_kind(kind.type)
-
-        if cache.records:
-            watch(None)
-        else:
-            cache.subscribers[watch] = None
-            # The manager takes nothing new once it stops.
-            self._stack.callback(cache.subscribers.pop, watch, None)
-
     def _follow_definitions(self, collector: GarbageCollector, namespaces: NamespaceController) -> None:
         """Have custom resources collected and deleted with their namespaces, for as long as they are served."""
         followed: dict[ResourceType, Kind] = {}
@@ -254,22 +242,11 @@ class EmbeddedCluster:
                 collector.unwatch(gone)
             for kind in current.values():
                 if kind.type not in followed:
-                    self._on_first_object(kind, collector.watch, namespaces.watch)
+                    self._first_objects.call(kind, collector.watch, namespaces.watch)
             followed.update(current)
 
         follow()
         self.server.definitions.on_change.append(follow)
-
-    def _start_on_first_object(self, kinds: Sequence[Kind], setup: Callable[[Manager], None]) -> None:
-        """Add controllers to the manager, once, as soon as there is an object of one of their kinds."""
-        left = [setup]
-
-        def start(_: ResourceType) -> None:
-            if left:
-                left.pop()(self.manager)
-
-        for kind in kinds:
-            self._on_first_object(kind, start)
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.
@@ -321,7 +298,7 @@ class EmbeddedCluster:
         from kcr.cluster.controllers import certificate_signer  # noqa: PLC0415  # loads cryptography
 
         signer = partial(certificate_signer.setup, authority=address.clients)
-        self._start_on_first_object((CERTIFICATE_SIGNING_REQUESTS,), signer)
+        self._first_objects.set_up((CERTIFICATE_SIGNING_REQUESTS,), signer)
         if self.server.registry.accounts is not None:
             accounts.publish_authority(self.manager, address.ca_pem)
             token_secrets.setup(self.manager, address.ca_pem)

@@ -1,0 +1,55 @@
+"""Controllers and watches that start with the first object of a kind.
+
+A cluster has objects of few kinds. Watching all the others would cost more than everything else that happens in a test.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+
+from kcr.api.resources import ResourceType
+from kcr.apiserver.kinds.catalogue import Kind
+from kcr.apiserver.storage.records import Change
+from kcr.apiserver.storage.storage import Storage
+from kcr.manager import Manager
+
+
+class FirstObjects:
+    """Calls functions as soon as the storage has an object of a kind; at once where it has one already."""
+
+    def __init__(self, storage: Storage, manager: Manager, stack: AsyncExitStack) -> None:
+        """Wait for first objects.
+
+        Args:
+            storage: Where objects are stored.
+            manager: Takes the controllers of `set_up`.
+            stack: When it is closed, nothing is called any more: the manager takes nothing new once it stops.
+        """
+        self._storage = storage
+        self._manager = manager
+        self._stack = stack
+
+    def call(self, kind: Kind, *functions: Callable[[ResourceType], None]) -> None:
+        """Call functions, once, as soon as there is an object of a kind."""
+        cache = self._storage.cache(kind)
+
+        def run(_: Change | None) -> None:
+            cache.subscribers.pop(run, None)
+            for function in functions:
+                function(kind.type)
+
+        if cache.records:
+            run(None)
+        else:
+            cache.subscribers[run] = None
+            self._stack.callback(cache.subscribers.pop, run, None)
+
+    def set_up(self, kinds: Sequence[Kind], setup: Callable[[Manager], None]) -> None:
+        """Add controllers to the manager, once, as soon as there is an object of one of their kinds."""
+        left = [setup]
+
+        def start(_: ResourceType) -> None:
+            if left:
+                left.pop()(self._manager)
+
+        for kind in kinds:
+            self.call(kind, start)
