@@ -21,7 +21,7 @@ from kcr.apiserver.endpoints import (
     writing,
 )
 from kcr.apiserver.endpoints.documents import ServerDocuments
-from kcr.apiserver.endpoints.pods import container_logs, pod_streams
+from kcr.apiserver.endpoints.pods import binding, container_logs, eviction, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.reviews import reviews
 from kcr.apiserver.endpoints.reviews.access import Asker
@@ -69,9 +69,9 @@ _WATCH_SECONDS = (1800, 3600)
 
 # Writes to subresources that need no more than the objects.
 _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
-    "binding": subresources.bind,
+    "binding": binding.bind,
     "ephemeralcontainers": pod_streams.refuse_ephemeral_containers,
-    "eviction": subresources.evict,
+    "eviction": eviction.evict,
     "finalize": subresources.finalize,
 }
 _log = logging.getLogger(__name__)

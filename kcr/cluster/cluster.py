@@ -20,6 +20,7 @@ from kcr.apiserver.computed.resource_metrics import METRICS_KINDS
 from kcr.apiserver.kinds.catalogue import (
     CERTIFICATE_SIGNING_REQUESTS,
     DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
     KINDS,
     REPLICA_SETS,
     Kind,
@@ -160,8 +161,7 @@ class EmbeddedCluster:
             clock=self._clock,
             random=Random(self._random.getrandbits(64)),
         )
-        if runtime is not None:
-            scheduler.setup(self.manager)
+        self._scheduler = scheduler.setup(self.manager) if runtime is not None else None
         if gc:
             pod_gc.setup(self.manager, terminated_pod_gc_threshold)
             quota_status.setup(self.manager, self.server.registry.quotas)
@@ -207,6 +207,7 @@ class EmbeddedCluster:
                 if kind.garbage_collected:
                     self._first_objects.call(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
+            self._first_objects.set_up((DISRUPTION_BUDGETS,), self._set_up_budgets)
         if self._deployments:
             self._first_objects.set_up((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
         if self.nodes:
@@ -247,6 +248,13 @@ class EmbeddedCluster:
 
         follow()
         self.server.definitions.on_change.append(follow)
+
+    def _set_up_budgets(self, manager: Manager) -> None:
+        from kcr.cluster.controllers import disruption  # noqa: PLC0415  # few clusters have budgets
+
+        budgets = disruption.setup(manager)
+        if self._scheduler is not None:
+            self._scheduler.budgets = budgets.snapshot
 
     def _stop(self) -> None:
         # Last in, first out: listeners are closed by now, and the task group waits for what is cancelled here.

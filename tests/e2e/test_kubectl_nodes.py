@@ -62,3 +62,17 @@ async def test_pod_that_fits_nowhere_says_why(kubectl: Kubectl) -> None:
     assert "Pending" in await kubectl("get pod large")
     leases = await kubectl("get leases --namespace kube-node-lease --no-headers")
     assert [line.split()[1] for line in leases.splitlines()] == [FIRST, SECOND]
+
+
+async def test_drain_waits_for_the_disruption_budget(kubectl: Kubectl) -> None:
+    await kubectl("create deployment web --image=python --replicas=2 -- sleep 3600")
+    await kubectl("rollout status deployment web --timeout=60s")
+    await kubectl("create poddisruptionbudget web --selector=app=web --min-available=2")
+    await kubectl("wait --for=jsonpath={.status.currentHealthy}=2 pdb/web --timeout=30s")
+    assert (await kubectl("get pdb web --no-headers")).split()[:4] == ["web", "2", "N/A", "0"]
+    drain = f"drain {SECOND} --ignore-daemonsets --force"
+    refused = await kubectl(f"{drain} --timeout=2s", code=1)
+    assert "Cannot evict pod as it would violate the pod's disruption budget." in refused
+    assert len(await places(kubectl)) == 2
+    await kubectl("patch pdb web -p", '{"spec":{"minAvailable":1}}')
+    assert f"node/{SECOND} drained" in await kubectl(f"{drain} --timeout=60s")

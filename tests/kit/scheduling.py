@@ -15,12 +15,19 @@ Manifest = dict[str, Any]
 
 
 def pod_info(
-    name: str = "p", *, cpu: str = "", priority: int = 0, status: Manifest | None = None, **spec: Any
+    name: str = "p",
+    *,
+    cpu: str = "",
+    priority: int = 0,
+    status: Manifest | None = None,
+    labels: dict[str, str] | None = None,
+    **spec: Any,
 ) -> PodInfo:
     """A pod of one container, that may request cpu; other fields by their names on the wire."""
     container: Manifest = {"name": "main", "resources": {"requests": {"cpu": cpu}} if cpu else {}}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels or {}}
     manifest = {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
         "spec": {"containers": [container], "priority": priority, **spec}, "status": status or {},
     }  # fmt: skip
     return PodInfo.of(codec.decode(ScheduledPod, codec.encode(manifest)))

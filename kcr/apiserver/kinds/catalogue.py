@@ -280,6 +280,7 @@ CLUSTER_ROLES = _rbac_kind("ClusterRole", rbac.ClusterRoleStrategy())
 CLUSTER_ROLE_BINDINGS = _rbac_kind("ClusterRoleBinding", rbac.ClusterRoleBindingStrategy())
 ROLES = _rbac_kind("Role", rbac.RoleStrategy())
 ROLE_BINDINGS = _rbac_kind("RoleBinding", rbac.RoleBindingStrategy())
+DISRUPTION_BUDGETS = _kind("policy/v1", "PodDisruptionBudget", BudgetStrategy())
 AUTOSCALERS = _kind("autoscaling/v2", "HorizontalPodAutoscaler", AutoscalerStrategy())
 
 CERTIFICATE_SIGNING_REQUESTS = Kind(
@@ -314,7 +315,7 @@ _WITH_STRATEGY: tuple[Kind, ...] = (
     CLAIMS, CONFIG_MAPS, EVENTS, LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, SECRETS, SERVICE_ACCOUNTS,
     SERVICES, JOBS, CRON_JOBS, DEPLOYMENTS, REPLICA_SETS, LEASES, PRIORITY_CLASSES, CLUSTER_ROLES,
     CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS, AUTOSCALERS, API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS,
-    CERTIFICATE_SIGNING_REQUESTS, *_PLAIN,
+    CERTIFICATE_SIGNING_REQUESTS, DISRUPTION_BUDGETS, *_PLAIN,
 )  # fmt: skip
 
 
@@ -324,7 +325,6 @@ _STRATEGIES: Mapping[tuple[str, str], Callable[..., GenericStrategy]] = {
     ("networking.k8s.io/v1", "Ingress"): IngressStrategy,
     ("networking.k8s.io/v1", "IngressClass"): IngressClassStrategy,
     ("networking.k8s.io/v1", "NetworkPolicy"): NetworkPolicyStrategy,
-    ("policy/v1", "PodDisruptionBudget"): BudgetStrategy,
     ("storage.k8s.io/v1", "StorageClass"): StorageClassStrategy,
 }
 

@@ -20,7 +20,6 @@ WITHOUT_CONTROLLER: Mapping[str, str] = {
     "networkpolicies.networking.k8s.io": "no traffic is filtered",
     "persistentvolumeclaims": "no volume is provisioned or bound",
     "persistentvolumes": "no claim is bound to them",
-    "poddisruptionbudgets.policy": "evictions are not limited",
     "services": "neither their names nor their addresses lead to pods",
     "endpointslices.discovery.k8s.io": "no traffic is routed",
     "apiservices.apiregistration.k8s.io": "requests are not forwarded to other servers",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kcr.api.meta import Key
 from kcr.cluster.scheduling.cluster_state import NodeState, PodInfo
 from kcr.cluster.scheduling.filters import Rejection, rejection
-from kcr.cluster.scheduling.preemption import Preemption, histogram, preempt
+from kcr.cluster.scheduling.preemption import Budgets, Preemption, histogram, preempt
 from kcr.cluster.scheduling.scores import best_node
 from kcr.cluster.scheduling.surroundings import NO_NAMESPACES, Namespaces, survey
 
@@ -76,7 +76,11 @@ def search(
 
 
 def find_node(
-    info: PodInfo, nodes: Mapping[str, NodeState], nominated: Nominated, namespaces: Namespaces = NO_NAMESPACES
+    info: PodInfo,
+    nodes: Mapping[str, NodeState],
+    nominated: Nominated,
+    namespaces: Namespaces = NO_NAMESPACES,
+    budgets: Budgets = (),
 ) -> str | Unschedulable:
     """Return the node for a pod, or why there is none and what can be done.
 
@@ -85,13 +89,14 @@ def find_node(
         nodes: All nodes; at least one.
         nominated: See `Nominated`.
         namespaces: The labels of namespaces, by name.
+        budgets: All PodDisruptionBudgets.
     """
     node, rejections, ahead = search(info, nodes, nominated, namespaces)
     if node:
         return node
     reasons = Counter(reason for rejected in rejections.values() for reason in rejected.reasons)
     message = f"0/{len(nodes)} nodes are available: {histogram(reasons)}."
-    found = preempt(info, nodes, rejections, ahead, namespaces)
+    found = preempt(info, nodes, rejections, ahead, namespaces, budgets)
     if isinstance(found, Preemption):
         return Unschedulable(message, found)
     return Unschedulable(f"{message} {_NO_CLAIMS}, preemption: {found}")

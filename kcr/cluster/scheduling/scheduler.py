@@ -18,7 +18,7 @@ from kcr.cluster.scheduling.cluster_state import PodInfo
 from kcr.cluster.scheduling.objects import DEFAULT_SCHEDULER, PLACED, ScheduledNode, ScheduledPod, wants_a_node
 from kcr.cluster.scheduling.placement import Unschedulable, find_node, search
 from kcr.cluster.scheduling.placements import Placements
-from kcr.cluster.scheduling.preemption import PREEMPTION_BY_SCHEDULER, Preemption
+from kcr.cluster.scheduling.preemption import PREEMPTION_BY_SCHEDULER, Budgets, Preemption
 from kcr.controller import Result
 from kcr.errors import ApiError, ConflictError, NotFoundError
 from kcr.informer import Handler, Selection
@@ -31,7 +31,11 @@ _WAITING = Key("", "waiting pods")
 
 
 class SchedulerReconciler(Handler[ScheduledPod]):
-    """Binds one pod; idempotent. A pod that no node takes is marked, and tried again when something has changed."""
+    """Binds one pod; idempotent. A pod that no node takes is marked, and tried again when something has changed.
+
+    Attributes:
+        budgets: Returns the PodDisruptionBudgets, which preemption avoids violating.
+    """
 
     def __init__(self, manager: Manager) -> None:
         self._client = manager.client
@@ -47,6 +51,7 @@ class SchedulerReconciler(Handler[ScheduledPod]):
         # Nominated pods (`status.nominatedNodeName`): preemption frees these nodes for them.
         self._nominated: dict[Key, tuple[str, PodInfo]] = {}
         self.enqueue: Callable[[Key], None] = lambda key: None
+        self.budgets: Callable[[], Budgets] = tuple
 
     def on_add(self, obj: ScheduledPod, initial: bool) -> None:
         """Enqueue a pod that wants a node."""
@@ -133,7 +138,8 @@ class SchedulerReconciler(Handler[ScheduledPod]):
                 # Nothing is written: the cluster has just started, and the node is about to register.
                 self._unschedulable[key] = info
                 return Result()
-            found = find_node(info, self._nodes, self._nominated, self._placements.namespaces())
+            namespaces = self._placements.namespaces()
+            found = find_node(info, self._nodes, self._nominated, namespaces, self.budgets())
             if isinstance(found, Unschedulable):
                 self._unschedulable[key] = info
                 await self._reject(pod, found)
@@ -277,8 +283,8 @@ def _shown(node: ScheduledNode) -> tuple[object, ...]:
     return node.spec, node.metadata.labels, node.status.allocatable, states
 
 
-def setup(manager: Manager) -> None:
-    """Add the scheduler to a manager."""
+def setup(manager: Manager) -> SchedulerReconciler:
+    """Add the scheduler to a manager, and return it."""
     manager.select(Selection(ScheduledPod, fields="spec.nodeName="))
     manager.select(PLACED)
     reconciler = SchedulerReconciler(manager)
@@ -286,3 +292,4 @@ def setup(manager: Manager) -> None:
     reconciler.enqueue = controller.queue.add
     manager.informer(ScheduledNode).add_handler(_Nodes(reconciler))
     manager.informer(ScheduledPod).add_handler(reconciler)
+    return reconciler

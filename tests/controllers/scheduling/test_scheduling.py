@@ -21,14 +21,6 @@ FULL = (
 )
 
 
-@pytest.fixture
-def cluster(kcr_cluster: EmbeddedCluster) -> EmbeddedCluster:
-    """A cluster whose pods run until they are deleted."""
-    assert kcr_cluster.node is not None
-    kcr_cluster.node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER)
-    return kcr_cluster
-
-
 async def test_pod_larger_than_any_node_stays_pending(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     await kcr_clock.advance(1)
     await schedule(cluster.client, "large", cpu="1000")

@@ -17,6 +17,13 @@ class BudgetStrategy(GenericStrategy):
 
     stored_as = ("policy/v1", "PodDisruptionBudget")
 
+    def __init__(self) -> None:
+        super().__init__("poddisruptionbudgets.policy", has_generation=True)
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return none: the disruption controller acts on budgets."""
+        return []
+
     def prepare_create(self, obj: Manifest) -> None:
         """Set the numbers of a status that says nothing yet."""
         names = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")

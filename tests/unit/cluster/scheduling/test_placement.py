@@ -4,6 +4,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kcr.api.full.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from kcr.api.meta import ObjectMeta
+from kcr.api.selectors import LabelSelector
 from kcr.cluster.scheduling.cluster_state import PodInfo
 from kcr.cluster.scheduling.placement import Unschedulable, find_node
 from kcr.cluster.scheduling.preemption import Preemption
@@ -113,6 +116,21 @@ def test_pod_that_started_later_is_deleted_first() -> None:
 def test_node_with_the_cheapest_victims_is_freed(a: list[Any], b: list[Any], better: str) -> None:
     nodes = {"a": node_state("a", *(started(*one) for one in a)), "b": node_state("b", *(started(*one) for one in b))}
     assert preempted(find_node(pod_info(cpu="10", priority=9), nodes, NONE))[0] == better
+
+
+def test_node_whose_victims_violate_no_budget_is_freed() -> None:
+    # kubernetes/pkg/scheduler/framework/preemption/preemption.go, pickOneNodeForPreemption.
+    protected = pod_info("x", cpu="10", priority=1, labels={"app": "web"})
+    nodes = {"a": node_state("a", protected), "b": node_state("b", started("y", "10", 2))}
+    budget = PodDisruptionBudget(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "web"})),
+    )
+    assert preempted(find_node(pod_info(cpu="10", priority=9), nodes, NONE, budgets=[budget])) == ("b", ["y"])
+    allowing = replace(budget, status=PodDisruptionBudgetStatus(disruptions_allowed=1))
+    assert preempted(find_node(pod_info(cpu="10", priority=9), nodes, NONE, budgets=[allowing])) == ("a", ["x"])
+    evicted = replace(budget, status=PodDisruptionBudgetStatus(disrupted_pods={"x": MOMENT}))
+    assert preempted(find_node(pod_info(cpu="10", priority=9), nodes, NONE, budgets=[evicted])) == ("a", ["x"])
 
 
 def test_pods_of_equal_priority_are_spared() -> None:

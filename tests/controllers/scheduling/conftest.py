@@ -1,0 +1,12 @@
+import pytest
+
+from kcr.cluster import EmbeddedCluster
+from kcr.cluster.node import FOREVER, RunResult
+
+
+@pytest.fixture
+def cluster(kcr_cluster: EmbeddedCluster) -> EmbeddedCluster:
+    """A cluster whose pods run until they are deleted."""
+    assert kcr_cluster.node is not None
+    kcr_cluster.node.on_run = lambda pod, container, attempt: RunResult(run_for=FOREVER)
+    return kcr_cluster
