@@ -231,6 +231,19 @@ CONTROLLER_ROLES: Mapping[str, DefaultRole] = {
         {_EVENTS}
         """
     ),
+    "disruption-controller": DefaultRole(
+        f"""
+        get,list,watch apps,extensions deployments
+        get,list,watch apps,extensions replicasets
+        get,list,watch core replicationcontrollers
+        get,list,watch policy poddisruptionbudgets
+        get,list,watch apps statefulsets
+        update policy poddisruptionbudgets/status
+        patch,update core pods/status
+        get * */scale
+        {_EVENTS}
+        """
+    ),
     "generic-garbage-collector": DefaultRole(f"delete,get,list,patch,update,watch * *\n{_EVENTS}"),
     "job-controller": DefaultRole(
         f"""
