@@ -160,7 +160,7 @@ async def _rights(client: Client, wanted: Wanted) -> Finding:
 
 
 def missing_rights(missing: Iterable[Right], namespace: str) -> str:
-    """Return what may not be done, in one line."""
+    """Return the rights that RBAC does not grant, in one line."""
     verbs: dict[tuple[str, str], list[str]] = defaultdict(list)
     for group, resource, verb in missing:
         verbs[resource, group].append(verb)
@@ -172,7 +172,7 @@ def missing_rights(missing: Iterable[Right], namespace: str) -> str:
 
 
 async def may(client: Client, right: Right, namespace: str) -> bool | None:
-    """Return whether the server grants a right; None when it does not say.
+    """Return whether the server grants a right (SelfSubjectAccessReview); None when it does not review it.
 
     Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
     """

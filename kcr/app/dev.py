@@ -45,7 +45,7 @@ class DevCluster(NamedTuple):
 
     Attributes:
         manager: Has the controllers, and does not run yet.
-        client: The user's, who is warned of what has no effect in this cluster.
+        client: The user's; it gets the warnings about fields without an effect in this cluster.
         kubeconfig: The text of the file with which others reach it.
     """
 

@@ -1,4 +1,4 @@
-"""Errors that nothing in kcr expects, told in one line: what, where, and in whose code.
+"""Unexpected errors as one line: the error, its place, and whether user code or kcr raised it.
 
 A `kcr.KcrError` says cause and remedy itself. Any other error comes from a bug, and most bugs are in the program that
 kcr runs: a name that is not imported, an attribute that is misspelled. So the line names the innermost place in that

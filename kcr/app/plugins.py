@@ -42,7 +42,7 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
     known = {point.name: point for point in entry_points(group=GROUP)} if installed is None else installed
     for name in names:
         if ":" in name:
-            # The folder of the command `kcr` is on the path, and that of the user is not.
+            # `sys.path` begins with the folder of the command `kcr` and lacks the working directory.
             if os.getcwd() not in sys.path:
                 sys.path.insert(0, os.getcwd())
             known = {**known, name: EntryPoint(name, name, GROUP)}

@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 
 # A process is given five seconds to end; what hangs then is left behind by force.
 GRACE_SECONDS = 4.5
-# So many objects may come, on balance, before the garbage collector looks at them.
+# `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
 # What `accept` fails with when there is no room for another connection.
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -74,7 +74,7 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_s
 
 
 class LoopErrors:
-    """Logs exceptions that reach the event loop itself; the process goes on."""
+    """The event loop's exception handler: logs the exception, and the process continues."""
 
     def __init__(self) -> None:
         self._exhausted = RateLimitedLogger(_log)
@@ -101,7 +101,7 @@ def _give_up(code: int) -> None:
 
 
 def tune_gc() -> None:
-    """Let the garbage collector look at less, and less often; to be called once the program is imported.
+    """Freeze what is imported (`gc.freeze`), and collect garbage less often; to be called after the imports.
 
     Modules are never garbage, and to walk over them in every full collection stops the loop for 40 ms and more.
     Requests make many objects that others refer to and hardly a cycle: to look every 700 of them, as Python does,

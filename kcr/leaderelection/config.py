@@ -23,7 +23,7 @@ def default_identity() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionConfig:
-    """Which Lease to hold, and how long a leader that is gone keeps the others waiting.
+    """The options of leader election: the Lease, the identity of the candidate, and the durations.
 
     ```python
     LeaderElectionConfig(name="website-controller", namespace="websites")

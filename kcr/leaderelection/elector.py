@@ -34,7 +34,7 @@ class LeaderElector:
     """Holds a Lease, or waits for it; one per process and Lease. `run` once.
 
     Attributes:
-        config: Which Lease, as whom, and how long.
+        config: The Lease, the identity and the durations.
         elected: Set while this process leads.
         lease: The Lease as it was last seen; None before the first contact.
         slow_renewals: How many renewals had to read the Lease first.
@@ -54,7 +54,7 @@ class LeaderElector:
 
         Args:
             client: Reaches the server; with connections and a rate limit of its own, a busy program cannot delay it.
-            config: Which Lease, as whom, and how long.
+            config: The Lease, the identity and the durations.
             clock: For the times in the Lease.
             random: For pauses.
             is_wedged: Returns whether the process does no work any more: then its lease is not renewed.
@@ -136,7 +136,7 @@ class LeaderElector:
         return ""
 
     def standby_remark(self) -> str:
-        """Return an empty string from the leader, and from the others who leads: what `/readyz?verbose` adds."""
+        """Return what `/readyz?verbose` adds: nothing on the leader, the identity of the leader on a standby."""
         if self.leads:
             return ""
         holder = self.lease and self.lease.spec.holder_identity
@@ -152,7 +152,7 @@ class LeaderElector:
 
     @property
     def valid_until(self) -> float:
-        """When the others may take the lease at the earliest, in the time of the elector's loop."""
+        """When other candidates may acquire the lease at the earliest, in the time of the elector's loop."""
         return self._renewed_at + int(self.config.lease_duration)
 
     async def _acquire(self) -> None:

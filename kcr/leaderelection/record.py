@@ -1,4 +1,4 @@
-"""What a Lease says about who leads; pure."""
+"""The leader election record (LeaderElectionRecord), which is the spec of a Lease: values in, values out."""
 
 from datetime import datetime
 from typing import NamedTuple

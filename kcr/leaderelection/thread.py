@@ -26,7 +26,7 @@ class ElectorThread:
     over.
 
     Attributes:
-        config: Which Lease, as whom, and how long.
+        config: The Lease, the identity and the durations.
         elected: Set, on the program's loop, while this process leads.
     """
 
@@ -42,7 +42,7 @@ class ElectorThread:
 
         Args:
             connect: Opens the connections of the elector, on its own loop.
-            config: Which Lease, as whom, and how long.
+            config: The Lease, the identity and the durations.
             clock: For the times in the Lease.
             random: For pauses.
         """
@@ -79,7 +79,7 @@ class ElectorThread:
         return self._elector.overdue() if self._elector is not None else ""
 
     def standby_remark(self) -> str:
-        """Return who leads, from a replica that does not; see `LeaderElector.standby_remark`."""
+        """Return which replica leads, on a standby; see `LeaderElector.standby_remark`."""
         return self._elector.standby_remark() if self._elector is not None else ""
 
     def record_event(self, recorder: EventRecorder) -> None:

@@ -1,4 +1,4 @@
-"""Policy: the roles and bindings of the storage, indexed by whom they are for.
+"""Policy: the roles and bindings of the storage, indexed by subject.
 
 It follows the storage: the watch caches of Roles, ClusterRoles and their bindings call it on every change, so that a
 right holds from the moment when its binding is stored.
@@ -31,7 +31,7 @@ class RoleRef(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """Whom a binding is for, as requests name him: a username or a group.
+    """A subject of a binding: the username or the group that requests have.
 
     Attributes:
         kind: `User` or `Group`.
@@ -57,7 +57,7 @@ class Binding(NamedTuple):
     subjects: tuple[Subject, ...]
 
     def grant_to(self, user: User) -> str:
-        """Return what reasons call the binding to a user, by its first subject that he is."""
+        """Return the binding as the reason of a decision names it, with its first subject that matches the user."""
         subject = next(one for one in self.subjects if one.is_user(user))
         kind, name = "ClusterRoleBinding", self.name
         if self.namespace:

@@ -1,4 +1,4 @@
-"""Who requests, approves and signs certificates.
+"""Admission of CertificateSigningRequests: CertificateApproval, CertificateSigning, CertificateSubjectRestriction.
 
 Approving needs the verb `approve` on the signer, signing the verb `sign`: on `signers` of `certificates.k8s.io` with
 the name `example.com/signer` or `example.com/*`. The group `system:masters` cannot be requested.

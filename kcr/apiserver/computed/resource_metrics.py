@@ -21,7 +21,7 @@ from kcr.apiserver.storage.storage import Storage
 
 
 class ComputedKind(Kind):
-    """A kind of whose objects nothing is stored."""
+    """A kind whose objects are computed on each read, and never stored."""
 
     is_computed = True
 

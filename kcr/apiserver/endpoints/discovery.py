@@ -147,7 +147,7 @@ def _entry(kind: Kind) -> dict[str, Any]:
 
 
 def _spoken(subresource: str) -> dict[str, str]:
-    """Return what an entry says of a kind that is not the object's own."""
+    """Return group, version and kind of a subresource that has its own type, such as Eviction of policy/v1."""
     names = zip(("group", "version", "kind"), SUBRESOURCE_KINDS.get(subresource, ()), strict=False)
     return {name: value for name, value in names if value}
 

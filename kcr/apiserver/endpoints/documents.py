@@ -13,7 +13,7 @@ _HEALTH_PATHS = ("healthz", "livez", "readyz")
 
 
 class ServerDocuments:
-    """What the server says of itself: which kinds it serves, their schemas, its version, its health and its metrics."""
+    """Responds to non-resource paths: discovery, OpenAPI, `/version`, health checks and `/metrics`."""
 
     def __init__(self, routes: Routes, metrics: ServerMetrics) -> None:
         """Make the documents; they follow the kinds that are served.

@@ -1,4 +1,4 @@
-"""A node's connection to the server, which can be cut as a network is: nothing passes, and nothing fails at once."""
+"""A node's connection to the server, for network partitions: while it is cut, requests and watch events wait."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping

@@ -127,7 +127,7 @@ class NodeAgent:
         await self._client.delete(NodeObject, Key("", self.info.name))
 
     def silence(self) -> None:
-        """Cut the node off: its containers run on, but it reports nothing and hears nothing until `resume`.
+        """Cut the node off: its containers run on, but it sends and receives nothing until `resume`.
 
         After 50 s its Ready condition is Unknown. After the time that they tolerate that, 300 s unless they say
         otherwise, its pods are deleted and replaced elsewhere; they stay terminating until the node is back or deleted.

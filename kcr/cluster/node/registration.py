@@ -1,4 +1,4 @@
-"""How a node makes itself known: its Node object, and the heartbeats that say it is alive.
+"""Node registration and heartbeats: the Node object, its status, and its Lease.
 
 Source: kubernetes/pkg/kubelet/kubelet_node_status.go, registerWithAPIServer, tryUpdateNodeStatus;
 staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go.
@@ -80,7 +80,7 @@ class Heartbeats:
         self._nodes = nodes
 
     async def run(self, begin: asyncio.Event) -> None:
-        """Beat every ten seconds, from an event on; a beat that fails is made up for by the next one."""
+        """Renew the Lease every ten seconds once an event is set; a failed renewal waits for the next."""
         await begin.wait()
         while True:
             try:

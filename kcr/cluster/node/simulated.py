@@ -22,7 +22,7 @@ FOREVER = math.inf
 
 
 class RunResult(NamedTuple):
-    """How one run of a container goes. Times in seconds.
+    """The outcome of one run of a container. Times in seconds.
 
     Attributes:
         exit_code: What it exits with, unless something ends it first.
@@ -233,7 +233,7 @@ class SimulatedRuntime:
 
         Args:
             logs: Where output goes.
-            outcome_of: Says how a run goes; asked once per run.
+            outcome_of: Returns the outcome of a run; called once per run.
             volumes: Makes what looks for the volumes of pods; called with the first pod that has some.
             fast: Whether a run of no length is over before it is reported as running.
         """

@@ -1,4 +1,4 @@
-"""Why a node does not take a pod: the filters, in their order, with upstream's reasons.
+"""Filter plugins: why a node is not feasible for a pod, in upstream's order and with its reasons.
 
 Source: kubernetes/pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration, nodeaffinity, nodeports,
 noderesources/fit.go, podtopologyspread, interpodaffinity; pkg/scheduler/apis/config/v1/default_plugins.go, the order.

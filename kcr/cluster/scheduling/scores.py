@@ -1,4 +1,4 @@
-"""Which of the nodes that take a pod is best.
+"""Score plugins: which of the feasible nodes is best for a pod.
 
 Each score is between 0 and 100 and has upstream's weight. Of nodes with equal totals, upstream draws one; here it is
 the one with the fewest pods, then the first by name, so that a run can be repeated.

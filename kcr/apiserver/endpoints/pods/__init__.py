@@ -1,1 +1,1 @@
-"""Subresources of pods that reach their containers: logs, and connections into them."""
+"""Subresources of pods: binding, eviction, logs, and connections into containers."""

@@ -1,4 +1,4 @@
-"""What accompanies the runs of containers on a node: lifecycle hooks and probes, and what follows from them."""
+"""Lifecycle hooks and probes of running containers, and their effect on the containers' state."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
