@@ -143,6 +143,12 @@ async def test_eviction_that_comes_to_nothing_is_not_counted(api: Api) -> None:
     assert (await api.get(f"{BUDGETS}/foo"))["status"]["disruptionsAllowed"] == 1
 
 
+async def test_conditions_without_a_type_are_no_obstacle(api: Api) -> None:
+    await budget(api, {**ENOUGH, "conditions": [{}], "disruptedPods": None})
+    await running(api)
+    assert (await evict(api)).status == 201
+
+
 @pytest.mark.parametrize(
     ("status", "why"),
     [

@@ -25,6 +25,8 @@ from kcr.apiserver.storage.records import Record
 
 # So many evictions may be allowed that the disruption controller has not observed: MaxDisruptedPodSize.
 MAX_DISRUPTED_PODS = 2000
+# The condition of a budget that the disruption controller writes.
+CONDITION = "DisruptionAllowed"
 _RETRY_AFTER_SECONDS = 10
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
@@ -95,14 +97,14 @@ def _guarding(registry: Registry, record: Record, pod: Manifest) -> _Budget | No
         _Budget(one, manifest)
         for one in registry.storage.cache(DISRUPTION_BUDGETS).records.values()
         if one.metadata.namespace == record.metadata.namespace
-        and (selector := (manifest := one.manifest()).get("spec", {}).get("selector")) is not None
+        and (selector := ((manifest := one.manifest()).get("spec") or {}).get("selector")) is not None
         and selects(selector, record.metadata.labels)
     ]
     if len(found) > 1:
         raise StatusError(500, "", _SEVERAL)
     if not found:
         return None
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ())
+    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ())
     if ready:
         return found[0]
     always = found[0].manifest["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
@@ -132,21 +134,20 @@ def _counted_down(budget: _Budget, pod: str, now: datetime) -> Manifest:
     status = {**said, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod: timestamp(now)}}
     if allowed == 1:
         status["conditions"] = [
-            _insufficient(one, now) if one["type"] == "DisruptionAllowed" else one
-            for one in said.get("conditions") or ()
+            _insufficient(one, now) if one.get("type") == CONDITION else one for one in said.get("conditions") or ()
         ]
     return {**budget.manifest, "status": status}
 
 
 def _insufficient(condition: Manifest, now: datetime) -> Manifest:
-    moment = condition.get("lastTransitionTime") if condition["status"] == "False" else timestamp(now)
+    moment = condition.get("lastTransitionTime") if condition.get("status") == "False" else timestamp(now)
     return {**condition, "status": "False", "reason": "InsufficientPods", "lastTransitionTime": moment}
 
 
 def _why_not(budget: _Budget) -> str:
     conditions = budget.status.get("conditions") or ()
     failed: Manifest = next(
-        (one for one in conditions if one["type"] == "DisruptionAllowed" and one["status"] == "False"), {}
+        (one for one in conditions if one.get("type") == CONDITION and one.get("status") == "False"), {}
     )
     refused = f"The disruption budget {budget.name} does not allow evicting pods currently"
     if failed.get("message") and failed.get("reason") == "SyncFailed":
