@@ -104,8 +104,9 @@ class EmbeddedCluster:
             nodes: How many nodes there are.
             heartbeats: Whether the nodes renew their Leases every ten seconds, and are watched, from the beginning;
                 else as soon as one is told to fall silent. An idle cluster writes nothing without them.
-            gc: Whether the garbage collector, the namespace controller, the pod garbage collector and the resource
-                quota controller run.
+            gc: Whether the garbage collector, the namespace controller, the pod garbage collector, the resource
+                quota controller and the disruption controller run. Without the last one, PodDisruptionBudgets allow no
+                evictions.
             deployments: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
                 own for them. These start with the first such object, and cost nothing before.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
