@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -53,6 +54,15 @@ class _Connection(web.RequestHandler):
         response = web.json_response(_status(status, text), status=status)
         response.force_close()
         return response
+
+    def log_exception(self, *args: Any, **kwargs: Any) -> None:
+        """Log an unexpected exception, but not that the rest of a body is malformed.
+
+        aiohttp reads and drops that rest after the response, so that the client receives the response, and closes the
+        connection when it cannot. The request has its response, and the log the line of `handle_error` if it needs one.
+        """
+        if not isinstance(kwargs.get("exc_info"), HttpProcessingError | web.RequestPayloadError):
+            super().log_exception(*args, **kwargs)
 
 
 class Server(web.Server):
@@ -127,7 +137,10 @@ def _unreadable(error: Exception) -> tuple[int, str]:
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         limits = f"at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes are accepted"
         return status.value, f"{status.value} {status.phrase}: {limits}"
-    return 400, f"400 Bad Request: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    if isinstance(error.__cause__, HttpProcessingError):
+        error = error.__cause__
+    text = (error.message if isinstance(error, HttpProcessingError) else str(error)).strip() or type(error).__name__
+    return 400, f"400 Bad Request: {text.splitlines()[0].rstrip(':')}"
 
 
 def _status(code: int, message: str) -> dict[str, object]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kcr import httpserver
 from kcr.apiserver.authentication import ADMIN, ANONYMOUS, User
 from kcr.apiserver.endpoints.request_body import LIMIT
-from kcr.apiserver.responses import APIResponse, StatusError, Stream, bad_request
+from kcr.apiserver.responses import APIResponse, StatusError, Stream
 from kcr.apiserver.server import APIServer, HTTPRequest
 from kcr.client import RateLimit
 from kcr.clock import SystemClock
@@ -160,9 +160,6 @@ class Listener:
             return StatusError(401, "Unauthorized", "Unauthorized").response()
         try:
             body = await request.read()
-        except web.RequestPayloadError as error:
-            # Such as a body that is not in the encoding that its header names.
-            return bad_request(f"unable to read the request body: {error.__cause__ or error}").response()
         except web.HTTPRequestEntityTooLarge:
             message = f"Request entity too large: limit is {LIMIT}"
             return StatusError(413, "RequestEntityTooLarge", message).response()

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import random
 import ssl
 from collections.abc import AsyncIterator
@@ -175,17 +176,41 @@ async def test_cut_watch_is_a_closed_connection(cluster: EmbeddedCluster, http: 
             await response.content.readline()
 
 
-async def test_body_in_another_encoding_than_it_says_is_a_bad_request(cluster: EmbeddedCluster) -> None:
-    address = await cluster.serve()
-    headers = {
-        "Authorization": f"Bearer {address.token}",
-        "Content-Encoding": "gzip",
-        "Content-Type": "application/json",
-    }
-    context = ssl.create_default_context(cadata=address.ca_pem)
-    async with (
-        aiohttp.ClientSession(address.url, connector=aiohttp.TCPConnector(ssl=context)) as session,
-        session.post("/api/v1/namespaces", data=b"no gzip at all", headers=headers) as response,
-    ):
-        assert response.status == 400
-        assert (await response.json())["reason"] == "BadRequest"
+@pytest.mark.parametrize(
+    ("token", "rest", "code", "message"),
+    [
+        pytest.param(
+            None,
+            b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\ntext",
+            b"400",
+            "400 Bad Request: Can not decode content-encoding: gzip",
+            id="no-gzip",
+        ),
+        # The response comes before the body is read.
+        pytest.param(
+            "wrong",
+            b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\ntext",
+            b"401",
+            "Unauthorized",
+            id="no-gzip-unauthorized",
+        ),
+        pytest.param(
+            None,
+            b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
+            b"400",
+            "400 Bad Request: Invalid character in chunk size",
+            id="no-chunk",
+        ),
+    ],
+)
+async def test_unreadable_body_is_answered_without_a_traceback(  # columns of a table
+    address: ServerAddress, caplog: pytest.LogCaptureFixture, token: str | None, rest: bytes, code: bytes, message: str
+) -> None:
+    host, port = address.url.removeprefix("https://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=strict(address))
+    writer.write(f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: kcr\r\n".encode())
+    writer.write(f"Authorization: Bearer {token or address.token}\r\n".encode() + rest)
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert (head.split()[1], json.loads(body)["message"]) == (code, message)
+    assert "aiohttp.server" not in {record.name for record in caplog.records}
