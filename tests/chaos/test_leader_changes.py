@@ -26,7 +26,7 @@ from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
-QUICK, STEP, PARTS = 20, 5, 8
+QUICK, STEP, PARTS = 48, 12, 8
 # In seconds: how long a Job may take, and what is left over may take to go.
 PATIENCE, AFTERMATH = 2400, 120
 CHANGES = 6
