@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from kcr.api import codec
-from kcr.api.meta import Key, Object
+from kcr.api.authentication import TokenRequest
+from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
@@ -60,7 +61,7 @@ class ServiceAccountLogin(NamedTuple):
         namespace = self.account.namespace or default_namespace
         path = _Account.resource.path(namespace, self.account.name, "token")
         body = codec.encode({"spec": {"expirationSeconds": self.seconds}})
-        token = codec.decode(_TokenRequest, await client.request("POST", path, body)).status.token
+        token = codec.decode(TokenRequest, await client.request("POST", path, body)).status.token
         return Issued(self.account.name, {"token": token}, namespace)
 
 
@@ -122,14 +123,6 @@ def _make_request(user: str, groups: Sequence[str]) -> tuple[bytes, bytes]:
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return private, request.public_bytes(pem)
-
-
-class _Token(Object):
-    token: str
-
-
-class _TokenRequest(Object):
-    status: _Token
 
 
 _APPROVED = {

@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from kcr.api.batch import is_finished
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
@@ -86,19 +85,8 @@ class Run:
                 network.healed = True
                 if not self.rates.is_mild:
                     self._collect(obligations, AFTERMATH, 70.0)
-                await self._see_the_end(history)
+                await history.see_the_end(clock, PATIENCE)
                 obligations.check()
-
-    async def _see_the_end(self, history: History) -> None:
-        def over() -> bool:
-            return history.current is not None and is_finished(history.current.job)
-
-        try:
-            await self._clock.run_until(over, seconds=PATIENCE)
-        except AssertionError:
-            job = history.current and history.current.job
-            history.note(f"it does not end: {job and job.status}")
-        await self._clock.advance(120)
 
     @staticmethod
     def _collect(obligations: Obligations, after_seconds: float, patience_seconds: float) -> None:

@@ -11,14 +11,13 @@ from random import Random
 
 import pytest
 
-from kcr.api.batch import is_finished
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import LeadershipLostError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.loop import VirtualLoop
-from tests.chaos.job_runs import JOB_LAWS, POD_LAWS
+from tests.chaos.job_runs import JOB_LAWS, PATIENCE, POD_LAWS
 from tests.chaos.laws.history import History
 from tests.chaos.network_faults import FaultRates, FaultyNetwork, faulty_network
 from tests.chaos.random_jobs import random_job, random_options, random_outcomes
@@ -27,8 +26,6 @@ from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
 QUICK, STEP, PARTS = 48, 12, 8
-# In seconds: how long a Job may take, and what is left over may take to go.
-PATIENCE, AFTERMATH = 2400, 120
 CHANGES = 6
 
 
@@ -88,13 +85,7 @@ async def live(seed: int) -> tuple[list[str], int]:
             replicas = Replicas(cluster, clock, wire, random)
             tasks = [group.create_task(replicas.keep_running()) for _ in range(2)]
             group.create_task(RandomUser(cluster.client, random, job).act())
-            try:
-                await clock.run_until(
-                    lambda: history.current is not None and is_finished(history.current.job), seconds=PATIENCE
-                )
-            except AssertionError:
-                history.note(f"it does not end: {history.current and history.current.job.status}")
-            await clock.advance(AFTERMATH)
+            await history.see_the_end(clock, PATIENCE)
             for task in tasks:
                 task.cancel()
     return history.wrongs, len(replicas.leaders)

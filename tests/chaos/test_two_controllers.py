@@ -22,6 +22,7 @@ from kcr.controllers.job.decisions.lifecycle import SUCCESS_CRITERIA_MET, is_end
 from kcr.errors import NotFoundError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
+from tests.chaos.job_runs import PATIENCE
 from tests.chaos.laws import conditions, counting, numbers
 from tests.chaos.laws.history import History, JobStep, JobTrail, PodStep, PodTrail, uids
 from tests.chaos.network_faults import FaultRates, faulty_network
@@ -32,8 +33,8 @@ from tests.kit.harness import job_controller
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
 QUICK, STEP = 60, 15
 PARTS = 8
-# In seconds: how far watches may lag, how long a Job may take, and what is left over may take to go.
-LAGS, PATIENCE, AFTERMATH = (0.0, 0.0, 0.3, 3.0), 2400, 120
+# In seconds: how far watches may lag.
+LAGS = (0.0, 0.0, 0.3, 3.0)
 
 
 def end_has_nothing_open(step: JobStep) -> Iterator[str]:
@@ -140,7 +141,7 @@ async def live(seed: int) -> list[str]:
         ):
             await RandomUser(cluster.client, random, job).act()
             await _fail_unscheduled(cluster.client)
-            await _see_the_end(history, clock)
+            await history.see_the_end(clock, PATIENCE)
     refused = [f"refused: {refusal}" for network in (one, other) for refusal in network.invalid]
     held = [f"pod {pod.pod.metadata.name} keeps its finalizer" for pod in history.pods.values() if pod.is_tracked]
     return [*history.wrongs, *refused, *held]
@@ -155,16 +156,6 @@ async def _fail_unscheduled(client: Client) -> None:
         if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name and not is_terminal(pod):
             with suppress(NotFoundError):
                 await client.merge_patch(Pod, pod.key, {"status": {"phase": "Failed"}}, subresource="status")
-
-
-async def _see_the_end(history: History, clock: VirtualClock) -> None:
-    try:
-        await clock.run_until(
-            lambda: history.current is not None and is_finished(history.current.job), seconds=PATIENCE
-        )
-    except AssertionError:
-        history.note(f"it does not end: {history.current and history.current.job.status}")
-    await clock.advance(AFTERMATH)
 
 
 def wrongs_of(seed: int) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kcr.api.authentication import TokenRequest, TokenRequestStatus
 from kcr.app.kubeconfig import Issued
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
@@ -67,6 +68,7 @@ def test_help_shows_no_value_of_the_environment() -> None:
             proxy=f"http://me:{SECRET}@proxy",
         ),
         Issued("a", {"token": SECRET}),
+        TokenRequest(status=TokenRequestStatus(token=SECRET)),
         NodeInfo("node", kubeconfig=SECRET),
         ServerAddress("https://a", SECRET, "ca", SECRET, ClientAuthority("ca", SECRET)),
     ],

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from kcr.api import codec
+from kcr.api.authentication import TokenRequest
 from kcr.api.core import Secret
-from kcr.api.meta import Key, Object, PartialObjectMetadata
+from kcr.api.meta import Key, PartialObjectMetadata
 from kcr.cluster.controllers.service_accounts import ServiceAccountMetadata
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, NotFoundError
@@ -21,14 +22,6 @@ TOKEN_SECRET = "kubernetes.io/service-account-token"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 _ACCOUNT_UID = "kubernetes.io/service-account.uid"
 _LONGEST_SECONDS = 1 << 32
-
-
-class _Status(Object):
-    token: str
-
-
-class _TokenRequest(Object):
-    status: _Status
 
 
 class TokenSecretReconciler:
@@ -97,7 +90,7 @@ class TokenSecretReconciler:
         account = _account_of(secret)
         path = ServiceAccountMetadata.resource.path(account.namespace, account.name, "token")
         answer = await self._client.request("POST", path, codec.encode(body))
-        return codec.decode(_TokenRequest, answer).status.token
+        return codec.decode(TokenRequest, answer).status.token
 
 
 def _account_of(secret: Secret) -> Key:

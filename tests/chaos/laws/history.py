@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from kcr.api import codec
-from kcr.api.batch import Job, UncountedTerminatedPods
+from kcr.api.batch import Job, UncountedTerminatedPods, is_finished
 from kcr.api.core import Pod
 from kcr.api.meta import controller_of
 from kcr.api.pods import is_active, is_terminal, is_terminating
@@ -16,10 +16,12 @@ from kcr.apiserver.kinds.catalogue import KINDS
 from kcr.apiserver.storage.records import Change
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.pods import completion_index, is_tracked
-from kcr.testing.loop import START
+from kcr.testing.loop import START, VirtualClock
 from tests.chaos.network_faults import AUTHOR, CONTROLLER, LATE
 
 _NOTHING = UncountedTerminatedPods()
+# Until what a Job leaves over is gone.
+_LEFTOVERS_SECONDS = 120
 
 
 class PodTrail:
@@ -168,6 +170,19 @@ class History:
     def current(self) -> JobTrail | None:
         """The Job made last."""
         return next(reversed(self.jobs.values()), None)
+
+    async def see_the_end(self, clock: VirtualClock, seconds: float) -> None:
+        """Wait until the Job has ended, note it if it does not, and let what is left over go.
+
+        Args:
+            clock: The clock of the cluster.
+            seconds: How long the Job may take.
+        """
+        try:
+            await clock.run_until(lambda: self.current is not None and is_finished(self.current.job), seconds=seconds)
+        except AssertionError:
+            self.note(f"it does not end: {self.current and self.current.job.status}")
+        await clock.advance(_LEFTOVERS_SECONDS)
 
     def note(self, wrong: str) -> None:
         """Note what is wrong, once."""
