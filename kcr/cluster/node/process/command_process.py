@@ -10,7 +10,7 @@ import pty
 import signal
 import struct
 import termios
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,11 @@ DRAIN_SECONDS = 1.0
 # What terminals are to the programs in them.
 # Source: containerd/internal/cri/server/container_execsync.go, execInternal; container_create.go.
 TERM = "xterm"
+# What shells, `nohup` and programs that embed a cluster ignore. SIGPIPE, which Python ignores, `subprocess` restores.
+_SIGNALS = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN,
+    signal.SIGTTOU, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
 
 
 class ContainerScope(NamedTuple):
@@ -151,13 +156,30 @@ async def start_command(scope: ContainerScope, command: ContainerCommand) -> Asy
             process = await asyncio.create_subprocess_exec(
                 *scope.enter, *argv, stdin=stdin, stdout=stdout, stderr=stderr,
                 env={**scope.environment, **terminal}, cwd="/" if scope.enter else scope.directory,
-                start_new_session=True, preexec_fn=take_terminal if command.tty else None,
+                start_new_session=True, preexec_fn=preparation(has_terminal=command.tty),
             )  # fmt: skip
         yield CommandProcess(process, ends)
 
 
-# Called in the new process, which has one thread: its standard input becomes the terminal of its session.
-take_terminal = partial(fcntl.ioctl, 0, termios.TIOCSCTTY, 0)
+def preparation(*, has_terminal: bool) -> Callable[[], None] | None:
+    """Return what a new process has to do before it becomes its program; None for nothing, which is the fastest.
+
+    Its standard input becomes the terminal of its session. And it does not ignore signals, such as Ctrl-C, because this
+    process ignores them: handlers of signals end with `execve`, but what is ignored stays ignored.
+
+    Args:
+        has_terminal: Whether its standard input is a terminal of its own.
+    """
+    ignored = tuple(number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN)
+    return partial(_prepare, ignored, has_terminal) if ignored or has_terminal else None
+
+
+def _prepare(ignored: Sequence[int], has_terminal: bool) -> None:  # called by subprocess
+    # In the new process, which has one thread.
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    if has_terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _open_streams(command: ContainerCommand, ours: ExitStack, theirs: ExitStack) -> tuple[_Ends, int, int, int]:

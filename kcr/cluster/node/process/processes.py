@@ -12,7 +12,7 @@ from typing import Any
 from kcr.api.kubelet import KubeletContainer
 from kcr.cluster.node.commands import CommandError, CommandStreams, ContainerCommand
 from kcr.cluster.node.logs import Log
-from kcr.cluster.node.process.command_process import CommandProcess, ContainerScope, start_command, take_terminal
+from kcr.cluster.node.process.command_process import CommandProcess, ContainerScope, preparation, start_command
 from kcr.cluster.node.process.console import Console, open_streams
 from kcr.cluster.node.process.container_mounts import MountNamespace
 from kcr.cluster.node.process.descriptors import DescriptorReader
@@ -200,7 +200,7 @@ async def _spawn(
             process = await asyncio.create_subprocess_exec(
                 *argv, stdin=streams.stdin, stdout=streams.stdout, stderr=streams.stdout,
                 env=scope.environment, cwd=scope.directory, start_new_session=True, pass_fds=pass_fds,
-                preexec_fn=take_terminal if streams.console.has_terminal else None,
+                preexec_fn=preparation(has_terminal=streams.console.has_terminal),
             )  # fmt: skip
         except BaseException:
             output.close()
