@@ -14,12 +14,7 @@ from kcr.apiserver.authorization import AlwaysAllow, Authorizer, Rbac, bootstrap
 from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.authorization.signers import CertificateGuard
 from kcr.apiserver.computed import resource_metrics
-from kcr.apiserver.endpoints import (
-    listing,
-    subresources,
-    token_request,
-    writing,
-)
+from kcr.apiserver.endpoints import listing, subresources, token_request, writing
 from kcr.apiserver.endpoints.documents import ServerDocuments
 from kcr.apiserver.endpoints.pods import binding, container_logs, eviction, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
@@ -98,6 +93,10 @@ class HTTPRequest(NamedTuple):
     user: User = ADMIN
     advised: bool = False
     as_of: int = 0
+
+    def __repr__(self) -> str:
+        """Show no credentials, and no contents."""
+        return f"HTTPRequest({self.method!r}, {self.target!r}, user={self.user.username!r})"
 
 
 class APIServer:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kcr.api.authentication import TokenRequest, TokenRequestStatus
+from kcr.apiserver.server import HTTPRequest
 from kcr.app.kubeconfig import Issued
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.config import load_config
@@ -70,6 +71,7 @@ def test_help_shows_no_value_of_the_environment() -> None:
         Issued("a", {"token": SECRET}),
         TokenRequest(status=TokenRequestStatus(token=SECRET)),
         NodeInfo("node", kubeconfig=SECRET),
+        HTTPRequest("GET", "/api", {"Authorization": f"Bearer {SECRET}"}, SECRET.encode()),
         ServerAddress("https://a", SECRET, "ca", SECRET, ClientAuthority("ca", SECRET)),
     ],
     ids=lambda value: type(value).__name__,
