@@ -165,7 +165,7 @@ class Listener:
             return StatusError(413, "RequestEntityTooLarge", message).response()
         arrived = HTTPRequest(request.method, request.raw_path, request.headers, body, user or ANONYMOUS, advised=True)
         if faults_endpoint.serves(request.path):
-            return faults_endpoint.respond(self._faults.rules, arrived)
+            return faults_endpoint.respond(self._faults.rules, arrived, self._server.authorizer)
         return await self._faults.handle(self._server, arrived)
 
     def _may_be_anonymous(self, request: web.BaseRequest, first_step: str) -> bool:

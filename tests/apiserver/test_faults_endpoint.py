@@ -102,6 +102,21 @@ async def test_only_the_admin_changes_faults(cluster: EmbeddedCluster, http: aio
     assert status == 401
 
 
+@pytest.mark.parametrize(
+    ("headers", "code", "words"),
+    [
+        pytest.param({"Impersonate-User": "jane"}, 403, 'forbidden: User "jane" cannot get path', id="somebody"),
+        pytest.param({"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}, 200, "", id="an-admin"),
+        pytest.param({"Impersonate-Group": "system:masters"}, 400, "without impersonating a user", id="nobody"),
+    ],
+)
+async def test_admin_who_acts_as_another_user_is_that_user(
+    http: aiohttp.ClientSession, headers: dict[str, str], code: int, words: str
+) -> None:
+    status, answer = await call(http, "GET", headers=headers)
+    assert (status, words in answer.get("message", "")) == (code, True)
+
+
 async def test_other_methods_are_refused(http: aiohttp.ClientSession) -> None:
     assert (await call(http, "PUT"))[0] == 405
     await call(http, "POST", json={"faults": [{"fail": 500}]})

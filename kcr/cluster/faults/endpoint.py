@@ -8,6 +8,9 @@ do so, and rules take none of these requests.
 from collections.abc import Iterable
 
 from kcr.apiserver.authentication.users import MASTERS
+from kcr.apiserver.authorization import Authorizer, request_attributes
+from kcr.apiserver.authorization.impersonation import acting_user
+from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.responses import APIResponse, StatusError, bad_request, encoded, json_response
 from kcr.apiserver.server import HTTPRequest
 from kcr.cluster.faults.files import decode_faults
@@ -21,10 +24,19 @@ def serves(path: str) -> bool:
     return path == PATH or path.startswith(f"{PATH}/")
 
 
-def respond(rules: RuleSet, request: HTTPRequest) -> APIResponse:
-    """Handle a request on one of these paths."""
+def respond(rules: RuleSet, request: HTTPRequest, authorizer: Authorizer) -> APIResponse:
+    """Handle a request on one of these paths.
+
+    Args:
+        rules: The rules.
+        request: The request.
+        authorizer: Decides whether its user may act as the one whom its headers name.
+    """
+    path, _, query = request.target.partition("?")
+    wanted = request_attributes(request.method, path, Query(query))
     try:
-        return _respond(rules, request)
+        user = acting_user(request.user, request.headers.items(), wanted, authorizer)
+        return _respond(rules, request._replace(user=user))
     except StatusError as error:
         return error.response()
 

@@ -59,6 +59,8 @@ def read_faults(file: Path) -> ListenerFaults:
     """
     try:
         written = decode_faults(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YamlError, ValueError) as error:
-        raise ConfigError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}: name a file of rules, in YAML or JSON") from error
+    except (UnicodeDecodeError, YamlError, ValueError) as error:
+        raise ConfigError(f"{file}: {error}") from error
     return ListenerFaults(written.rules, seed=written.seed or 0)

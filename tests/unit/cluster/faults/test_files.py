@@ -56,5 +56,7 @@ def test_wrong_rule_is_named(tmp_path: Path, text: str, error: str) -> None:
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.yaml: No such file"):
+    with pytest.raises(
+        ConfigError, match=r"none\.yaml: No such file or directory: name a file of rules, in YAML or JSON$"
+    ):
         read_faults(tmp_path / "none.yaml")
