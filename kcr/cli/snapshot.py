@@ -39,7 +39,8 @@ _file = click.argument("file", type=click.Path(path_type=Path, dir_okay=False), 
 def save(file: Path, data_dir: Path) -> None:
     """Write the objects in DIR to FILE, as they are at one moment; the cluster may be running.
 
-    FILE has the Secrets in clear text, and only you can read it. It is replaced if there is one.
+    FILE has the Secrets in clear text, and only you can read it. If there is one, it is replaced as soon as the new one
+    is whole.
     """
     save_snapshot(data_dir / JOURNAL, file)
     click.echo(f"kcr snapshot: saved to {file}", err=True)

@@ -158,15 +158,21 @@ class Journal:
 def save_snapshot(file: Path, snapshot: Path) -> None:
     """Copy a journal, which a running cluster may be writing, as it is at one moment.
 
+    What has the snapshot's name is replaced once the copy is whole; when it fails, that stays as it is.
+
     Args:
         file: The journal.
-        snapshot: Where to, in place of what is there.
+        snapshot: Where to.
 
     Raises:
-        ConfigError: One of them cannot be read or written, or the journal is damaged.
+        ConfigError: One of them cannot be read or written, or the journal is damaged, or they are the same file.
+
+    Source: etcd/client/v3/snapshot/v3_snapshot.go, SaveWithVersion.
     """
     if not file.is_file():
         raise ConfigError(f"{file.parent} is no data folder: name the one of `kcr dev` with --data-dir")
+    if snapshot.exists() and snapshot.samefile(file):
+        raise ConfigError(f"{snapshot} is the cluster itself: name another file")
     partial = snapshot.with_name(f".{snapshot.name}.partial")
     try:
         with _refused(file), closing(sqlite3.connect(file, isolation_level=None)) as source:

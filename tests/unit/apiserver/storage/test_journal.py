@@ -247,11 +247,26 @@ def test_restored_snapshot_continues_beyond_what_clients_have_seen(tmp_path: Pat
     assert sorted(file.name for file in tmp_path.iterdir()) == ["kcr.db", "new.db", "snapshot"]
 
 
+def test_snapshot_replaces_another_when_it_is_whole(tmp_path: Path) -> None:
+    with opened(tmp_path / "kcr.db") as storage:
+        put(storage, "a")
+        save_snapshot(tmp_path / "kcr.db", tmp_path / "snapshot")
+        before = rows(tmp_path / "snapshot")
+        put(storage, "b")
+    _text(tmp_path / "text")
+    with pytest.raises(ConfigError, match="damaged, or no database"):
+        save_snapshot(tmp_path / "text", tmp_path / "snapshot")
+    assert rows(tmp_path / "snapshot") == before
+    save_snapshot(tmp_path / "kcr.db", tmp_path / "snapshot")
+    assert [key for _, key in rows(tmp_path / "snapshot")] == ["ns/a", "ns/b"]
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
         pytest.param(lambda at: save_snapshot(at / "none.db", at / "s"), "is no data folder", id="no-journal"),
         pytest.param(lambda at: save_snapshot(at / "kcr.db", at / "x" / "s"), "No such file", id="no-folder"),
+        pytest.param(lambda at: save_snapshot(at / "kcr.db", at / "kcr.db"), "is the cluster itself", id="onto-itself"),
         pytest.param(lambda at: restore_snapshot(at / "none", at / "new.db"), "there is no such file", id="no-file"),
         pytest.param(lambda at: restore_snapshot(at / "text", at / "new.db"), "damaged, or no database", id="text"),
         pytest.param(lambda at: restore_snapshot(at / "empty", at / "new.db"), "of another program", id="empty"),
