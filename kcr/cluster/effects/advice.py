@@ -92,7 +92,7 @@ class FieldEffects:
                 continue
             here = f"{path}.{name}"
             if judged.no_effect is not None:
-                yield from _named(judged, value, obj, here)
+                yield from _named(judged, value, here)
             elif isinstance(value, list):
                 for position, one in enumerate(value):
                     yield from self.without_effect(judged.inner, one, f"{here}[{position}]")
@@ -123,26 +123,24 @@ def inner_type(written: str) -> str:
     return written
 
 
-def _named(judged: _Judgement, value: Any, obj: Manifest, here: str) -> Iterator[tuple[str, str]]:
+def _named(judged: _Judgement, value: Any, here: str) -> Iterator[tuple[str, str]]:
     no_effect = judged.no_effect
     assert no_effect is not None  # the caller has looked
     if no_effect.used_keys and isinstance(value, dict):
         for key in value:
             if key not in no_effect.used_keys:
                 yield f"{here}[{key}]", no_effect.reason
-    elif _asks_for_more(no_effect, value, judged.default, obj):
+    elif _asks_for_more(no_effect, value, judged.default):
         yield here, no_effect.reason
 
 
-def _asks_for_more(no_effect: NoEffect, value: Any, default: Any, obj: Manifest) -> bool:
+def _asks_for_more(no_effect: NoEffect, value: Any, default: Any) -> bool:
     """Return whether a field is set to something that would change what happens."""
     if isinstance(value, list):
         return any(one not in no_effect.usual for one in value)
     if value is False:
         return True in no_effect.usual
-    if value in (None, "", {}) or value in no_effect.usual or value == default:
-        return False
-    return not no_effect.same_as or value != obj.get(no_effect.same_as)
+    return value not in (None, "", {}) and value not in no_effect.usual and value != default
 
 
 _PROCESSES = FieldEffects(FIELDS)

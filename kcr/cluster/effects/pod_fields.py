@@ -16,13 +16,11 @@ class NoEffect(NamedTuple):
         reason: Why, as a clause that follows "has no effect in kcr dev:".
         usual: Values that ask for no more than what happens anyway, beside the default of the schema, false, and
             empty values. A list of such values is one as well.
-        same_as: A field of the same object: to have its value asks for no more either.
         used_keys: The keys of a map that do have an effect; the others are named one by one where there are any.
     """
 
     reason: str
     usual: tuple[Any, ...] = ()
-    same_as: str = ""
     used_keys: tuple[str, ...] = ()
 
 
@@ -171,8 +169,9 @@ FIELDS: Mapping[str, Mapping[str, Effect]] = {
     "core.v1.SecretEnvSource": _used("name", "optional"),
     "core.v1.ContainerPort": {
         "containerPort": CARRIED,
-        "hostIP": _NETWORK,
-        "hostPort": NoEffect("processes open the machine's ports themselves", same_as="containerPort"),
+        # The scheduler gives each port of a node once.
+        "hostIP": USED,
+        "hostPort": USED,
         "name": CARRIED,
         "protocol": CARRIED,
     },

@@ -83,6 +83,9 @@ async def test_field_without_effect_is_named(cluster: EmbeddedCluster, given: di
         pytest.param({"container": {"securityContext": {"allowPrivilegeEscalation": True}}}, id="true-is-usual"),
         pytest.param({"hostNetwork": True, "container": {"ports": [{"containerPort": 80}]}}, id="host-port-by-default"),
         pytest.param(
+            {"container": {"ports": [{"containerPort": 80, "hostPort": 8080, "hostIP": "127.0.0.1"}]}}, id="host-port"
+        ),
+        pytest.param(
             {"initContainers": [{"name": "s", "image": "busybox:1", "restartPolicy": "Always"}]}, id="sidecar"
         ),
         pytest.param({"nodeSelector": {"disk": "ssd"}, "hostname": "h"}, id="used"),
