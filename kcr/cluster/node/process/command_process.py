@@ -12,7 +12,7 @@ import struct
 import termios
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,10 +27,7 @@ DRAIN_SECONDS = 1.0
 # Source: containerd/internal/cri/server/container_execsync.go, execInternal; container_create.go.
 TERM = "xterm"
 # What shells, `nohup` and programs that embed a cluster ignore. SIGPIPE, which Python ignores, `subprocess` restores.
-_SIGNALS = (
-    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN,
-    signal.SIGTTOU, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 class ContainerScope(NamedTuple):
@@ -161,6 +158,12 @@ async def start_command(scope: ContainerScope, command: ContainerCommand) -> Asy
         yield CommandProcess(process, ends)
 
 
+@cache
+def ignored_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that this process ignored when it first started one: asking each time would take a while."""
+    return tuple(number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN)
+
+
 def preparation(*, has_terminal: bool) -> Callable[[], None] | None:
     """Return what a new process has to do before it becomes its program; None for nothing, which is the fastest.
 
@@ -170,7 +173,7 @@ def preparation(*, has_terminal: bool) -> Callable[[], None] | None:
     Args:
         has_terminal: Whether its standard input is a terminal of its own.
     """
-    ignored = tuple(number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_IGN)
+    ignored = ignored_signals()
     return partial(_prepare, ignored, has_terminal) if ignored or has_terminal else None
 
 

@@ -11,7 +11,7 @@ from kcr.api.kubelet import KubeletContainer
 from kcr.clock import SystemClock
 from kcr.cluster.node.commands import exec_sync
 from kcr.cluster.node.logs import Log
-from kcr.cluster.node.process.command_process import ContainerScope, preparation
+from kcr.cluster.node.process.command_process import ContainerScope, ignored_signals
 from kcr.cluster.node.process.processes import ProcessRun, spawn
 
 pytestmark = pytest.mark.asyncio
@@ -22,10 +22,12 @@ INTERRUPTED = 128 + signal.SIGINT
 def ignored() -> Iterator[None]:
     # As for what a shell without job control starts in the background.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignored_signals.cache_clear()
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        ignored_signals.cache_clear()
 
 
 async def start(script: str, container: KubeletContainer | None = None) -> ProcessRun:
@@ -48,7 +50,3 @@ async def test_ignored_interrupt_ends_a_command() -> None:
     finally:
         run.kill()
         await run.wait()
-
-
-async def test_handled_signals_need_no_preparation() -> None:
-    assert preparation(has_terminal=False) is None
