@@ -52,7 +52,7 @@ def terminating_text(pod: Pod, now: datetime) -> str:
     text = f"pod {pod.metadata.name} is terminating for {human_duration(max(now - asked, timedelta()))}"
     if not is_overdue(pod, now):
         return text
-    late = f"its grace period ended {ago(deadline, now)}"
+    late = f"grace period over for {ago(deadline, now).removesuffix(' ago')}"
     finalizers = [name for name in pod.metadata.finalizers if name != TRACKING_FINALIZER]
     if finalizers:
         return f"{text}: {late}; finalizers are left: {', '.join(finalizers)}"

@@ -107,7 +107,7 @@ async def test_pod_stuck_terminating_is_named_with_its_node(sim: Simulation) -> 
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready), 1 terminating
           next        then      creates a replacement when the pod has ended
-          why         pod pi-x is terminating for 2m: its grace period ended 90s ago, and node-1 has not reported its end
+          why         pod pi-x is terminating for 2m: grace period over for 90s, and node-1 has not reported its end
                       a terminating pod is replaced only when it has ended: spec.podReplacementPolicy is Failed
           remedy      see the pod's node; delete the Node if it is lost for good
                       or delete the pod by force: kubectl -n default delete pod pi-x --force --grace-period=0

@@ -96,5 +96,5 @@ def test_finalizers_that_hold_a_pod_up_are_named() -> None:
     held = pod(deleted=ago(60))
     held = replace(held, metadata=replace(held.metadata, finalizers=(*held.metadata.finalizers, "example.dev/backup")))
     assert terminating_text(held, NOW) == (
-        "pod pi-1 is terminating for 60s: its grace period ended 60s ago; finalizers are left: example.dev/backup"
+        "pod pi-1 is terminating for 60s: grace period over for 60s; finalizers are left: example.dev/backup"
     )
