@@ -107,7 +107,7 @@ async def test_only_the_admin_changes_faults(cluster: EmbeddedCluster, http: aio
     [
         pytest.param({"Impersonate-User": "jane"}, 403, 'forbidden: User "jane" cannot get path', id="user-without-rights"),
         pytest.param({"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}, 200, "", id="an-admin"),
-        pytest.param({"Impersonate-Group": "system:masters"}, 400, "without impersonating a user", id="anonymous"),
+        pytest.param({"Impersonate-Group": "system:masters"}, 400, "without impersonating a user", id="group-alone"),
     ],
 )
 async def test_admin_who_acts_as_another_user_is_that_user(
