@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.routes import Query
 from kcr.apiserver.kinds.catalogue import Kind
@@ -32,7 +34,8 @@ def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Quer
     validation = query.text("fieldValidation")
     if validation == "Ignore":
         return []
-    found = [f'unknown field "{path}"' for path in kind.shape.unknown(obj)]
+    shape = kind.shape
+    found = [] if shape.knows(obj) else [f'unknown field "{path}"' for path in shape.unknown(obj)]
     if media_type(content_type).endswith("json"):
         found += [f'duplicate field "{path}"' for path in repeated(body)]
     if found and validation == "Strict":
@@ -48,6 +51,8 @@ class _Repeating(dict[str, Any]):
 
 def repeated(body: bytes) -> list[str]:
     """Return the paths of the members that a JSON text names more than once, such as `data.a`."""
+    if _names_each_once(body):
+        return []
     found: list[_Repeating] = []
 
     def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -62,6 +67,20 @@ def repeated(body: bytes) -> list[str]:
     # The body was decoded before; here only the names matter.
     value = json.loads(body.decode("utf-8", "replace"), object_pairs_hook=read, parse_int=len)
     return list(_paths(value, "")) if found else []
+
+
+def _names_each_once(body: bytes) -> bool:
+    """Return whether a JSON text surely names no member twice, which costs a quarter of looking for those it does.
+
+    Decoding keeps one of each. Every member that is lost takes its colon along, so the text made of what is left has
+    fewer of them; colons within texts are there again, if they are not escaped.
+    """
+    if rb"\u003" in body:
+        return False
+    try:
+        return msgspec.json.encode(msgspec.json.decode(body)).count(b":") == body.count(b":")
+    except (ValueError, RecursionError):
+        return False
 
 
 def _paths(value: Any, path: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,u
 """
 
 import logging
+from functools import lru_cache
 from typing import Any
 
 from kcr.api.yaml_json import load_yaml
@@ -31,6 +32,7 @@ _OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/regi
 _log = logging.getLogger(__name__)
 
 
+@lru_cache(64)
 def media_type(header: str) -> str:
     """Return the media type of a `Content-Type` header without its parameters; JSON when there is none."""
     return header.partition(";")[0].strip().lower() or "application/json"

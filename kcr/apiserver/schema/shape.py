@@ -90,6 +90,14 @@ class Type(NamedTuple):
             for name, one in value.items():
                 yield from self.items.objects(one, f"{path}.{name}")
 
+    def knows(self, value: Any) -> bool:
+        """Return whether all fields of the objects in a value are named by their shapes."""
+        if self.shape is not None:
+            return not isinstance(value, dict) or self.shape.knows(value)
+        if self.items is not None and isinstance(value, list):
+            return all(map(self.items.knows, value))
+        return self.items is None or not isinstance(value, dict) or all(map(self.items.knows, value.values()))
+
 
 class Field(NamedTuple):
     """A field of an object.
@@ -132,7 +140,10 @@ class Shape:
         short_name: The name alone, such as `Container`.
         type: A value of this shape, as a type.
         is_atomic: Whether server-side apply replaces an object of this shape as a whole.
+        preserves_unknown: Whether fields that are not named are kept.
     """
+
+    preserves_unknown = False
 
     def __init__(self, name: str, read: Callable[[], Mapping[str, Field]], *, is_atomic: bool = False) -> None:
         self.name = name
@@ -149,6 +160,11 @@ class Shape:
     @cached_property
     def _defaults(self) -> tuple[tuple[str, Field], ...]:
         return tuple((name, field) for name, field in self.fields.items() if field.default is not ABSENT)
+
+    @cached_property
+    def _objects(self) -> Mapping[str, Type | None]:
+        # The types of the fields in which there are objects with fields of their own; None for the others.
+        return {name: field.type if field.type.has_fields else None for name, field in self.fields.items()}
 
     @cached_property
     def numbers(self) -> Mapping[tuple[int, ...], str]:
@@ -193,6 +209,17 @@ class Shape:
         for name, field in self._defaults:
             if name not in value:
                 value[name] = field.type.conform({}) if field.default == {} else field.default
+
+    def knows(self, value: Mapping[str, Any]) -> bool:
+        """Return whether `unknown` yields nothing, without making paths: for nearly all objects that is enough."""
+        objects = self._objects
+        for name, given in value.items():
+            if name not in objects:
+                if not self.preserves_unknown:
+                    return False
+            elif (inner := objects[name]) is not None and not inner.knows(given):
+                return False
+        return True
 
     def unknown(self, value: Mapping[str, Any], path: str = "") -> Iterator[str]:
         """Yield the paths of fields that no shape names, such as `spec.containers[0].imge`, in the value's order."""

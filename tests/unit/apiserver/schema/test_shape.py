@@ -113,6 +113,22 @@ def test_names_in_maps_are_no_fields() -> None:
     assert list(THING.unknown(sent)) == ["named.flag.flga", "inner.again.again.x"]
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"name": "a", "inner": {"again": {"flag": True}}, "rest": {"x": 1}}, id="known"),
+        pytest.param({"nmae": "a"}, id="at-the-top"),
+        pytest.param({"inner": {"again": {"flga": True}}}, id="in-objects"),
+        pytest.param({"items": [{}, {"flga": True}]}, id="in-a-list"),
+        pytest.param({"named": {"x": {}, "y": {"flga": True}}}, id="in-a-map"),
+        pytest.param({"inner": "x", "items": {"flga": True}, "named": [{"flga": True}]}, id="wrong-types"),
+    ],
+)
+def test_shape_knows_objects_without_unknown_members(sent: dict[str, Any]) -> None:
+    assert THING.knows(sent) == (not list(THING.unknown(sent)))
+
+
 def test_absent_fields_get_their_defaults_at_every_depth() -> None:
     port = Shape("v1.Port", lambda: {"protocol": Field(SCALARS["string"], keeps_zero=False, default="TCP")})
     thing = Shape(

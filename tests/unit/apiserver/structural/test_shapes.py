@@ -62,6 +62,8 @@ def test_nothing_is_known_of_what_is_preserved() -> None:
     open_shape = shape_of({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, "Widget", "v1")
     assert open_shape.preserves_unknown
     assert list(open_shape.unknown({"a": 1, "metadata": {"b": 1}})) == ["metadata.b"]
+    assert open_shape.knows({"a": {"b": 1}, "metadata": {"name": "a"}})
+    assert not open_shape.knows({"a": 1, "metadata": {"b": 1}})
 
 
 def test_metadata_are_those_of_every_kind() -> None:
