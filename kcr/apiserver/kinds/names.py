@@ -54,9 +54,11 @@ _qualified, _value, _path = re.compile(_QUALIFIED), re.compile(_VALUE), re.compi
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
-@lru_cache(4096)
+# The two rules for names of objects have no cache: most names are new, and to remember each costs more than the match.
 def dns_label(text: str) -> tuple[str, ...]:
     """Return what keeps a text from being a DNS label, the form of host names and container names."""
+    if len(text) <= 63 and _label.fullmatch(text):
+        return ()
     reasons = ["must be no more than 63 characters"] if len(text) > 63 else []
     if not _label.fullmatch(text):
         reasons.append("must not contain dots" if _subdomain.fullmatch(text) else LABEL_MESSAGE)
@@ -79,9 +81,10 @@ def path_segment(text: str) -> tuple[str, ...]:
     return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
 
 
-@lru_cache(4096)
 def dns_subdomain(text: str) -> tuple[str, ...]:
     """Return what keeps a text from being a DNS subdomain, the form of most names."""
+    if len(text) <= 253 and _subdomain.fullmatch(text):
+        return ()
     reasons = ["must be no more than 253 characters"] if len(text) > 253 else []
     if not _subdomain.fullmatch(text):
         reasons.append(SUBDOMAIN_MESSAGE)
@@ -142,8 +145,10 @@ def check_labels(labels: Mapping[str, str], field: str) -> list[FieldError]:
     """Return the field errors of a map of labels."""
     errors: list[FieldError] = []
     for key in sorted(labels):
-        errors += [invalid(field, key, reason) for reason in qualified_name(key)]
-        errors += [invalid(field, labels[key], reason) for reason in label_value(labels[key])]
+        if reasons := qualified_name(key):
+            errors += [invalid(field, key, reason) for reason in reasons]
+        if reasons := label_value(labels[key]):
+            errors += [invalid(field, labels[key], reason) for reason in reasons]
     return errors
 
 

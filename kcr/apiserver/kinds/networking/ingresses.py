@@ -189,10 +189,11 @@ def _check_parameters(parameters: Manifest, field: str) -> list[FieldError]:
     scope, namespace = parameters["scope"], parameters.get("namespace")
     if scope not in _SCOPES:
         errors.append(not_supported(f"{field}.scope", scope, _SCOPES))
-    elif scope == "Namespace" and namespace is None:
+    elif scope == "Cluster":
+        if namespace is not None:
+            errors.append(forbidden(f"{field}.namespace", "`parameters.scope` is set to 'Cluster'"))
+    elif namespace is None:
         errors.append(required(f"{field}.namespace", "`parameters.scope` is set to 'Namespace'"))
-    elif scope == "Namespace":
+    else:
         errors += [invalid(f"{field}.namespace", namespace, reason) for reason in dns_label(namespace)]
-    elif namespace is not None:
-        errors.append(forbidden(f"{field}.namespace", "`parameters.scope` is set to 'Cluster'"))
     return errors

@@ -10,15 +10,20 @@ from functools import lru_cache
 
 from kcr.apiserver.kinds.strategy import Manifest
 
-_EVICTIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+# The tolerations that admission adds.
+EVICTION_TOLERATIONS: tuple[Manifest, ...] = tuple(
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for taint in ("not-ready", "unreachable")
+)
 
 
 def default_pod(spec: Manifest) -> None:
     """Fill in the spec of a pod, which has its constant defaults."""
     default_pod_spec(spec)
+    host_network = spec.get("hostNetwork")
     for container in containers_of(spec):
         _requests_from_limits(container["resources"])
-        if spec.get("hostNetwork"):
+        if host_network:
             for port in container.get("ports") or ():
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort", 0)
@@ -50,9 +55,9 @@ def admit(pod: Manifest) -> None:
     spec = pod["spec"]
     tolerations: list[Manifest] = spec.get("tolerations") or []
     missing = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        for key in _EVICTIONS
-        if not any(_tolerates_eviction(toleration, key) for toleration in tolerations)
+        dict(added)
+        for added in EVICTION_TOLERATIONS
+        if not tolerations or not any(_tolerates_eviction(one, added["key"]) for one in tolerations)
     ]
     if missing:
         spec["tolerations"] = [*tolerations, *missing]

@@ -65,21 +65,23 @@ def check_containers(spec: Manifest, volumes: Mapping[str, Manifest], field: str
 def _check_container(
     container: Manifest, spec: Manifest, volumes: Mapping[str, Manifest], field: str
 ) -> list[FieldError]:
-    name = container.get("name", "")
-    errors = [invalid(f"{field}.name", name, reason) for reason in dns_label(name)] if name else []
-    if not name:
+    errors: list[FieldError] = []
+    if not (name := container.get("name", "")):
         errors.append(required(f"{field}.name"))
+    elif reasons := dns_label(name):
+        errors += [invalid(f"{field}.name", name, reason) for reason in reasons]
     if not container.get("image"):
         errors.append(required(f"{field}.image"))
-    policy = container.get("terminationMessagePolicy", "")
-    errors += one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    if (policy := container.get("terminationMessagePolicy", "")) not in _MESSAGE_POLICIES:
+        errors += one_of(f"{field}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     if ports := container.get("ports"):
         errors += _check_ports(ports, f"{field}.ports")
     if env := container.get("env"):
         errors += check_env(env, f"{field}.env")
     if container.get("volumeMounts"):
         errors += check_mounts(container, volumes, f"{field}.volumeMounts")
-    errors += one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
+    if (policy := container.get("imagePullPolicy", "")) not in _PULL_POLICIES:
+        errors += one_of(f"{field}.imagePullPolicy", policy, _PULL_POLICIES)
     if resources := container.get("resources"):
         errors += check_resources(resources, spec.get("resourceClaims") or (), f"{field}.resources")
     return errors if container.keys().isdisjoint(_RARE) else errors + _check_rare(container, spec, volumes, field)

@@ -98,7 +98,7 @@ def check_resources(
         errors += _check_amount(name, value, path)
         errors += _check_request(name, value, limits.get(name), field)
     names = limits.keys() | requests.keys()
-    if any(map(_is_huge, names)) and names.isdisjoint(_FOR_QOS):
+    if names.isdisjoint(_FOR_QOS) and any(map(_is_huge, names)):
         errors.append(forbidden(field, "HugePages require cpu or memory"))
     if wanted := resources.get("claims"):
         errors += _check_claims(wanted, [claim.get("name", "") for claim in claims], f"{field}.claims")
@@ -108,8 +108,9 @@ def check_resources(
 def _check_request(name: str, value: str, limit: str | None, field: str) -> list[FieldError]:
     overcommit = can_overcommit(name)
     if limit is None:
-        words = "Limit must be set for non overcommitable resources"
-        return [] if overcommit else [required(f"{field}.limits", words)]
+        if overcommit:
+            return []
+        return [required(f"{field}.limits", "Limit must be set for non overcommitable resources")]
     requested, allowed = amount(value), amount(limit)
     if not overcommit and requested != allowed:
         return [invalid(f"{field}.requests", value, f"must be equal to {name} limit of {limit}")]
@@ -225,8 +226,7 @@ def _add_up(total: dict[str, int], amounts: Manifest) -> int:
     """Add the amounts that count to a total, and return how many counted."""
     counted = 0
     for name in _FOR_QOS:
-        value = amount(amounts.get(name, "0"))
-        if value > 0:
+        if name in amounts and (value := amount(amounts[name])) > 0:
             total[name] = total.get(name, 0) + value
             counted += 1
     return counted

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from kcr.apiserver.kinds.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from kcr.apiserver.kinds.names import check_selector, dns_label, dns_subdomain, label_value, qualified_name
+from kcr.apiserver.kinds.pods.defaults import EVICTION_TOLERATIONS
 from kcr.apiserver.kinds.strategy import Manifest
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -236,6 +237,8 @@ def check_tolerations(tolerations: Sequence[Manifest], field: str) -> list[Field
     """Return the field errors of tolerations."""
     errors: list[FieldError] = []
     for position, toleration in enumerate(tolerations):
+        if toleration in EVICTION_TOLERATIONS:
+            continue
         path, key, effect = f"{field}[{position}]", toleration.get("key", ""), toleration.get("effect", "")
         errors += _check_operator(toleration, key, path)
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":

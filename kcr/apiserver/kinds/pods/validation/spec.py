@@ -63,9 +63,10 @@ def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
     volumes, errors = check_volumes(spec.get("volumes") or (), f"{field}.volumes")
     errors += check_containers(spec, volumes, field)
     errors += check_host_ports(spec, field)
-    errors += one_of(f"{field}.restartPolicy", spec.get("restartPolicy", ""), _RESTARTS)
-    policy = spec.get("dnsPolicy", "")
-    errors += one_of(f"{field}.dnsPolicy", policy, _DNS_POLICIES)
+    if (restart := spec.get("restartPolicy", "")) not in _RESTARTS:
+        errors += one_of(f"{field}.restartPolicy", restart, _RESTARTS)
+    if (policy := spec.get("dnsPolicy", "")) not in _DNS_POLICIES:
+        errors += one_of(f"{field}.dnsPolicy", policy, _DNS_POLICIES)
     if policy == "None" or "dnsConfig" in spec:
         errors += check_dns(spec.get("dnsConfig"), policy, f"{field}.dnsConfig")
     if spec.get("terminationGracePeriodSeconds") is None:
