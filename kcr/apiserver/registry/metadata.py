@@ -5,7 +5,6 @@ kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{meta,create,update}.g
 """
 
 import random
-import uuid
 from datetime import UTC, datetime
 
 from kcr.apiserver.kinds.catalogue import Kind
@@ -24,17 +23,21 @@ _ORDER = (
 _SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
+# The bits of a UUID that are not random: version and variant.
+_UUID_FIXED = 0xF000 << 64 | 0xC000 << 48
+_UUID_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
 STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def timestamp(now: datetime) -> str:
     """Return a time as in metadata: UTC, whole seconds."""
-    return now.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    return f"{now.astimezone(UTC).isoformat()[:19]}Z"
 
 
 def new_uid(randomness: random.Random) -> str:
     """Return a random UUID of version 4."""
-    return str(uuid.UUID(int=randomness.getrandbits(128), version=4))
+    bits = f"{randomness.getrandbits(128) & ~_UUID_FIXED | _UUID_VERSION_4:032x}"
+    return f"{bits[:8]}-{bits[8:12]}-{bits[12:16]}-{bits[16:20]}-{bits[20:]}"
 
 
 def generate_name(base: str, randomness: random.Random) -> str:
@@ -55,7 +58,7 @@ def decode_metadata(kind: Kind, given: object) -> Manifest:
         if isinstance(error, TypeMismatchError):
             error.add_parent(kind.type.kind, "metadata")
         raise undecodable(kind, str(error)) from None
-    kept = {name: members.get(name, "") for name in _ORDER if name == "resourceVersion" or name in members}
+    kept = in_order({"resourceVersion": "", **members})
     if isinstance(given, dict) and given.get("managedFields") == []:
         # Unlike other empty lists, it has a meaning: no manager owns the fields.
         kept["managedFields"] = []
@@ -155,10 +158,10 @@ def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
         # A base usually ends with a dash; with the random suffix the name is valid.
         masked = base[:-2] + "a" if len(base) > 1 and base.endswith("-") else base
         errors += [invalid("metadata.generateName", base, reason) for reason in rule(masked)]
-    if name:
-        errors += [invalid("metadata.name", name, reason) for reason in rule(name)]
-    else:
+    if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
+    elif reasons := rule(name):
+        errors += [invalid("metadata.name", name, reason) for reason in reasons]
     if not kind.type.namespaced and metadata.get("namespace"):
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     return errors

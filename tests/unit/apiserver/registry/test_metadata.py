@@ -1,6 +1,7 @@
 """What the server makes of metadata."""
 
 import random
+import uuid
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -50,6 +51,12 @@ def test_timestamps_are_whole_seconds_in_utc() -> None:
 def test_uids_follow_from_the_seed() -> None:
     assert meta.new_uid(random.Random(1)) == meta.new_uid(random.Random(1))
     assert meta.new_uid(random.Random(1)) != meta.new_uid(random.Random(2))
+
+
+def test_uids_are_random_uuids_of_version_4() -> None:
+    drawn, expected = random.Random(1), random.Random(1)
+    for _ in range(50):
+        assert meta.new_uid(drawn) == str(uuid.UUID(int=expected.getrandbits(128), version=4))
 
 
 @pytest.mark.parametrize(
