@@ -167,16 +167,17 @@ class APIServer:
 
     async def handle(self, request: HTTPRequest) -> APIResponse:
         """Handle one request. Errors are responses as well, never exceptions."""
-        response = await _respond(request, self._handle(request))
-        accept = next((value for name, value in request.headers.items() if name.lower() == "accept"), "")
-        return as_accepted(response, accept)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        response = await _respond(request, self._handle(request, headers))
+        return as_accepted(response, headers.get("accept", ""))
 
-    async def _handle(self, request: HTTPRequest) -> APIResponse:
-        # Of a target that is no UTF-8, aiohttp leaves surrogates.
-        target = request.target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    async def _handle(self, request: HTTPRequest, headers: Mapping[str, str]) -> APIResponse:
+        target = request.target
+        if not target.isascii():
+            # Of a target that is no UTF-8, aiohttp leaves surrogates.
+            target = target.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         path, _, query_text = target.partition("?")
         query = Query(query_text)
-        headers = {name.lower(): value for name, value in request.headers.items()}
         steps = path.removeprefix("/").removesuffix("/").split("/")
         if impersonation.HEADERS in "\n".join(headers):
             wanted = request_attributes(request.method, path, query)

@@ -24,6 +24,10 @@ _LONGEST_INTEGER = 1_000
 _LONGEST_MANAGER = 128
 _FALSE = ("", "0", "false")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_VERBS: Mapping[str, tuple[str, ...]] = {
+    "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
+    "DELETE": ("delete", "deletecollection"),
+}  # fmt: skip
 
 
 def parse_integer(text: str, function: str) -> int:
@@ -117,9 +121,10 @@ class Query:
         """
         if (validation := self.text("fieldValidation")) not in _VALIDATIONS:
             raise invalid_option(options, not_supported("fieldValidation", validation, _VALIDATIONS))
-        errors = field_manager_faults(self.text("fieldManager"))
+        manager = self.text("fieldManager")
+        errors = field_manager_faults(manager) if manager else []
         if is_apply:
-            errors += [] if self.text("fieldManager") else [required("fieldManager", "is required for apply patch")]
+            errors += [] if manager else [required("fieldManager", "is required for apply patch")]
         elif options == "PatchOptions" and self.has("force"):
             errors.append(forbidden("force", "may not be specified for non-apply patch"))
         if errors:
@@ -164,7 +169,7 @@ def timeout_seconds(route: Route | None, query: Query) -> float | None:
     Raises:
         StatusError: 400, it is no duration.
     """
-    if route is not None and (route.subresource == "log" or route.watches(query)):
+    if not query.text("timeout") or (route is not None and (route.subresource == "log" or route.watches(query))):
         return None
     return query.timeout_seconds()
 
@@ -242,7 +247,7 @@ class Routes:
         Raises:
             StatusError: 404, there is no such resource.
         """
-        steps = [unquote(step) for step in steps]
+        steps = [unquote(step) if "%" in step else step for step in steps]
         namespace = ""
         if len(steps) > 2 and steps[0] == "namespaces" and not self._is_own_subresource(group, steps):
             namespace, steps = steps[1], steps[2:]
@@ -286,10 +291,7 @@ def check_method(route: Route, method: str) -> None:
     Raises:
         StatusError: 405.
     """
-    verbs = {
-        "GET": ("get", "list", "watch"), "POST": ("create",), "PUT": ("update",), "PATCH": ("patch",),
-        "DELETE": ("delete", "deletecollection"),
-    }.get(method, ())  # fmt: skip
+    verbs = _VERBS.get(method, ())
     if route.is_watch:
         allowed = method == "GET"
     elif route.subresource:
