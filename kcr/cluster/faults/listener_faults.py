@@ -58,6 +58,8 @@ class ListenerFaults:
         Raises:
             ConnectionLostError: There is no answer.
         """
+        if not self.rules:
+            return await server.handle(request)
         arriving = _arriving(request)
         rules = self.rules.taken_by(arriving)
         for rule in rules:

@@ -179,6 +179,9 @@ class RuleSet:
     def __iter__(self) -> Iterator[ActiveRule]:
         return iter(self._active)
 
+    def __len__(self) -> int:
+        return len(self._active)
+
     def add(self, rule: FaultRule, seed: int | None = None) -> ActiveRule:
         """Have one more rule from now on.
 
