@@ -105,7 +105,9 @@ async def test_only_the_admin_changes_faults(cluster: EmbeddedCluster, http: aio
 @pytest.mark.parametrize(
     ("headers", "code", "words"),
     [
-        pytest.param({"Impersonate-User": "jane"}, 403, 'forbidden: User "jane" cannot get path', id="user-without-rights"),
+        pytest.param(
+            {"Impersonate-User": "jane"}, 403, 'forbidden: User "jane" cannot get path', id="user-without-rights"
+        ),
         pytest.param({"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}, 200, "", id="an-admin"),
         pytest.param({"Impersonate-Group": "system:masters"}, 400, "without impersonating a user", id="group-alone"),
     ],
