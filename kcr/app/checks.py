@@ -1,4 +1,4 @@
-"""Checks of a cluster before controllers run on it: rights, version, clock, and who else reconciles the same objects.
+"""Checks of a cluster before controllers run on it: version, clock, namespaces, rights, and who else does their work.
 
 Each finding is one line with the remedy. `kcr check` prints them all; `kcr run` logs at its start those that are wrong.
 """
@@ -16,6 +16,7 @@ import msgspec
 
 from kcr.api import codec
 from kcr.api.coordination import Lease
+from kcr.api.core import Namespace
 from kcr.api.meta import Key, Object
 from kcr.app.rbac import LEASE_RIGHTS
 from kcr.app.startup import REVIEWS
@@ -24,20 +25,23 @@ from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
 
-# What the controllers are tested with; `spec.managedBy`, by which Jobs are shared, is on by default from the second on.
-OLDEST, MANAGED_BY_SINCE = (1, 31), (1, 32)
+# What the controllers are tested with, `docs/guide/compatibility.md`. v1.30 refuses the status of a Job that completes;
+# `spec.managedBy`, by which Jobs are shared, is on by default since v1.32.
+OLDEST, NEWEST, MANAGED_BY_SINCE = (1, 31), (1, 37), (1, 32)
 # HTTP dates have whole seconds.
 TOLERATED_SKEW_SECONDS = 5.0
-# So many Jobs are looked at, and a write so long ago counts.
-_JOBS, _RECENT = 100, timedelta(minutes=10)
+# So many objects of a kind are looked at, and a write so long ago counts.
+_OBJECTS, _RECENT = 100, timedelta(minutes=10)
 _MANAGER = "kube-controller-manager"
+# What its controllers write the status of.
+_STATUSES = {"jobs": "Job", "cronjobs": "CronJob"}
 
 
 class Finding(NamedTuple):
     """What a check has found.
 
     Attributes:
-        check: Which check: `rights`, `version`, `clock` or `controllers`.
+        check: Which check: `version`, `clock`, `namespace`, `rights` or `controllers`.
         is_wrong: Whether something has to be done.
         text: What is there, and what to do.
     """
@@ -54,15 +58,18 @@ class Wanted(NamedTuple):
         rights: What they ask of the server.
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
-        shares_jobs: Whether they choose their Jobs by `spec.managedBy`.
         election_namespace: Where the Lease of leader election is; empty without election.
     """
 
     rights: frozenset[Right]
     namespace: str = ""
     takes_over: bool = False
-    shares_jobs: bool = False
     election_namespace: str = ""
+
+    @property
+    def shares_jobs(self) -> bool:
+        """Whether they choose their Jobs by `spec.managedBy`, as the Job controller does beside the cluster's own."""
+        return not self.takes_over and Right("batch", "jobs/status", "patch") in self.rights
 
 
 class _Answer(Object):
@@ -85,7 +92,7 @@ class _Written(Object):
     metadata: _WrittenMeta = _WrittenMeta()
 
 
-class _Jobs(Object):
+class _Page(Object):
     items: tuple[_Written, ...] = ()
 
 
@@ -105,8 +112,9 @@ async def check_cluster(client: Client, wanted: Wanted, clock: Clock) -> list[Fi
     return [
         version_finding(version, wanted),
         skew_finding(skew),
+        *await _namespaces(client, wanted),
         await _rights(client, wanted),
-        *([await _other_controllers(client, clock)] if wanted.takes_over else []),
+        *([await _other_controllers(client, wanted, clock.now())] if wanted.takes_over else []),
     ]
 
 
@@ -119,7 +127,8 @@ def version_finding(version: str, wanted: Wanted) -> Finding:
         return Finding("version", True, f"{text}: take over with --take-over, or upgrade to v1.32")
     if number < OLDEST:
         return Finding("version", True, f"{version} is older than what kcr supports: upgrade the cluster to v1.31")
-    return Finding("version", False, f"server {version}")
+    newer = f", newer than v{NEWEST[0]}.{NEWEST[1]}, the newest that kcr is tested with" if number > NEWEST else ""
+    return Finding("version", False, f"server {version}{newer}")
 
 
 def skew_finding(skew: float | None) -> Finding:
@@ -191,31 +200,79 @@ async def may(client: Client, right: Right, namespace: str) -> bool | None:
     return bool(answer.status.get("allowed"))
 
 
-async def _other_controllers(client: Client, clock: Clock) -> Finding:
-    """Look for kube-controller-manager: in the status of Jobs, and in its lease."""
-    now = clock.now()
-    remedy = "start it with --controllers=*,-job-controller,-ttl-after-finished-controller,-cronjob-controller"
-    for job in await _jobs(client):
-        for writer in job.metadata.managed_fields:
-            if writer.manager == _MANAGER and writer.time is not None and now - writer.time < _RECENT:
-                which, ago = f"{job.metadata.namespace}/{job.metadata.name}", (now - writer.time).total_seconds()
-                text = f"{_MANAGER} has written the status of Job {which} {ago:.0f} s ago"
-                return Finding("controllers", True, f"{text}: {remedy}")
+async def _namespaces(client: Client, wanted: Wanted) -> list[Finding]:
+    """Look whether the namespaces that are named exist; none is named by default."""
+    uses = {wanted.namespace: "nothing is reconciled", wanted.election_namespace: "no replica is elected"}
+    found = []
+    for namespace in filter(None, uses):
+        # A role of one namespace need not allow to read it; then nothing is known.
+        text, is_wrong = f'not told: "{namespace}" cannot be read', False
+        if await may(client, Right("", "namespaces", "get"), namespace):
+            with suppress(KcrError):
+                is_there = await _exists(client, namespace)
+                text, is_wrong = f'"{namespace}" exists', not is_there
+                if is_wrong:
+                    text = f'"{namespace}" does not exist, {uses[namespace]}: create it, or name another'
+        found.append(Finding("namespace", is_wrong, text))
+    return found
+
+
+async def _exists(client: Client, namespace: str) -> bool:
     try:
-        spec = (await client.get(Lease, Key("kube-system", _MANAGER))).spec
+        await client.get(Namespace, Key("", namespace))
     except NotFoundError:
-        return Finding("controllers", False, "no other controller is seen")
-    except KcrError:
+        return False
+    return True
+
+
+async def _other_controllers(client: Client, wanted: Wanted, now: datetime) -> Finding:
+    """Look for kube-controller-manager: in the status of Jobs and CronJobs, and in its lease."""
+    remedy = "start it with --controllers=*,-job-controller,-ttl-after-finished-controller,-cronjob-controller"
+    unread = []
+    for plural, kind in _STATUSES.items():
+        if Right("batch", plural, "list") not in wanted.rights:
+            continue
+        objects = await _written(client, plural, wanted.namespace)
+        if objects is None:
+            unread.append(f"{kind}s")
+        for written in objects or ():
+            if ago := _written_ago(written, now):
+                which = f"{kind} {written.metadata.namespace}/{written.metadata.name}"
+                text = f"{_MANAGER} has written the status of {which} {ago} s ago"
+                return Finding("controllers", True, f"{text}: {remedy}")
+    if unread:
+        return Finding("controllers", False, f"not told: {' and '.join(unread)} cannot be listed")
+    return await _manager_lease(client, now)
+
+
+async def _manager_lease(client: Client, now: datetime) -> Finding:
+    key = Key("kube-system", _MANAGER)
+    if not await may(client, Right("coordination.k8s.io", "leases", "get"), key.namespace):
         text = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
         return Finding("controllers", False, text)
+    try:
+        spec = (await client.get(Lease, key)).spec
+    except NotFoundError:
+        return Finding("controllers", False, "no other controller is seen")
     if spec.renew_time is not None and now - spec.renew_time < _RECENT:
         text = f"{_MANAGER} runs, and has not written the status of a Job lately: see that its Job controllers are off"
         return Finding("controllers", False, text)
     return Finding("controllers", False, "no other controller is seen")
 
 
-async def _jobs(client: Client) -> tuple[_Written, ...]:
+def _written_ago(written: _Written, now: datetime) -> str:
+    """Return how many seconds ago kube-controller-manager wrote a status; empty when it did not, or long ago."""
+    times = (
+        writer.time for writer in written.metadata.managed_fields
+        if writer.manager == _MANAGER and writer.subresource == "status" and writer.time is not None
+    )  # fmt: skip
+    last = max(times, default=None)
+    return f"{(now - last).total_seconds():.0f}" if last is not None and now - last < _RECENT else ""
+
+
+async def _written(client: Client, plural: str, namespace: str) -> tuple[_Written, ...] | None:
+    where = f"namespaces/{namespace}/{plural}" if namespace else plural
     try:
-        return codec.decode(_Jobs, await client.request("GET", f"/apis/batch/v1/jobs?limit={_JOBS}")).items
+        return codec.decode(_Page, await client.request("GET", f"/apis/batch/v1/{where}?limit={_OBJECTS}")).items
     except (KcrError, msgspec.DecodeError):
-        return ()
+        return None

@@ -16,7 +16,7 @@ from kcr.app.elections import ElectionSettings, make_elector
 from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
 from kcr.app.process import fast_loop, run_to_end, tune_gc
-from kcr.app.startup import check_access, explain_failure, warn_of_missing_namespace
+from kcr.app.startup import check_access, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
@@ -84,7 +84,6 @@ async def _run(
         try:
             version = await client.server_version()
             manager.expose(metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address)
-            await warn_of_missing_namespace(client, settings.namespace)
             # The embedded server has no controllers of its own beside which others could not run.
             take_over = version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})

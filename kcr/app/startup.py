@@ -7,18 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import structlog
 
 from kcr.api import codec
-from kcr.api.core import Namespace
-from kcr.api.meta import Key, Object
+from kcr.api.meta import Object
 from kcr.client import Client
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-_log = structlog.get_logger()
 
 
 class _Review(Object):
@@ -68,27 +64,6 @@ async def _may_watch(client: Client, selection: Selection[Any]) -> bool:
     except (KcrError, msgspec.DecodeError):
         return True
     return bool(answer.status.get("allowed"))
-
-
-async def warn_of_missing_namespace(client: Client, namespace: str) -> None:
-    """Log a warning when the namespace to work in does not exist: it may be a slip, and it may be created later.
-
-    A role of one namespace need not allow to read the namespace; then nothing is known, and nothing is said.
-
-    Args:
-        client: Where to look.
-        namespace: Its name; empty for all namespaces.
-    """
-    if not namespace:
-        return
-    try:
-        await client.get(Namespace, Key("", namespace))
-    except ForbiddenError:
-        return
-    except NotFoundError:
-        structlog.get_logger().warning(
-            "namespace does not exist, nothing to do until it is created", namespace=namespace
-        )
 
 
 def explain_failure(error: KcrError, server: str, source: str) -> str:

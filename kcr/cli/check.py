@@ -35,20 +35,19 @@ from kcr.errors import ApiError, ConfigError, TransportError
 def command(*, controllers: str, **values: Any) -> None:
     """Check a cluster before controllers run on it; nothing is written."""
     names = shared.names(controllers)
-    findings = asyncio.run(_findings(find_plugins(names), names, values))
+    findings = asyncio.run(_findings(find_plugins(names), values))
     for finding in findings:
         click.echo(f"{'FAIL' if finding.is_wrong else 'ok':<6}{finding.check:<13}{finding.text}")
     if any(finding.is_wrong for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-async def _findings(setups: Mapping[str, Setup], names: tuple[str, ...], values: Mapping[str, Any]) -> list[Finding]:
+async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> list[Finding]:
     config = load_config(values["kubeconfig"], values["context"])
     namespace, take_over = values["namespace"], values["take_over"]
     lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
     wanted = Wanted(
         rights_of(setups, os.environ, namespace), namespace, takes_over=take_over,
-        shares_jobs="job" in names and not take_over,
         election_namespace=lease_namespace if values["leader_elect"] else "",
     )  # fmt: skip
     async with HttpTransport(config) as transport:

@@ -276,8 +276,9 @@ async def test_namespace_that_does_not_exist_is_said(tmp_path: Path) -> None:
     async with EmbeddedCluster(runtime=None) as cluster:
         (tmp_path / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
         process = await start(tmp_path / "kubeconfig", PARSING)
-        line = await said(process, "namespace does not exist, nothing to do until it is created")
-        assert (line["level"], line["namespace"]) == ("warning", "nope")
+        line = await said(process, "cluster check failed")
+        assert (line["level"], line["check"]) == ("warning", "namespace")
+        assert line["finding"] == '"nope" does not exist, nothing is reconciled: create it, or name another'
         await said(process, "ready: caches are synced, workers run")
         process.terminate()
         await process.communicate()

@@ -2,16 +2,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kcr.api.batch import Job
-from kcr.api.core import Pod
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import Namespace, Pod
+from kcr.api.meta import ObjectMeta
 from kcr.app.checks import Finding, Wanted, check_cluster, missing_rights, skew_finding, version_finding
 from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
 from kcr.controller import rights
 from tests.kit.clocks import FixedClock
 from tests.kit.scripted_transport import Say, Script, failure
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VERSION = Say({"gitVersion": "v1.36.2"})
+STATUS = rights(Job, "patch", subresource="status")
+JOBS, CRONJOBS = rights(Job, "list"), rights(CronJob, "list")
 DATED = Say({"gitVersion": "v1.36.2"}, headers={"date": "Thu, 01 Jan 2026 12:00:20 GMT"})
 
 
@@ -19,7 +23,7 @@ def review(*, allowed: bool) -> Say:
     return Say({"status": {"allowed": allowed}}, status=201)
 
 
-def jobs(manager: str, ago: float) -> Say:
+def written(manager: str, ago: float) -> Say:
     time = (NOW - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {
         "name": "pi", "namespace": "web",
@@ -28,27 +32,36 @@ def jobs(manager: str, ago: float) -> Say:
     return Say({"items": [{"metadata": metadata}]})
 
 
-async def found(*answers: Say, takes_over: bool = False, wanted: frozenset[object] = frozenset()) -> dict[str, Finding]:
-    client = Client(Script(VERSION, DATED, *answers))
-    findings = await check_cluster(client, Wanted(wanted, takes_over=takes_over), FixedClock(NOW))  # type: ignore[arg-type]  # of rights
+async def found(*answers: Say, wanted: Wanted) -> dict[str, Finding]:
+    findings = await check_cluster(Client(Script(VERSION, DATED, *answers)), wanted, FixedClock(NOW))
     return {finding.check: finding for finding in findings}
 
 
 @pytest.mark.parametrize(
-    ("version", "shares_jobs", "words"),
+    ("version", "takes_over", "words"),
     [
-        pytest.param("v1.36.2", True, "", id="new"),
-        pytest.param("v1.32.0+kcr", True, "", id="embedded"),
-        pytest.param("v1.31.4-eks-7f9249a", False, "", id="taken-over"),
-        pytest.param("v1.31.4", True, "drops spec.managedBy", id="shared"),
-        pytest.param("v1.29.1", False, "older than what kcr supports", id="old"),
-        pytest.param("unknown", True, "drops spec.managedBy", id="odd"),
+        pytest.param("v1.36.2", False, "", id="new"),
+        pytest.param("v1.32.0+kcr", False, "", id="embedded"),
+        pytest.param("v1.31.4-eks-7f9249a", True, "", id="taken-over"),
+        pytest.param("v1.31.4", False, "drops spec.managedBy", id="shared"),
+        pytest.param("v1.30.9", True, "older than what kcr supports", id="old"),
+        pytest.param("unknown", False, "drops spec.managedBy", id="odd"),
     ],
 )
-def test_server_version_has_to_suffice(version: str, shares_jobs: bool, words: str) -> None:
-    finding = version_finding(version, Wanted(frozenset(), shares_jobs=shares_jobs))
+def test_server_version_has_to_suffice(version: str, takes_over: bool, words: str) -> None:
+    finding = version_finding(version, Wanted(STATUS, takes_over=takes_over))
     assert finding.is_wrong is bool(words)
     assert words in finding.text
+
+
+def test_jobs_are_shared_by_their_controller_only() -> None:
+    assert not version_finding("v1.31.4", Wanted(rights(Pod, "get", "list"))).is_wrong
+
+
+def test_server_newer_than_tested_is_mentioned() -> None:
+    finding = version_finding("v1.99.0", Wanted(STATUS))
+    assert not finding.is_wrong
+    assert finding.text.startswith("server v1.99.0, newer than v1.")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +82,7 @@ def test_missing_rights_are_one_line() -> None:
 
 @pytest.mark.kcr_virtual
 async def test_each_right_is_asked_for() -> None:
-    findings = await found(review(allowed=True), review(allowed=False), wanted=frozenset(rights(Pod, "create", "get")))
+    findings = await found(review(allowed=True), review(allowed=False), wanted=Wanted(rights(Pod, "create", "get")))
     assert findings["rights"].is_wrong
     assert findings["rights"].text.startswith("cannot get pods at the cluster scope: grant them")
     assert findings["clock"].text.startswith("20 s behind")
@@ -77,19 +90,33 @@ async def test_each_right_is_asked_for() -> None:
 
 @pytest.mark.kcr_virtual
 async def test_rights_of_election_are_those_of_its_namespace() -> None:
-    answers = [review(allowed=True)] + [review(allowed=False)] * 5
-    client = Client(Script(VERSION, DATED, *answers))
-    wanted = Wanted(rights(Pod, "get"), election_namespace="ops")
-    (finding,) = [found for found in await check_cluster(client, wanted, FixedClock(NOW)) if found.check == "rights"]
-    assert finding.text.startswith(
+    answers = [review(allowed=False), review(allowed=True)] + [review(allowed=False)] * 5
+    findings = await found(*answers, wanted=Wanted(rights(Pod, "get"), election_namespace="ops"))
+    assert findings["namespace"] == Finding("namespace", False, 'not told: "ops" cannot be read')
+    assert findings["rights"].text.startswith(
         'cannot create, patch events; create, get, update leases.coordination.k8s.io in the namespace "ops": grant them'
     )
 
 
 @pytest.mark.kcr_virtual
 async def test_server_without_access_reviews_is_no_failure() -> None:
-    findings = await found(failure(404), wanted=frozenset(rights(Pod, "get")))
+    findings = await found(failure(404), wanted=Wanted(rights(Pod, "get")))
     assert findings["rights"] == Finding("rights", False, "not told: the server answers no SelfSubjectAccessReview")
+
+
+@pytest.mark.kcr_virtual
+@pytest.mark.parametrize("wanted", [Wanted(frozenset(), "web"), Wanted(frozenset(), election_namespace="web")])
+async def test_namespace_that_is_missing_is_named(kcr_cluster: EmbeddedCluster, wanted: Wanted) -> None:
+    async def finding() -> Finding:
+        return next(
+            one for one in await check_cluster(kcr_cluster.client, wanted, FixedClock(NOW)) if one.check == "namespace"
+        )
+
+    missing = await finding()
+    assert missing.is_wrong
+    assert missing.text.startswith('"web" does not exist, n')
+    await kcr_cluster.client.create(Namespace(metadata=ObjectMeta(name="web")))
+    assert await finding() == Finding("namespace", False, '"web" exists')
 
 
 @pytest.mark.kcr_virtual
@@ -98,13 +125,30 @@ async def test_server_without_access_reviews_is_no_failure() -> None:
     [("kube-controller-manager", 12, True), ("kube-controller-manager", 3600, False), ("kcr", 12, False)],
 )
 async def test_other_controller_of_jobs_is_named(manager: str, ago: float, is_wrong: bool) -> None:
-    findings = await found(jobs(manager, ago), failure(404, "NotFound"), takes_over=True)
+    answers = review(allowed=True), written(manager, ago), review(allowed=True), failure(404, "NotFound")
+    findings = await found(*answers, wanted=Wanted(JOBS, takes_over=True))
     assert findings["controllers"].is_wrong is is_wrong
     if is_wrong:
         assert (
             "has written the status of Job web/pi 12 s ago: start it with --controllers=*,-job-"
             in findings["controllers"].text
         )
+
+
+@pytest.mark.kcr_virtual
+async def test_other_controller_of_cronjobs_is_named_in_its_namespace() -> None:
+    script = Script(VERSION, DATED, review(allowed=True), written("kube-controller-manager", 3))
+    wanted = Wanted(CRONJOBS, "web", takes_over=True)
+    script.answers.insert(2, review(allowed=False))
+    findings = await check_cluster(Client(script), wanted, FixedClock(NOW))
+    assert "has written the status of CronJob web/pi 3 s ago" in findings[-1].text
+    assert script.targets[-1] == "/apis/batch/v1/namespaces/web/cronjobs?limit=100"
+
+
+@pytest.mark.kcr_virtual
+async def test_jobs_that_cannot_be_listed_tell_nothing() -> None:
+    findings = await found(review(allowed=False), failure(403, "Forbidden"), wanted=Wanted(JOBS, takes_over=True))
+    assert findings["controllers"] == Finding("controllers", False, "not told: Jobs cannot be listed")
 
 
 @pytest.mark.kcr_virtual
@@ -115,6 +159,14 @@ async def test_lease_of_another_controller_is_a_hint() -> None:
         "metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
         "spec": {"renewTime": "2026-01-01T11:59:59.000000Z"},
     }
-    findings = await found(Say({"items": []}), Say(lease), takes_over=True)
+    answers = review(allowed=True), Say({"items": []}), review(allowed=True), Say(lease)
+    findings = await found(*answers, wanted=Wanted(JOBS, takes_over=True))
     assert not findings["controllers"].is_wrong
     assert "kube-controller-manager runs" in findings["controllers"].text
+
+
+@pytest.mark.kcr_virtual
+async def test_lease_that_may_not_be_read_is_said() -> None:
+    answers = review(allowed=True), Say({"items": []}), review(allowed=False)
+    findings = await found(*answers, wanted=Wanted(JOBS, takes_over=True))
+    assert findings["controllers"].text.endswith("its lease in kube-system cannot be read")

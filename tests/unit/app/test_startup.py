@@ -3,16 +3,13 @@
 import ssl
 
 import pytest
-from structlog.testing import capture_logs
 
 from kcr.api.batch import Job
-from kcr.api.core import Namespace, Pod
-from kcr.app.startup import REVIEWS, check_access, explain_failure, warn_of_missing_namespace
+from kcr.api.core import Pod
+from kcr.app.startup import REVIEWS, check_access, explain_failure
 from kcr.client import Client
-from kcr.cluster import EmbeddedCluster
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
 from kcr.informer import Selection
-from kcr.testing import FaultyTransport
 from tests.kit.scripted_transport import Say, Script, failure
 
 SERVER, SOURCE = "https://10.0.0.1:6443", "kubeconfig /home/me/.kube/config, context staging"
@@ -90,20 +87,3 @@ async def test_kind_that_is_not_installed_stops_nothing() -> None:  # CM-13
 async def test_object_that_does_not_fit_its_type_is_no_obstacle() -> None:
     page = Say({"items": [{"metadata": {"name": 5}}]})
     await check_access(Client(Script(page, review(allowed=True))), (Selection(Pod),))
-
-
-@pytest.mark.kcr_virtual
-@pytest.mark.parametrize("namespace", ["", "default"])
-async def test_namespace_that_exists_is_worth_no_line(kcr_cluster: EmbeddedCluster, namespace: str) -> None:
-    with capture_logs() as logs:
-        await warn_of_missing_namespace(kcr_cluster.client, namespace)
-    assert logs == []
-
-
-@pytest.mark.kcr_virtual
-async def test_role_that_may_not_read_namespaces_stops_nothing(kcr_cluster: EmbeddedCluster) -> None:
-    faults = FaultyTransport(kcr_cluster.transport)
-    faults.on("get", Namespace).fail(ForbiddenError)
-    with capture_logs() as logs:
-        await warn_of_missing_namespace(Client(faults), "nope")
-    assert logs == []
