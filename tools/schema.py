@@ -28,7 +28,7 @@ VERSION = "1.36.0"
 TABLE = Path(__file__).parent.parent / "kcr" / "apiserver" / "schema" / "kubernetes.json"
 
 _PACKAGE = "kubernetes-validate"
-_FILE = f"kubernetes-json-schema/v{VERSION}-local/_definitions.json"
+_FILE = "kubernetes-json-schema/v{}-local/_definitions.json"
 _TAKEN = re.compile(r"\w+\.v\d+|scheduling\.v1alpha2")
 _SCALARS = {
     ("boolean", ""): "bool", ("integer", "int32"): "int32", ("integer", "int64"): "int64", ("integer", ""): "int64",
@@ -43,18 +43,23 @@ _NAMED = {
 Definitions = Mapping[str, Mapping[str, Any]]
 
 
-def table() -> str:
-    """Return the table's text, made of the installed package."""
-    raw = resources.files("kubernetes_validate").joinpath(_FILE).read_bytes()
+def table(version: str = VERSION) -> str:
+    """Return the table's text, made of the installed package.
+
+    Args:
+        version: Which version of Kubernetes, such as `1.36.0`. The table of kcr has the default; others are for tests.
+    """
+    file = _FILE.format(version)
+    raw = resources.files("kubernetes_validate").joinpath(file).read_bytes()
     definitions: Definitions = {
         _short(path): definition
         for path, definition in msgspec.json.decode(raw)["$defs"].items()
         if _is_taken(path, definition)
     }
     source = {
-        "kubernetes": VERSION,
+        "kubernetes": version,
         "package": f"{_PACKAGE} {metadata.version(_PACKAGE)}",
-        "file": _FILE,
+        "file": file,
         "sha256": hashlib.sha256(raw).hexdigest(),
     }
     atomic = sorted(name for name, one in definitions.items() if one.get("x-kubernetes-map-type") == "atomic")

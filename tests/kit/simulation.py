@@ -19,6 +19,7 @@ from tests.kit.crash import NO_FAULT, WriteFault
 from tests.kit.fake_node import FakeNode
 from tests.kit.harness import job_controller
 from tests.kit.observers import JobObserver, PodObserver
+from tests.kit.older_server import OldestSchema
 from tests.kit.transports import LateWatches, WatchGate
 from tests.kit.user_actions import UserActions
 
@@ -58,7 +59,8 @@ class Simulation(UserActions, FakeNode):
         self._cluster = cluster
         self._fault = fault
         self._setting = setting
-        self.gate = WatchGate(cluster.transport)
+        self._oldest = OldestSchema(cluster.transport)
+        self.gate = WatchGate(self._oldest)
         self.faults = FaultyTransport(LateWatches(self.gate, Random(3), setting.late))
         # The wires of all controllers there were; the last one's may live.
         self._wires = [CrashingTransport(self.faults)]
@@ -222,6 +224,7 @@ class Simulation(UserActions, FakeNode):
         """See that nothing happened that never may, and that no pod is held for a Job that is over."""
         assert not self.jobs.wrongs
         assert not self.gate.invalid
+        assert not self._oldest.unknown
         over = {uid for uid, job in self.jobs.all.items() if is_finished(job) or uid in self.jobs.gone}
         for pod in self.pods.there:
             owner = controller_of(pod.metadata)
