@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, Object
+from kcr.api.resources import ResourceType
 from kcr.app.rbac import LEASE_RIGHTS
 from kcr.app.startup import REVIEWS
 from kcr.client import Client, Request
@@ -41,7 +43,7 @@ class Finding(NamedTuple):
     """What a check has found.
 
     Attributes:
-        check: Which check: `version`, `clock`, `namespace`, `rights` or `controllers`.
+        check: Which check: `version`, `clock`, `namespace`, `kinds`, `rights` or `controllers`.
         is_wrong: Whether something has to be done.
         text: What is there, and what to do.
     """
@@ -59,12 +61,14 @@ class Wanted(NamedTuple):
         namespace: The one namespace to work in; empty for all.
         takes_over: Whether they take the place of the cluster's own.
         election_namespace: Where the Lease of leader election is; empty without election.
+        kinds: What they watch, to see whether the server has it. Controllers that run log that by themselves.
     """
 
     rights: frozenset[Right]
     namespace: str = ""
     takes_over: bool = False
     election_namespace: str = ""
+    kinds: frozenset[ResourceType] = frozenset()
 
     @property
     def shares_jobs(self) -> bool:
@@ -74,6 +78,14 @@ class Wanted(NamedTuple):
 
 class _Answer(Object):
     status: Mapping[str, Any]
+
+
+class _Named(Object):
+    name: str = ""
+
+
+class _Resources(Object):
+    resources: tuple[_Named, ...] = ()
 
 
 class _Writer(Object):
@@ -113,6 +125,7 @@ async def check_cluster(client: Client, wanted: Wanted, clock: Clock) -> list[Fi
         version_finding(version, wanted),
         skew_finding(skew),
         *await _namespaces(client, wanted),
+        *([await _kinds(client, wanted.kinds)] if wanted.kinds else []),
         await _rights(client, wanted),
         *([await _other_controllers(client, wanted, clock.now())] if wanted.takes_over else []),
     ]
@@ -148,6 +161,25 @@ async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | 
     with suppress(ValueError, TypeError):
         return version, (parsedate_to_datetime(date) - clock.now()).total_seconds() if date else None
     return version, None
+
+
+async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
+    """Look whether the server has the kinds, in the versions that are watched; what it does not tell counts as there."""
+    missing = []
+    for root, found in groupby(sorted(kinds), lambda kind: kind.path().rpartition("/")[0]):
+        try:
+            served = {one.name for one in codec.decode(_Resources, await client.request("GET", root)).resources}
+        except NotFoundError:
+            served = set()
+        except (KcrError, msgspec.DecodeError):
+            continue
+        missing += [f"{kind.plural} of {kind.api_version}" for kind in found if kind.plural not in served]
+    if missing:
+        remedy = (
+            "install the CustomResourceDefinition, or a version of the cluster that has it; controllers wait for it"
+        )
+        return Finding("kinds", True, f"not served: {', '.join(missing)}: {remedy}")
+    return Finding("kinds", False, "all are served")
 
 
 async def _rights(client: Client, wanted: Wanted) -> Finding:

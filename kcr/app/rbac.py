@@ -27,8 +27,8 @@ class _NoServer:
         )
 
 
-def rights_of(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "") -> frozenset[Right]:
-    """Return what the controllers of these setup functions ask of the API server; no server is needed.
+def declared_by(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "") -> Manager:
+    """Return a manager that never runs, with all that these setup functions declare; no server is needed.
 
     Args:
         setups: The functions, by what errors call them.
@@ -40,7 +40,12 @@ def rights_of(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace
     """
     manager = Manager(Client(_NoServer()), random=Random(0), namespace=namespace)
     attach(setups, manager, environ, take_over=True)
-    return manager.rights
+    return manager
+
+
+def rights_of(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace: str = "") -> frozenset[Right]:
+    """Return what the controllers of these setup functions ask of the API server; see `declared_by`."""
+    return declared_by(setups, environ, namespace).rights
 
 
 def rbac_manifests(

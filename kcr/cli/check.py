@@ -9,7 +9,7 @@ import click
 
 from kcr.app.checks import Finding, Wanted, check_cluster
 from kcr.app.plugins import Setup, find_plugins
-from kcr.app.rbac import rights_of
+from kcr.app.rbac import declared_by
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
 from kcr.client import Client, HttpTransport, load_config
@@ -46,8 +46,10 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
     config = load_config(values["kubeconfig"], values["context"])
     namespace, take_over = values["namespace"], values["take_over"]
     lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
+    declared = declared_by(setups, os.environ, namespace)
     wanted = Wanted(
-        rights_of(setups, os.environ, namespace), namespace, takes_over=take_over,
+        declared.rights, namespace, takes_over=take_over,
+        kinds=frozenset(selection.kind.resource for selection in declared.selections),
         election_namespace=lease_namespace if values["leader_elect"] else "",
     )  # fmt: skip
     async with HttpTransport(config) as transport:

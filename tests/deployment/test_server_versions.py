@@ -31,6 +31,7 @@ MERGE, STRATEGIC, JSON_PATCH, JSON = (
     {"content-type": f"application/{kind}json"}
     for kind in ("merge-patch+", "strategic-merge-patch+", "json-patch+", "")
 )
+JSON = {"content-type": "application/json"}
 POD = "/api/v1/namespaces/default/pods/pi"
 INDEXED: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
 FAILS = {"sim.kcr.dev/exit-code": "1"}
@@ -145,7 +146,7 @@ async def test_gangs_need_a_server_that_has_them(kcr_clock: VirtualClock, versio
             b'{"metadata":{"$deleteFromPrimitiveList/finalizers":["x"],"$setElementOrder/ownerz":[]}}',
             "meta.v1.ObjectMeta.ownerz", id="directives",
         ),
-        pytest.param("POST", "/apis/x/v1/ys", {"content-type": "application/json"}, b'{"apiVersion":"x/v1","kind":"Y"}', "x/v1 Y", id="kind"),
+        pytest.param("POST", "/apis/x/v1/ys", JSON, b'{"apiVersion":"x/v1","kind":"Y"}', "x/v1 Y", id="kind"),
         pytest.param("PATCH", "/apis/x/v1/ys/a", MERGE, b"{}", "x/v1 ys", id="resource"),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ import pytest
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import ObjectMeta
+from kcr.api.scheduling import PodGroup
 from kcr.app.checks import Finding, Wanted, check_cluster, missing_rights, skew_finding, version_finding
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
@@ -170,3 +171,20 @@ async def test_lease_that_may_not_be_read_is_said() -> None:
     answers = review(allowed=True), Say({"items": []}), review(allowed=False)
     findings = await found(*answers, wanted=Wanted(JOBS, takes_over=True))
     assert findings["controllers"].text.endswith("its lease in kube-system cannot be read")
+
+
+@pytest.mark.kcr_virtual
+async def test_kinds_that_are_not_served_are_named(kcr_cluster: EmbeddedCluster) -> None:
+    absent = {PodGroup.resource, Pod.resource._replace(plural="prods")}
+    wanted = Wanted(frozenset(), kinds=frozenset(absent | {Job.resource, Pod.resource}))
+    findings = await check_cluster(kcr_cluster.client, wanted, FixedClock(NOW))
+    (finding,) = [one for one in findings if one.check == "kinds"]
+    assert finding.is_wrong
+    assert finding.text.startswith("not served: prods of v1, podgroups of scheduling.k8s.io/v1alpha2: install")
+
+
+@pytest.mark.kcr_virtual
+async def test_kinds_that_are_served_are_well(kcr_cluster: EmbeddedCluster) -> None:
+    wanted = Wanted(frozenset(), kinds=frozenset({Job.resource, Pod.resource}))
+    findings = await check_cluster(kcr_cluster.client, wanted, FixedClock(NOW))
+    assert Finding("kinds", False, "all are served") in findings
