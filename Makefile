@@ -20,7 +20,7 @@ PLATFORMS = linux/amd64,linux/arm64
 IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
-.PHONY: demo demo-example demo-website test soak lint clean image lock
+.PHONY: demo demo-example demo-website test soak lint clean image lock audit
 
 demo: $(BIN)/kcr
 	@echo "demo: looking whether the perl of this machine can compute 2,000 digits of pi" >&2
@@ -64,6 +64,11 @@ lock: $(STAMP)
 	$(BIN)/pip install --quiet uv
 	$(COMPILE) --extra speed --output-file requirements.lock pyproject.toml
 	echo 'setuptools>=77' | $(COMPILE) --output-file requirements-build.lock -
+
+# Licences and known vulnerabilities of the dependencies; see tools/audit.py for the exit codes.
+audit: $(STAMP)
+	$(BIN)/pip install --quiet pip-audit
+	@$(BIN)/python -m tools.audit
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
