@@ -1,17 +1,31 @@
-"""What `pip install kcr` brings, from a checkout or an sdist: one top-level package, with the plugins in it."""
+"""What `pip install kcr` brings, from a checkout or an sdist: one top-level package, with the plugins in it.
 
+And it works in an environment that has nothing else than what it asks for.
+"""
+
+import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from kcr.api.core import Namespace
+from kcr.api.meta import Key
+from kcr.client import Client, HttpTransport, load_config
+from kcr.testing import eventually
+from tests.e2e.processes import ROOT
+from tests.kit.documents import blocks
+from tools.audit import closure
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 # Folders of the package, and where they are in the repository: two of them are links.
@@ -95,3 +109,92 @@ def test_foreign_package_called_controllers_changes_nothing(wheel: Path, tmp_pat
     assert "--controllers" in python("-c", "from kcr.cli.main import main; main()", "run", "--help")
     loaded = ["kcr.controllers.cronjob.controller", "kcr.controllers.job.controller", "kcr.controllers.job.ttl"]
     assert python("-c", ENTRY_POINTS).split() == loaded
+
+
+def environment_for(wheel: Path, extra: str, folder: Path) -> Path:
+    """Make an environment that has the wheel, what it needs with an extra, and nothing else; return its `bin`.
+
+    The packages that it needs are those of this environment, of which none other can be imported there.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    packages = closure("kcr", [extra] if extra else [])
+    del packages["kcr"]
+    for package in packages.values():
+        tops = {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}
+        for top in tops:
+            (site / top).symlink_to(Path(str(package.locate_file(top))))
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", f"--python={folder}/bin/python"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    return folder / "bin"
+
+
+def run(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, with nothing of the developer's own."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+@asynccontextmanager
+async def running(folder: Path, *command: str | Path, **variables: str) -> AsyncIterator[None]:
+    """Run a process as `run` does for as long as the context lives; SIGTERM has to end it in order."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
+    silent = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environ, stdout=silent, stderr=silent)
+    try:
+        yield
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path) -> None:
+    programs = environment_for(wheel, "", tmp_path / "environment")
+    code = "import sys, kcr; print(kcr.__file__, *sys.path)"
+    (line,) = run(tmp_path, programs / "python", "-c", code).stdout.splitlines()
+    assert line.startswith(str(tmp_path / "environment"))
+    assert str(ROOT) not in line
+    assert run(tmp_path, programs / "python", "-c", "import rich").returncode == 1
+    for arguments in (["--help"], ["--version"], ["run", "--help"], ["check", "--help"]):
+        done = run(tmp_path, programs / "kcr", *arguments)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+    done = run(tmp_path, programs / "kcr", "dev")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "kcr[embedded]" in line
+
+
+def test_dev_cluster_needs_its_extra_alone(wheel: Path, tmp_path: Path) -> None:
+    programs = environment_for(wheel, "embedded", tmp_path / "environment")
+    assert run(tmp_path, programs / "python", "-c", "import pytest").returncode == 1
+    done = run(tmp_path, programs / "kcr", "dev", "-f", ROOT / "examples" / "pi-python.yaml", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert "3.14159265" in done.stdout
+
+
+@pytest.mark.asyncio
+async def test_first_controller_of_the_readme_works(wheel: Path, tmp_path: Path) -> None:
+    programs = environment_for(wheel, "test", tmp_path / "environment")
+    assert run(tmp_path, programs / "python", "-c", "import hypothesis").returncode == 1
+    controller, test, *_ = [block.text for block in blocks(ROOT / "README.md") if block.language == "python"]
+    (tmp_path / "greeter.py").write_text(controller)
+    (tmp_path / "test_greeter.py").write_text(test)
+    done = run(tmp_path, programs / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_greeter.py")
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+    kubeconfig = tmp_path / "kubeconfig"
+    async with running(tmp_path, programs / "kcr", "dev", "--kubeconfig", kubeconfig):
+        await eventually(kubeconfig.exists)
+        async with (
+            running(tmp_path, programs / "python", "greeter.py", KUBECONFIG=str(kubeconfig)),
+            HttpTransport(load_config(str(kubeconfig))) as transport,
+        ):
+
+            async def greeted() -> bool:
+                namespace = await Client(transport).get(Namespace, Key("", "default"))
+                return namespace.metadata.labels.get("greeted") == "yes"
+
+            await eventually(greeted)
