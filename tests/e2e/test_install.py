@@ -1,5 +1,6 @@
-"""The guides on installing and operating, word for word, on a cluster that evaluates rights."""
+"""The guides for clusters, word for word, on a cluster that evaluates rights."""
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,15 +13,25 @@ from tests.kit.charts import NEEDS_HELM
 from tests.kit.documents import blocks
 
 GUIDE = ROOT / "docs" / "guide"
-INSTALL, OPERATE = ([block.text for block in blocks(GUIDE / name)] for name in ("install.md", "operate.md"))
+NAMES = ("install.md", "operate.md", "upgrade.md", "security.md", "compatibility.md")
+INSTALL, OPERATE, UPGRADE, SECURITY, COMPATIBILITY = ([block.text for block in blocks(GUIDE / name)] for name in NAMES)
 ELECTED = ("--leader-elect", "--leader-elect-resource-name=kcr", "--leader-elect-resource-namespace=kcr-system")
+SHARED = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: shared, namespace: default}
+spec:
+  managedBy: kcr.dev/job-controller
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}
+"""
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
-def test_every_block_is_for_the_shell() -> None:
-    for name in ("install.md", "operate.md"):
-        assert {block.language for block in blocks(GUIDE / name)} == {"console"}
+def test_every_block_is_for_the_shell_and_found() -> None:
+    for name in NAMES:
+        assert "\n   ```" not in (GUIDE / name).read_text()
+        assert {block.language for block in blocks(GUIDE / name)} <= {"console"}
 
 
 @NEEDS_KUBECTL
@@ -29,7 +40,8 @@ def test_every_block_is_for_the_shell() -> None:
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
-    lease, upgrade = OPERATE
+    (lease,) = OPERATE
+    upgrade, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
         kubectl = Kubectl(kubeconfig, {**environment, "PATH": path})
@@ -41,6 +53,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         text = await kubectl.in_shell(helm, ROOT)
         assert "kubectl -n kcr-system get lease kcr" in text
         assert 'deployment "kcr" successfully rolled out' in text
+        assert "controllers  no other controller is seen" in await kubectl.in_shell(look_again, ROOT)
         text = await kubectl.in_shell(take_over, ROOT)
         assert "--controllers=*,-job-controller,-ttl-after-finished-controller,-cronjob-controller" in text
         async with kcr("run", "--kubeconfig", str(kubeconfig), *ELECTED) as running:
@@ -49,6 +62,31 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         assert "successfully rolled out" in await kubectl.in_shell(upgrade, ROOT)
         assert "--take-over" in await kubectl("-n kcr-system get deployment kcr -o yaml")
 
-        await kubectl.in_shell("helm uninstall kcr --namespace kcr-system", ROOT)
+        await kubectl("apply -f -", typed=SHARED)
+        assert re.search(r"^default +shared +kcr.dev/job-controller ", await kubectl.in_shell(back, ROOT), re.MULTILINE)
+        assert "--take-over" not in await kubectl("-n kcr-system get deployment kcr -o yaml")
+        await kubectl.in_shell(remove, ROOT)
         text = await kubectl.in_shell(plain, ROOT)
         assert "deployment.apps/kcr image updated" in text
+
+
+@NEEDS_KUBECTL
+@NEEDS_HELM
+@pytest.mark.asyncio
+async def test_commands_on_security_show_what_it_says(environment: Mapping[str, str], kcr: Start) -> None:
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    rights, narrow, restrict, network, audit = SECURITY
+    helm = INSTALL[2]
+    assert COMPATIBILITY == []
+    async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
+        kubectl = Kubectl(await dev.kubeconfig(), {**environment, "PATH": path})
+        await kubectl.in_shell(helm, ROOT)
+        role, _, answer = (await kubectl.in_shell(rights, ROOT)).rpartition("\n---")
+        assert "jobs/status" in role
+        assert answer.strip().endswith("no")
+        assert "kind: ClusterRole" not in await kubectl.in_shell(narrow, ROOT)
+        assert "namespace/kcr-system labeled" in await kubectl.in_shell(restrict, ROOT)
+        await kubectl.in_shell(network, ROOT)
+        policy = await kubectl("-n kcr-system get networkpolicy kcr -o yaml")
+        assert "team: monitoring" in policy
+        assert "tools.audit" in await kubectl.in_shell(audit.replace("make", "make --dry-run", 1), ROOT)
