@@ -20,13 +20,15 @@ COPY --from=wheel /wheel /wheel
 RUN pip --python /opt/kcr/bin/python install --no-cache-dir --no-deps --no-index /wheel/*.whl
 
 FROM ${PYTHON_IMAGE}
+ARG PYTHON_IMAGE
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="kcr" \
       org.opencontainers.image.description="Job, CronJob and TTL controllers for Kubernetes, in Python" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 COPY --from=environment /opt/kcr /opt/kcr
 # The file system may be read-only.
 ENV PATH=/opt/kcr/bin:$PATH PYTHONDONTWRITEBYTECODE=1

@@ -2,6 +2,7 @@
 
 import asyncio
 import fnmatch
+import json
 import os
 import re
 import shutil
@@ -10,23 +11,23 @@ import sys
 import tomllib
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
 
 from kcr.cluster import EmbeddedCluster
 from tests.kit.charts import documents, of_kind
+from tests.kit.dockerfile import build, instructions
 from tests.kit.documents import ROOT
 from tests.kit.harness import create, finished, manifest
 from tools.chart import CHART, INSTALL
 
 LOCK, BUILD_LOCK = ROOT / "requirements.lock", ROOT / "requirements-build.lock"
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-INSTRUCTIONS = re.findall(r"^([A-Z]+) +((?:[^\n]*\\\n)*[^\n]*)$", DOCKERFILE, re.MULTILINE)
+INSTRUCTIONS = instructions(DOCKERFILE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HADOLINT = Path(sys.executable).parent / "hadolint"
-# The console script, without the folders of the one who runs the test.
-START = "import sys; from kcr.cli.main import main; sys.argv[0] = 'kcr'; main()"
 
 
 def copied() -> list[str]:
@@ -87,6 +88,14 @@ def test_versions_are_those_of_the_project() -> None:
     assert ("ARG", f"VERSION={version}") in INSTRUCTIONS
 
 
+def test_labels_say_what_it_is_and_of_which_version() -> None:
+    labels = dict(re.findall(r'org.opencontainers.image.([\w.]+)="([^"]*)"', dict(INSTRUCTIONS)["LABEL"]))
+    project = PROJECT["project"]
+    assert (labels.pop("title"), labels.pop("licenses")) == (project["name"], project["license"])
+    assert labels.pop("description")
+    assert labels == {"version": "${VERSION}", "revision": "${REVISION}", "base.name": "${PYTHON_IMAGE}"}
+
+
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint has no package for this machine")
 def test_linter_finds_nothing() -> None:
     done = subprocess.run([HADOLINT, ROOT / "Dockerfile"], capture_output=True, text=True, check=False)
@@ -110,48 +119,38 @@ def files_of(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
-def image_files(folder: Path) -> Path:
-    """Install what the image holds, as the Dockerfile does, and return the folder."""
-    site, tree = folder / "site", folder / "tree"
-    for source in copied():
-        there = tree / source
-        there.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / source).is_dir():
-            shutil.copytree(ROOT / source, there, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / source, there)
-    pip = f"{sys.executable} -m pip --quiet --disable-pip-version-check"
-    install = f"{pip} install --target {site}"
-    for command in (
-        f"{install} --require-hashes --only-binary :all: -r {LOCK}",
-        f"{pip} wheel --no-deps --no-build-isolation -w {folder} {tree}",
-        f"{install} --no-deps --no-index {folder}/*.whl",
-    ):
-        subprocess.run(command, shell=True, check=True)
-    return site
+def somebody(python: Path) -> int | None:
+    """The user of the image, where this test may change it, and where that user can reach this Python; else None."""
+    reachable = all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.resolve().parents)
+    return 65532 if os.geteuid() == 0 and reachable else None
 
 
 @pytest.mark.soak
 @pytest.mark.asyncio
-async def test_what_the_image_holds_runs_without_a_home(tmp_path: Path) -> None:
-    site = image_files(tmp_path)
-    before = files_of(site)
+async def test_what_the_image_holds_runs_without_a_home() -> None:
     (deployment,) = of_kind(documents(INSTALL.read_text()), "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     arguments = [re.sub(r"=:\d+$", "=127.0.0.1:0", argument) for argument in container["args"]]
-    async with EmbeddedCluster(random=Random(0)) as cluster:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text((await cluster.serve()).kubeconfig)
-        environ = {
-            "PATH": os.environ["PATH"], "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent",
-            "KUBECONFIG": str(kubeconfig),
-        }  # fmt: skip
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-S", "-c", START, "run", *arguments, cwd="/", env=environ, stderr=asyncio.subprocess.PIPE
-        )
-        await create(cluster.client, manifest("once"))
-        await finished(cluster.client, "once", seconds=60)
-        process.terminate()
-        _, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    assert files_of(site) == before
+    # Not in pytest's folder: another user cannot reach that.
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        image = build(DOCKERFILE, ROOT, folder)
+        before = files_of(image.root)
+        assert {path.name for path in image.root.iterdir()} == {"opt"}
+        environ = {**image.environ, "HOME": "/nonexistent", "KUBECONFIG": str(folder / "kubeconfig")}
+        program, *entry = json.loads(dict(INSTRUCTIONS)["ENTRYPOINT"])
+        path = shutil.which(program, path=image.environ["PATH"])
+        assert path == str(image.root / "opt" / "kcr" / "bin" / "kcr")
+        async with EmbeddedCluster(random=Random(0)) as cluster:
+            (folder / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
+            process = await asyncio.create_subprocess_exec(
+                path, *entry, *arguments, cwd="/", env=environ, stderr=asyncio.subprocess.PIPE,
+                user=somebody(Path(sys.executable)),
+            )  # fmt: skip
+            await create(cluster.client, manifest("once"))
+            await finished(cluster.client, "once", seconds=60)
+            process.terminate()
+            _, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        assert files_of(image.root) == before
