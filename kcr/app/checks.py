@@ -164,7 +164,7 @@ async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | 
 
 
 async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
-    """Look whether the server has the kinds, in the versions that are watched; what it does not tell counts as there."""
+    """Look whether the server has the kinds, in these versions; one that it does not tell of counts as served."""
     missing = []
     for root, found in groupby(sorted(kinds), lambda kind: kind.path().rpartition("/")[0]):
         try:

@@ -119,6 +119,13 @@ def files_of(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
+def readable(folder: str) -> Path:
+    """Let other users read a folder."""
+    path = Path(folder)
+    path.chmod(0o755)
+    return path
+
+
 def somebody(python: Path) -> int | None:
     """The user of the image, where this test may change it, and where that user can reach this Python; else None."""
     reachable = all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.resolve().parents)
@@ -133,8 +140,7 @@ async def test_what_the_image_holds_runs_without_a_home() -> None:
     arguments = [re.sub(r"=:\d+$", "=127.0.0.1:0", argument) for argument in container["args"]]
     # Not in pytest's folder: another user cannot reach that.
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+        folder = readable(name)
         image = build(DOCKERFILE, ROOT, folder)
         before = files_of(image.root)
         assert {path.name for path in image.root.iterdir()} == {"opt"}
