@@ -1,8 +1,8 @@
 """A Dockerfile carried out in a plain folder: its COPY and RUN steps, as far as these need no container.
 
 Each stage finds an empty folder in place of `/`, with a fresh environment of this Python in place of the image that it
-begins with. Absolute paths in the steps are paths in that folder, which is the same for all stages, one after the other:
-programs know where they were installed.
+begins with. Absolute paths in the steps are paths in that folder, which is the same for all stages, one after the
+other: programs know where they were installed.
 """
 
 import os
