@@ -126,7 +126,7 @@ def readable(folder: str) -> Path:
     return path
 
 
-def somebody(python: Path) -> int | None:
+def image_user(python: Path) -> int | None:
     """The user of the image, where this test may change it, and where that user can reach this Python; else None."""
     reachable = all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.resolve().parents)
     return 65532 if os.geteuid() == 0 and reachable else None
@@ -152,7 +152,7 @@ async def test_what_the_image_holds_runs_without_a_home() -> None:
             (folder / "kubeconfig").write_text((await cluster.serve()).kubeconfig)
             process = await asyncio.create_subprocess_exec(
                 path, *entry, *arguments, cwd="/", env=environ, stderr=asyncio.subprocess.PIPE,
-                user=somebody(Path(sys.executable)),
+                user=image_user(Path(sys.executable)),
             )  # fmt: skip
             await create(cluster.client, manifest("once"))
             await finished(cluster.client, "once", seconds=60)

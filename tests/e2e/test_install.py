@@ -19,7 +19,7 @@ ELECTED = ("--leader-elect", "--leader-elect-resource-name=kcr", "--leader-elect
 SHARED = """
 apiVersion: batch/v1
 kind: Job
-metadata: {name: shared, namespace: default}
+metadata: {name: hello, namespace: default}
 spec:
   managedBy: kcr.dev/job-controller
   template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}
@@ -40,8 +40,8 @@ def test_every_block_is_for_the_shell_and_found() -> None:
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
-    (lease,) = OPERATE
-    upgrade, look_again, back, remove = UPGRADE
+    lease, stuck = OPERATE
+    upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
         kubectl = Kubectl(kubeconfig, {**environment, "PATH": path})
@@ -61,9 +61,11 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
             assert "kcr" in await kubectl.in_shell(lease, ROOT)
         assert "successfully rolled out" in await kubectl.in_shell(upgrade, ROOT)
         assert "--take-over" in await kubectl("-n kcr-system get deployment kcr -o yaml")
+        assert "Rollback was a success" in await kubectl.in_shell(rollback, ROOT)
 
         await kubectl("apply -f -", typed=SHARED)
-        assert re.search(r"^default +shared +kcr.dev/job-controller ", await kubectl.in_shell(back, ROOT), re.MULTILINE)
+        assert "next  " in await kubectl.in_shell(stuck, ROOT)
+        assert re.search(r"^default +hello +kcr.dev/job-controller ", await kubectl.in_shell(back, ROOT), re.MULTILINE)
         assert "--take-over" not in await kubectl("-n kcr-system get deployment kcr -o yaml")
         await kubectl.in_shell(remove, ROOT)
         text = await kubectl.in_shell(plain, ROOT)

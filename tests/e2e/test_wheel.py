@@ -158,7 +158,7 @@ def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path
     assert line.startswith(str(tmp_path / "environment"))
     assert str(ROOT) not in line
     assert run(tmp_path, programs / "python", "-c", "import rich").returncode == 1
-    for arguments in (["--help"], ["--version"], ["run", "--help"], ["check", "--help"]):
+    for arguments in (["--help"], ["--version"], ["version"], ["run", "--help"], ["check", "--help"]):
         done = run(tmp_path, programs / "kcr", *arguments)
         assert (done.returncode, done.stderr) == (0, ""), arguments
     done = run(tmp_path, programs / "kcr", "dev")
