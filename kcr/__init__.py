@@ -68,6 +68,8 @@ while it waits are coalesced, and one that failed is requeued with exponential b
 - `watch(Kind, predicate=…)` filters changes: `generation_changed`, `labels_changed`, `annotations_changed`,
   `finalizers_changed`, `resource_version_changed`, `labels_match`, combined by `any_of`, `all_of` and `none_of`.
   `map_to=keys_by_index(…)` enqueues those that refer to what changed; `Result(requeue_after=600, jitter=0.1)` resyncs.
+- While it runs, `Manager.add_watch` and `Manager.open_informer` watch further kinds; closing the last `InformerHandle`
+  of a kind ends its informer.
 - `Manager` starts informers, then controllers, and stops them in the reverse order; `expose` serves metrics and probes.
   Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_election=…)`.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
@@ -161,6 +163,7 @@ if TYPE_CHECKING:
     from kcr.informer import (
         Handler,
         Informer,
+        InformerHandle,
         Selection,
         Store,
     )
@@ -188,6 +191,7 @@ __all__ = [
     "Handler",
     "HttpTransport",
     "Informer",
+    "InformerHandle",
     "IntOrString",
     "InvalidError",
     "KcrError",
@@ -289,7 +293,7 @@ _HOMES = {
     ),
     "kcr.events": "EventRecorder",
     "kcr.expectations": "Expectations",
-    "kcr.informer": "Handler Informer Selection Store",
+    "kcr.informer": "Handler Informer InformerHandle Selection Store",
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",

@@ -2,10 +2,10 @@
 
 import asyncio
 import random as randomness
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
-from typing import Any, Self, TypeVar
+from functools import cached_property, partial
+from typing import Any, Self, TypeVar, overload
 
 import structlog
 
@@ -16,15 +16,15 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
-from kcr.errors import LeadershipLostError, leaves
+from kcr.errors import LeadershipLostError
 from kcr.events import EventRecorder
 from kcr.health import Health
-from kcr.informer import Informer, Selection, Store
-from kcr.informer.cache import InformerCache, informer_name
+from kcr.informer import Informer, InformerHandle, Selection, Store
+from kcr.informer.cache import InformerCache
 from kcr.leaderelection import ElectorThread, LeaderElector
 from kcr.metrics import Metrics
 from kcr.operations import Operations
-from kcr.runnables import Runnable, RunnableGroup, running
+from kcr.runnables import Runnable, RunnableGroup, first_failure, running
 from kcr.workqueue import RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
@@ -79,10 +79,10 @@ class Manager:
         self.namespace = namespace
         self.metrics = metrics or Metrics()
         self.health = Health()
-        self._cache = InformerCache(namespace, self._make_informer)
+        self._operations = Operations(self.metrics, self.health)
+        self._cache = InformerCache(namespace, self._make_informer, self._operations.remove_informer)
         self._controllers: dict[str, Controller] = {}
-        # What each controller watches, and what controllers and recorders ask of the server beside that.
-        self._watched: dict[str, set[type[Resource]]] = {}
+        # What controllers and recorders ask of the server beside their watches.
         self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
         # What the leader must not write any more, it may still report.
@@ -90,7 +90,6 @@ class Manager:
         self._elector = leader_election
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
-        self._operations = Operations(self.metrics, self.health)
         self._electing = RunnableGroup("leader election")
         self._watching = RunnableGroup("informers")
         self._standing_by = RunnableGroup("components")
@@ -98,9 +97,7 @@ class Manager:
         self._ready = asyncio.Event()
         self.health.add_ready("controllers", lambda: "" if self._ready.is_set() else "they do not run")
         if leader_election is not None:
-            self.health.add_ready("leader-election", str, remark=leader_election.standby_remark)
-            self.metrics.leader_election(leader_election.config.name, leader_election)
-            self.health.add_live("leaderElection", leader_election.overdue)
+            self._operations.add_elector(leader_election)
 
     def select(self, *selections: Selection[Any]) -> None:
         """List and watch only these objects of a kind, perhaps by namespace, and store what their transforms return.
@@ -111,27 +108,29 @@ class Manager:
         self._cache.select(selections)
 
     def informer(self, kind: type[R]) -> Informer[R]:
-        """Return the informer of a kind; it is made on first use."""
+        """Return the informer of a kind; it is made on first use, and runs as long as the manager does."""
         return self._cache.informer(kind)
+
+    def open_informer(self, kind: type[R]) -> InformerHandle[R]:
+        """Open a handle of the informer of a kind, for a while: `async with manager.open_informer(Pod) as pods:`.
+
+        The informer is shared: it ends once all handles are closed, this one and those that `add_watch` returns, unless
+        `informer` or `store` has been called for the kind, or a controller was added with a watch of it.
+        """
+        return self._cache.open(kind)
 
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
         self._watching.add(informer.run, kind.resource.display)
-        name, (group, version, _, plural, _) = informer_name(kind), kind.resource
-        check, remark = lambda: informer.unready_reason, lambda: informer.last_error
-        self.health.add_ready(f"informer-{name}", check, remark=remark)
-        self.metrics.informer((name, group, version, plural), informer)
+        self._operations.add_informer(kind, informer, is_late=self._ready.is_set())
         return informer
 
     def remove_informer(self, kind: type[Resource]) -> None:
-        """Stop watching a kind that the server serves no longer; its objects stay in the store as they were last seen.
+        """Close the informer of a kind for all its users. Handles are the better way: they leave others theirs.
 
         Source: controller-runtime/pkg/cache/cache.go, RemoveInformer.
         """
-        informer = self._cache.pop(kind)
-        if informer is not None:
-            self._watching.remove(informer.run)
-            self.health.remove_ready(f"informer-{informer_name(kind)}")
+        self._cache.remove(kind)
 
     @property
     def selections(self) -> tuple[Selection[Any], ...]:
@@ -144,7 +143,7 @@ class Manager:
         return self._rights.union(*(rights(kind, "list", "watch") for kind in self._cache.kinds))
 
     def store(self, kind: type[R]) -> Store[R]:
-        """Return the cached objects of a kind."""
+        """Return the cached objects of a kind, for as long as the manager runs."""
         return self.informer(kind).store
 
     @cached_property
@@ -214,38 +213,40 @@ class Manager:
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(
-            name,
-            reconciler,
-            random=self.random,
-            workers=workers,
-            limiter=limiter,
-            queue=queue,
-            own_writes=own_writes,
-            reconcile_timeout=reconcile_timeout,
-            graceful_shutdown_timeout=graceful_shutdown_timeout,
+            name, reconciler, random=self.random, workers=workers, limiter=limiter, queue=queue, own_writes=own_writes,
+            reconcile_timeout=reconcile_timeout, graceful_shutdown_timeout=graceful_shutdown_timeout,
             metrics=self.metrics,
-        )
+        )  # fmt: skip
         self._controllers[name] = controller
         self._rights |= rights
-        for source in watches:
-            self.add_watch(controller, source)
-        self._add(controller, self._watched.get(name, set()), needs_leader_election)
+        handles = [self.add_watch(controller, source) for source in watches]
+        self._add(controller, [handle for handle in handles if handle is not None], needs_leader_election)
         return controller
 
-    def add_watch(self, controller: Controller, source: Source | Channel) -> None:
+    @overload
+    def add_watch(self, controller: Controller, source: Source) -> InformerHandle[Any]: ...
+
+    @overload
+    def add_watch(self, controller: Controller, source: Channel) -> None: ...
+
+    def add_watch(self, controller: Controller, source: Source | Channel) -> InformerHandle[Any] | None:
         """Add a source of keys to a controller, before the manager runs or while it does.
 
         Args:
-            controller: The controller.
+            controller: The controller; one that runs goes on meanwhile.
             source: `kcr.watch`, `kcr.owned` or `kcr.channel`. Objects that exist enqueue their keys at once.
+
+        Returns:
+            The handle that ends the watch when it is closed; None for a channel, which ends by itself.
 
         Source: controller-runtime/pkg/controller/controller.go, Watch.
         """
         if isinstance(source, Channel):
             self.add(ChannelSource(controller.name, source, controller.queue))
-        else:
-            self._watched.setdefault(controller.name, set()).add(source.kind)
-            self.informer(source.kind).add_handler(EnqueueRequests(controller.name, source, controller.queue.add))
+            return None
+        handle = self._cache.open(source.kind)
+        handle.add_handler(EnqueueRequests(controller.name, source, controller.queue.add))
+        return handle
 
     def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:
         """Run a component beside the controllers: once the stores are synced.
@@ -254,19 +255,12 @@ class Manager:
             component: The component.
             needs_leader_election: Whether it runs on the leader only.
         """
-        self._add(component, set(), needs_leader_election)
+        self._add(component, (), needs_leader_election)
 
-    def _add(self, component: Runnable, needs: Iterable[type[Resource]], needs_leader_election: bool) -> None:
-        name, needed = getattr(component, "name", repr(component)), set(needs)
-
-        async def run() -> None:
-            # The stores it may read, however late it is added.
-            await self._cache.wait_synced()
-            await self._cache.wait_served(name, needed)
-            await component.run()
-
+    def _add(self, component: Runnable, needs: Sequence[InformerHandle[Any]], needs_leader_election: bool) -> None:
+        name = getattr(component, "name", repr(component))
         group = self._working if needs_leader_election else self._standing_by
-        group.add(run, name)
+        group.add(partial(self._cache.run_synced, component, name, needs), name)
 
     def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
@@ -290,20 +284,12 @@ class Manager:
             LeadershipLostError: Another process leads now, or may do so soon.
             Exception: What a component raised, as it is.
         """
-        failure: BaseException | None = None
-        try:
+        with first_failure():
             async with self._writing, self._operations.serving(), self._electing, self._watching:
                 await self._cache.wait_synced(log=True)
                 self._cache.freeze()
                 async with self._standing_by:
                     await self._lead_and_work()
-        except BaseExceptionGroup as group:
-            failure, *others = leaves(group)
-            for other in others:
-                _log.error("additional error during shutdown", error=str(other), exc_info=other)
-        if failure is not None:
-            # Here and not above, so that the group is not its context.
-            raise failure
 
     def running(self) -> AbstractAsyncContextManager[Self]:
         """Run for as long as the context lives; it begins once the stores are synced and the workers run.

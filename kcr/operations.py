@@ -1,16 +1,25 @@
 """What operators see of a process: its metrics and probes over HTTP, and a monitor of its event loop."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
+from kcr.api.meta import Resource
 from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, parse_address
 from kcr.health import Health, LoopMonitor
+from kcr.informer import Informer
+from kcr.informer.cache import informer_name
+from kcr.leaderelection import ElectorThread, LeaderElector
 from kcr.metrics import Metrics
 from kcr.runnables import RunnableGroup
 
+# How long the first list of an informer may take that was opened while the manager is ready.
+LATE_SYNC_SECONDS = 60.0
+
 
 class Operations:
-    """The endpoints of a process; nothing is served and monitored unless `expose` says so."""
+    """The endpoints of a process, and its informers there; nothing is served unless `expose` says so."""
 
     def __init__(self, metrics: Metrics, health: Health) -> None:
         """Make them; they are there while the context of `serving` lives.
@@ -39,6 +48,40 @@ class Operations:
         self._monitoring.add(monitor.run, monitor.name)
         self._health.add_live("event-loop", monitor.check)
 
+    def add_informer(self, kind: type[Resource], informer: Informer[Any], *, is_late: bool) -> None:
+        """Export an informer's metrics, and let readiness depend on it.
+
+        Args:
+            kind: Its kind.
+            informer: The informer.
+            is_late: Whether the process is ready already: then the first list may take a minute.
+        """
+        unready_from = asyncio.get_running_loop().time() + LATE_SYNC_SECONDS if is_late else 0.0
+
+        def is_passed_over() -> bool:
+            return not informer.store.synced and asyncio.get_running_loop().time() < unready_from
+
+        self._health.add_ready(
+            f"informer-{informer_name(kind)}",
+            lambda: "" if is_passed_over() else informer.unready_reason,
+            remark=lambda: informer.not_synced_reason if is_passed_over() else informer.last_error,
+        )
+        self._metrics.informer(_labels(kind), informer)
+
+    def remove_informer(self, kind: type[Resource]) -> None:
+        """Export an informer's metrics no more, and let readiness no longer depend on it."""
+        self._health.remove_ready(f"informer-{informer_name(kind)}")
+        self._metrics.remove_informer(_labels(kind))
+
+    def add_elector(self, elector: LeaderElector | ElectorThread) -> None:
+        """Export the metrics of leader election, and let liveness depend on it; readiness names the leader.
+
+        Source: controller-runtime/pkg/manager/manager.go, New: LeaderElectionLivenessProbe.
+        """
+        self._health.add_ready("leader-election", str, remark=elector.standby_remark)
+        self._metrics.leader_election(elector.config.name, elector)
+        self._health.add_live("leaderElection", elector.overdue)
+
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Serve for as long as the context lives.
@@ -59,3 +102,8 @@ class Operations:
     def _probe_page(self, asked: ProbeRequest) -> ProbeResponse | None:
         result = self._health.answer(asked.path, asked.query)
         return ProbeResponse(result.status, result.text.encode()) if result is not None else None
+
+
+def _labels(kind: type[Resource]) -> tuple[str, str, str, str]:
+    group, version, _, plural, _ = kind.resource
+    return informer_name(kind), group, version, plural

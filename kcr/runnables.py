@@ -1,11 +1,17 @@
 """Runnables: long-lived components that are started and stopped together in groups."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar
 
+import structlog
+
+from kcr.errors import leaves
+
 R = TypeVar("R", bound="Runnable")
+
+_log = structlog.get_logger()
 
 
 class Runnable(Protocol):
@@ -27,7 +33,6 @@ class RunnableGroup:
         # What waits for the context to begin.
         self._waiting: list[tuple[Callable[[], Awaitable[None]], str]] = []
         self._group: asyncio.TaskGroup | None = None
-        self._tasks: dict[Callable[[], Awaitable[None]], asyncio.Task[None]] = {}
         self._over = False
 
     def add(self, run: Callable[[], Awaitable[None]], name: str) -> None:
@@ -45,21 +50,13 @@ class RunnableGroup:
         if self._group is None:
             self._waiting.append((run, name))
         else:
-            task = self._group.create_task(_named(run, name), name=f"{self._name} {name}")
-            self._tasks[run] = task
-            task.add_done_callback(lambda _: self._tasks.pop(run, None))
-
-    def remove(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Stop a component, or do not start it; nothing happens when it has ended."""
-        self._waiting = [one for one in self._waiting if one[0] != run]
-        task = self._tasks.pop(run, None)
-        if task is not None:
-            task.cancel()
+            self._group.create_task(_named(run, name), name=f"{self._name} {name}")
 
     async def __aenter__(self) -> None:
         """Start what was added."""
         self._group = await asyncio.TaskGroup().__aenter__()
-        for run, name in self._waiting:
+        waiting, self._waiting = self._waiting, []
+        for run, name in waiting:
             self.add(run, name)
 
     async def __aexit__(self, *raised: Any) -> None:
@@ -94,6 +91,21 @@ async def running(component: R, wait_ready: Callable[[], Awaitable[None]]) -> As
     except BaseExceptionGroup as caught:
         failure = failure or caught.exceptions[0]
     if failure is not None:
+        raise failure
+
+
+@contextmanager
+def first_failure() -> Iterator[None]:
+    """Raise the first of the errors that the body fails with as it is, out of its group, and log the others."""
+    failure: BaseException | None = None
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        failure, *others = leaves(group)
+        for other in others:
+            _log.error("additional error during shutdown", error=str(other), exc_info=other)
+    if failure is not None:
+        # Here and not above, so that the group is not its context.
         raise failure
 
 

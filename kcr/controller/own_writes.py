@@ -106,12 +106,10 @@ class OwnWrites:
     def _all_reached(self, key: Key, pending: "PendingVersions", enqueue: Callable[[], None]) -> None:
         """Drop what is pending once all stores have passed it: their handlers have been called with all of it."""
         # A reconcile that has begun since sees everything.
-        if self._versions.get(key) is not pending or any(
-            store.resource_version < version for store, version in pending.versions.items()
-        ):
+        if self._versions.get(key) is not pending or _lagging(pending):
             return
         self.forget_versions(key)
-        if any(store.get(name) is None for store, name in pending.written):
+        if any(not store.is_closed and store.get(name) is None for store, name in pending.written):
             enqueue()
 
     def of(self, owner: Resource) -> "PendingObjects":
@@ -145,7 +143,7 @@ class OwnWrites:
         pending = self._versions.get(key)
         if pending is None:
             return False
-        stale = [(store, version) for store, version in pending.versions.items() if store.resource_version < version]
+        stale = _lagging(pending)
         if not stale:
             self.forget_versions(key)
             return False
@@ -227,9 +225,18 @@ class PendingObjects:
         return frozenset(self._releases)
 
 
+def _lagging(pending: PendingVersions) -> list[tuple[Store[Any], int]]:
+    """Return the stores that have not reached their versions yet; one that is closed never will."""
+    return [
+        (store, version)
+        for store, version in pending.versions.items()
+        if store.resource_version < version and not store.is_closed
+    ]
+
+
 def _shown(store: Store[Any], key: Key, uid: str) -> Resource | None:
     """Return an object as the store shows it, or None when it does not."""
-    obj: Resource | None = store.get(key)
+    obj: Resource | None = None if store.is_closed else store.get(key)
     return obj if obj is not None and obj.metadata.uid == uid else None
 
 

@@ -14,15 +14,18 @@ What it guarantees:
 - **Order.** The changes of one object are dispatched in order, after the store has changed; there is no order between
   objects. All of it happens on the event loop, so between two awaits of a reconciler nothing changes under it.
 - **Versions.** `Store.resource_version` never moves back. It is what read-your-writes compares with.
+- **An informer ends with its last user.** `InformerHandle` is a counted reference (`manager.open_informer(Kind)`). When
+  the last one is closed, the watch ends and the store is emptied: it says so, and never "there is no such object".
 - **One bad object hides no other.** An object that cannot be decoded keeps its last good version, and is named in
   `Store.undecodable`.
 
 Controllers are level-triggered: a handler enqueues the key of what changed, and the reconciler reads the store.
 """
 
+from kcr.informer.cache import InformerHandle
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection
 from kcr.informer.store import Store
 
-__all__ = ["Handler", "Informer", "Registration", "Selection", "Store"]
+__all__ = ["Handler", "Informer", "InformerHandle", "Registration", "Selection", "Store"]

@@ -1,17 +1,21 @@
-"""The informers of a manager: one per kind, made on first use, and waited for together."""
+"""The informers of a manager: one per kind, made on first use, ended after the last, and waited for together."""
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast
 
 import structlog
 
 from kcr.api.meta import PartialObjectMetadata, Resource
 from kcr.errors import NotSyncedError
+from kcr.informer.handlers import Handler, Registration
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection, disjoint
+from kcr.informer.store import Store
+from kcr.runnables import Runnable
 
 R = TypeVar("R", bound=Resource)
 
@@ -26,25 +30,149 @@ FREEZE_FROM = 1000
 _log = structlog.get_logger()
 
 
+class InformerHandle(Generic[R]):
+    """One of the references to a shared informer: the informer runs until the last of them is closed.
+
+    ```python
+    async with manager.open_informer(Pod) as pods:
+        names = [pod.metadata.name for pod in pods.store.list("default")]
+    ```
+
+    `async with` waits until the store is synced. Without it, `close` the handle by hand; until then, the informer runs.
+    A closed handle cannot be opened again: open another one.
+
+    Attributes:
+        kind: The kind.
+    """
+
+    def __init__(self, kind: type[R], informer: Informer[R], release: "Callable[[InformerHandle[R]], None]") -> None:
+        """Make a handle.
+
+        Args:
+            kind: The kind.
+            informer: The informer of that kind.
+            release: Called when it is closed, once.
+        """
+        self.kind = kind
+        self._informer = informer
+        self._release = release
+        self._registrations: list[Registration[R]] = []
+        # What ends the calls of `wait_synced` that are under way.
+        self._waiting: set[asyncio.Timeout] = set()
+        self._is_closed = False
+
+    @property
+    def store(self) -> Store[R]:
+        """The cached objects; they may be read until the handle is closed.
+
+        Raises:
+            NotSyncedError: The handle was closed.
+        """
+        self._check_open()
+        return self._informer.store
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or its informer was removed."""
+        return self._is_closed or self._informer.store.is_closed
+
+    def add_handler(self, handler: Handler[R]) -> Registration[R]:
+        """Add a handler until the handle is closed; see `Informer.add_handler`.
+
+        Raises:
+            NotSyncedError: The handle was closed.
+            RuntimeError: The informer has ended.
+        """
+        self._check_open()
+        registration = self._informer.add_handler(handler)
+        self._registrations.append(registration)
+        return registration
+
+    async def wait_synced(self) -> None:
+        """Return once the first list is stored and every handler was called with it. It may never be: use a timeout.
+
+        Raises:
+            NotSyncedError: The handle was closed, before or meanwhile.
+        """
+        self._check_open()
+        closed = asyncio.timeout(None)
+        try:
+            async with closed:
+                self._waiting.add(closed)
+                await self._informer.wait_synced()
+        except TimeoutError:
+            self._check_open()
+        finally:
+            self._waiting.discard(closed)
+
+    def close(self) -> None:
+        """Give up the reference, at once: its handlers are called no more. Nothing happens the second time.
+
+        If it was the last one, the watches end, the store is emptied, and reading it raises `NotSyncedError`. Keys that
+        are queued are still reconciled; no handler is called for the objects that leave the store with it. The next
+        handle begins with a new list.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            for registration in self._registrations:
+                registration.remove()
+            for waiting in self._waiting:
+                waiting.reschedule(asyncio.get_running_loop().time())
+            self._release(self)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise NotSyncedError(f"{self.kind.resource.display}: this handle of its informer was closed")
+
+    async def __aenter__(self) -> Self:
+        """Wait until the store is synced."""
+        try:
+            await self.wait_synced()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
 class InformerCache:
     """Informers by kind.
+
+    An informer lives as long as it has users. Those who open a handle leave when they close it; those who ask for the
+    informer itself stay for ever.
 
     A kind that the server does not have, such as one whose CustomResourceDefinition is not installed yet, is waited for
     by its own controllers only: it is looked for every few seconds.
 
-    Source: controller-runtime/pkg/cache/informer_cache.go.
+    Source: controller-runtime/pkg/cache/informer_cache.go. There RemoveInformer ends an informer whoever uses it.
     """
 
-    def __init__(self, namespace: str, make: Callable[[tuple[Selection[Any], ...]], Informer[Any]]) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        make: Callable[[tuple[Selection[Any], ...]], Informer[Any]],
+        forget: Callable[[type[Resource]], None],
+    ) -> None:
         """Make an empty cache.
 
         Args:
             namespace: The one namespace to watch; empty for all.
             make: Makes an informer of these selections, and runs it.
+            forget: Called with a kind whose informer is about to be closed.
         """
         self._namespace = namespace
         self._make = make
+        self._forget = forget
         self._informers: dict[type[Resource], Informer[Any]] = {}
+        # The open handles of each informer. Invariant: each has some, or its kind is in `_pinned`.
+        self._handles: dict[type[Resource], set[InformerHandle[Any]]] = {}
+        # The kinds whose informers somebody may use without a handle.
+        self._pinned: set[type[Resource]] = set()
         # Selections of some kinds; of the others, everything in the namespace.
         self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
 
@@ -60,15 +188,41 @@ class InformerCache:
         self._selected[kind] = chosen
 
     def informer(self, kind: type[R]) -> Informer[R]:
-        """Return the informer of a kind; it is made on first use."""
+        """Return the informer of a kind, to be used without a handle; it is made on first use, and stays."""
+        informer = self._get(kind)
+        self._pinned.add(kind)
+        return informer
+
+    def open(self, kind: type[R]) -> InformerHandle[R]:
+        """Open a handle of the informer of a kind; that is made on first use."""
+        handle = InformerHandle(kind, self._get(kind), lambda closed: self._release(kind, closed))
+        self._handles.setdefault(kind, set()).add(handle)
+        return handle
+
+    def remove(self, kind: type[Resource]) -> None:
+        """Close the informer of a kind, whoever uses it."""
+        self._handles.pop(kind, None)
+        self._pinned.discard(kind)
+        informer = self._informers.pop(kind, None)
+        if informer is not None:
+            self._forget(kind)
+            informer.close()
+
+    def _get(self, kind: type[R]) -> Informer[R]:
         informer = self._informers.get(kind)
         if informer is None:
             informer = self._informers[kind] = self._make(self.selections_of(kind))
         return cast("Informer[R]", informer)
 
-    def pop(self, kind: type[Resource]) -> Informer[Any] | None:
-        """Forget the informer of a kind and return it, None where there is none."""
-        return self._informers.pop(kind, None)
+    def _release(self, kind: type[Resource], closed: InformerHandle[Any]) -> None:
+        handles = self._handles.get(kind, set())
+        # Not there: its informer was removed, and there may be a new one.
+        if closed in handles:
+            handles.discard(closed)
+            if not handles:
+                del self._handles[kind]
+                if kind not in self._pinned:
+                    self.remove(kind)
 
     @property
     def kinds(self) -> tuple[type[Resource], ...]:
@@ -102,7 +256,9 @@ class InformerCache:
                 while late := self._late():
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_LOOK_SECONDS):
-                            await late[0].wait_synced()
+                            # It may be closed meanwhile, and is not late any more then.
+                            with suppress(NotSyncedError):
+                                await late[0].wait_synced()
                             continue
                     if log and loop.time() >= say_at:
                         say_at += UNSYNCED_LINE_SECONDS
@@ -113,19 +269,34 @@ class InformerCache:
         except TimeoutError as error:
             raise NotSyncedError(f"not synced after {SYNC_SECONDS:.0f} s: {self._causes()}") from error
 
-    async def wait_served(self, controller: str, kinds: set[type[Resource]]) -> None:
-        """Wait until the stores of some kinds are synced, for as long as it takes: they may not be installed yet.
+    async def run_synced(self, component: Runnable, name: str, needs: Sequence[InformerHandle[Any]]) -> None:
+        """Run a component once the stores are synced that it may read, however late it is added.
+
+        Args:
+            component: The component.
+            name: Its name, for the log.
+            needs: Handles of the informers whose kinds it waits for.
+        """
+        await self.wait_synced()
+        await self._wait_served(name, needs)
+        await component.run()
+
+    async def _wait_served(self, controller: str, handles: Sequence[InformerHandle[Any]]) -> None:
+        """Wait until some stores are synced, for as long as it takes: their kinds may not be installed yet.
 
         Args:
             controller: Who waits, for the log.
-            kinds: The kinds.
+            handles: Handles of the informers; those that are closed are not waited for.
         """
-        waiting = [kind.resource.display for kind in kinds if not self.informer(kind).store.synced]
+        waiting = {
+            handle.kind.resource.display for handle in handles if not handle.is_closed and not handle.store.synced
+        }
         if waiting:
             remedy = "install their CustomResourceDefinitions; the controller begins then"
             _log.warning("controller waits for kinds", controller=controller, kinds=sorted(waiting), remedy=remedy)
-        for kind in kinds:
-            await self.informer(kind).wait_synced()
+        for handle in handles:
+            with suppress(NotSyncedError):
+                await handle.wait_synced()
         if waiting:
             _log.info("controller begins: its kinds are served", controller=controller)
 

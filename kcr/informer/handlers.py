@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from kcr.api.meta import Resource
+from kcr.errors import NotSyncedError
 
 R = TypeVar("R", bound=Resource)
 
@@ -67,15 +68,23 @@ class Registration(Generic[R]):
     @property
     def synced(self) -> bool:
         """Whether the handler has been called with every object of the initial list."""
-        return self._synced.is_set()
+        return self._synced.is_set() and not self.is_removed
 
     async def wait_synced(self) -> None:
-        """Wait until the handler has been called with every object of the initial list."""
+        """Wait until the handler has been called with every object of the initial list.
+
+        Raises:
+            NotSyncedError: It was removed, perhaps with its informer.
+        """
         await self._synced.wait()
+        if self.is_removed:
+            raise NotSyncedError(f"{type(self.handler).__name__}: the handler has been removed")
 
     def remove(self) -> None:
-        """Call the handler no more."""
+        """Call the handler no more, from this moment on, even if this is called by a handler."""
         self.is_removed = True
+        # Who waits for it waits in vain.
+        self._synced.set()
         self._removed(self)
 
     # What follows is the informer's.

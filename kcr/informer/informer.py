@@ -9,9 +9,10 @@ from typing import Generic, TypeVar
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
+from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.reflector import Reflector
-from kcr.informer.selection import Selection, disjoint
+from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.store import Changes, Store, allow_unsynced_reads, version_of
 
 R = TypeVar("R", bound=Resource)
@@ -25,7 +26,7 @@ _FAILING_SECONDS = 60.0
 class Informer(Generic[R]):
     """Shared informer of one kind: a store, filled by reflectors, and the handlers of its changes.
 
-    The package's docstring says what it guarantees. Its task ends by cancellation only: every failure is retried.
+    The package's docstring says what it guarantees. Every failure is retried: only cancellation or `close` ends it.
 
     Attributes:
         store: The local copy, readable at any time once it is synced.
@@ -49,7 +50,7 @@ class Informer(Generic[R]):
         Raises:
             ValueError: The selections overlap, or are of different kinds.
         """
-        selections = disjoint(_listed(selection))
+        selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
         self._kind = selections[0].kind
         self._random = random or Random()
@@ -69,31 +70,57 @@ class Informer(Generic[R]):
         )
         # Replaced, never changed: an iteration over it is not disturbed.
         self._registrations: tuple[Registration[R], ...] = ()
-        self._is_running = False
+        # Those of the reflectors, while it runs.
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._has_ended = False
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until cancelled or closed."""
         # Handlers run in this task, and may read the stores of other kinds that are not synced yet.
         allow_unsynced_reads.set(True)
         try:
             async with asyncio.TaskGroup() as group:
-                self._is_running = True
-                for reflector in self._reflectors:
-                    group.create_task(reflector.run(), name=f"reflector of {reflector.selection}")
+                if not self.store.is_closed:
+                    self._tasks = tuple(
+                        group.create_task(reflector.run(), name=f"reflector of {reflector.selection}")
+                        for reflector in self._reflectors
+                    )
         finally:
-            self._is_running, self._has_ended = False, True
+            self._tasks, self._has_ended = (), True
+
+    def close(self) -> None:
+        """End for good: close the watches, remove the handlers and drop the objects.
+
+        It takes effect at once, also in the middle of a list and when a handler calls it: no handler is called any
+        more, and whoever waits for the store or reads it gets a `NotSyncedError`.
+        """
+        self.store.close()
+        for registration in self._registrations:
+            registration.remove()
+        # Directly, and not by way of the group, so that no reflector takes another step.
+        for task in self._tasks:
+            task.cancel()
+        self._has_ended = True
+        self._synced.set()
 
     async def wait_synced(self) -> None:
-        """Return once the first list is stored and every handler was called with it. It may never be: use a timeout."""
+        """Return once the first list is stored and every handler was called with it. It may never be: use a timeout.
+
+        Raises:
+            NotSyncedError: The informer was closed.
+        """
         await self._synced.wait()
+        if self.store.is_closed:
+            raise NotSyncedError(self.not_synced_reason)
 
     @property
     def not_synced_reason(self) -> str:
         """What keeps the store from being synced, such as a missing permission; empty once it is."""
         if self.store.synced:
             return ""
-        silent = "the server has not answered yet" if self._is_running else "its informer does not run"
+        if self.store.is_closed:
+            return f"{self._kind.resource.display}: its informer was removed"
+        silent = "the server has not answered yet" if self._tasks else "its informer does not run"
         return "; ".join(
             f"{reflector.selection}: {reflector.last_error or reflector.list_progress or silent}"
             for reflector in self._reflectors
@@ -205,7 +232,7 @@ class Informer(Generic[R]):
 
     def declare_synced(self) -> None:
         """Declare that the store holds the initial list, and that every handler has been called with it."""
-        if self.store.synced:
+        if self.store.synced or self.store.is_closed:
             return
         self.store.synced = True
         # Also the handlers added while the others were called.
@@ -220,6 +247,8 @@ class Informer(Generic[R]):
 
     def apply_object(self, event: WatchEvent[R]) -> None:
         """Apply the object of an event, and leave the version of the store as it is."""
+        if self._has_ended:
+            return
         if event.type == "DELETED":
             self._remove(event.object)
         else:
@@ -257,12 +286,6 @@ class Informer(Generic[R]):
         last = obj if isinstance(obj, self._kind) else known
         for registration in self._registrations:
             registration.dispatch(registration.handler.on_delete, last, False)
-
-
-def _listed(selection: Selection[R] | type[R] | Sequence[Selection[R]]) -> Sequence[Selection[R]]:
-    if isinstance(selection, Selection):
-        return (selection,)
-    return (Selection(selection),) if isinstance(selection, type) else selection
 
 
 class NamespacedShard(Generic[R]):

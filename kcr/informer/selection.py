@@ -66,6 +66,13 @@ class Selection(NamedTuple, Generic[R]):
         return self.kind.resource.display + place + (f" ({selectors})" if selectors else "")
 
 
+def as_selections(selection: Selection[R] | type[R] | Sequence[Selection[R]]) -> Sequence[Selection[R]]:
+    """Return one selection, a whole kind or several selections as a sequence of selections."""
+    if isinstance(selection, Selection):
+        return (selection,)
+    return (Selection(selection),) if isinstance(selection, type) else selection
+
+
 def disjoint(selections: Sequence[Selection[R]]) -> tuple[Selection[R], ...]:
     """Return selections of one kind that can fill one store together, spelled so that none overlaps another.
 

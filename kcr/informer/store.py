@@ -1,6 +1,7 @@
 """The store of an informer: objects by key, and indexes over them."""
 
 import heapq
+import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextvars import ContextVar
 from itertools import count
@@ -38,10 +39,11 @@ class Store(Generic[R]):
     """The objects of one kind. Reading is a plain call and never waits; only the informer writes.
 
     Before the initial list is stored, "there is no such object" would be a lie: reading raises `NotSyncedError`,
-    except in handlers, which see what there is.
+    except in handlers, which see what there is. Once the informer is closed, reading raises it everywhere.
 
     Attributes:
         synced: Whether the first list is stored.
+        is_closed: Whether its informer was closed: it is empty, and is filled no more.
         resource_version: The highest version that was processed, of a list, an event or a bookmark; 0
             before the first, and where the server's versions are no numbers.
         undecodable: Keys whose newest version could not be decoded, and the error; the store has the last good one.
@@ -50,6 +52,7 @@ class Store(Generic[R]):
     def __init__(self, not_synced_reason: Callable[[], str] | None = None) -> None:
         """Make an empty store; without the reason why it is not synced, reading never raises."""
         self.synced = False
+        self.is_closed = False
         self.resource_version = 0
         self._not_synced_reason = not_synced_reason
         self.undecodable: dict[Key, str] = {}
@@ -152,17 +155,26 @@ class Store(Generic[R]):
         return self._indexes[name]
 
     def _check_early(self) -> None:
+        if self.is_closed and self._not_synced_reason is not None:
+            raise NotSyncedError(f"read too late: {self._not_synced_reason()}")
         if self._not_synced_reason is not None and not allow_unsynced_reads.get():
             raise NotSyncedError(f"read before it is synced: {self._not_synced_reason()}")
 
     def notify_at_version(self, resource_version: int, callback: Callable[[], None]) -> None:
-        """Call back once the store has reached a version; at once if it has."""
-        if resource_version <= self.resource_version:
+        """Call back once the store has reached a version; at once if it has, or never will."""
+        if resource_version <= self.resource_version or self.is_closed:
             callback()
         else:
             heapq.heappush(self._waiting, (resource_version, next(self._order), callback))
 
     # What follows is the informer's.
+
+    def close(self) -> None:
+        """Drop everything, and call those who wait for a version."""
+        self.synced, self.is_closed = False, True
+        self._objects, self._indexes, self.undecodable, self._latest = {}, {}, {}, None
+        self._index_of("owner")
+        self._call_waiting(math.inf)
 
     def snapshot(self) -> tuple[R, ...]:
         """Return all objects, whether or not these are all there are."""
@@ -249,8 +261,11 @@ class Store(Generic[R]):
         if version <= self.resource_version:
             return
         self.resource_version = version
-        while self._waiting and self._waiting[0][0] <= version:
-            callback = heapq.heappop(self._waiting)[2]
+        self._call_waiting(version)
+
+    def _call_waiting(self, reached: float) -> None:
+        while self._waiting and self._waiting[0][0] <= reached:
+            version, _, callback = heapq.heappop(self._waiting)
             try:
                 callback()
             except Exception:

@@ -73,6 +73,10 @@ class Metrics:
         """
         self._informers.sources[resource] = informer
 
+    def remove_informer(self, resource: tuple[str, str, str, str]) -> None:
+        """Export the metrics of an informer no more; nothing happens when there are none."""
+        self._informers.sources.pop(resource, None)
+
     def leader_election(self, name: str, elector: Any) -> None:
         """Export the metrics of an elector from now on.
 

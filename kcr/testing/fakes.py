@@ -58,7 +58,6 @@ class FakeInformer(Informer[R], Generic[R]):
         self._present: dict[Key, R] = {}
         # What the last list had: the test's own objects are not in it.
         self._listed: set[Key] = set()
-        self._says_synced = asyncio.Event()
         for obj in objects:
             self.add(obj)
         self.synced = True
@@ -71,11 +70,7 @@ class FakeInformer(Informer[R], Generic[R]):
     @synced.setter
     def synced(self, synced: bool) -> None:
         self.store.synced = synced
-        (self._says_synced.set if synced else self._says_synced.clear)()
-
-    async def wait_synced(self) -> None:
-        """Return once `synced` is true."""
-        await self._says_synced.wait()
+        (self._synced.set if synced else self._synced.clear)()
 
     async def run(self) -> None:
         """Do nothing until cancelled."""

@@ -7,7 +7,6 @@ Source: kubernetes/pkg/controller/garbagecollector/garbagecollector.go, attemptT
 processDeletingDependentsItem, attemptToOrphanWorker.
 """
 
-import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
@@ -17,12 +16,9 @@ from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.cluster.controllers.graph import FOREGROUND, ORPHAN, Graph, is_named, waits_for_dependents
 from kcr.controller import Result
-from kcr.errors import ApiError, NotFoundError
-from kcr.informer import Informer
+from kcr.errors import ApiError, NotFoundError, NotSyncedError
+from kcr.informer import InformerHandle
 from kcr.manager import Manager
-
-# How often a kind that is not listed yet is looked for: it may be served no longer.
-_SYNC_SECONDS = 5.0
 
 OwnerState = Literal["solid", "waiting", "dangling"]
 
@@ -40,16 +36,17 @@ class GarbageCollector:
         self._manager = manager
         self._client: Client = manager.client
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
-        self._informers: dict[ResourceType, Informer[Any]] = {}
+        # Monitors of the kinds.
+        self._handles: dict[ResourceType, InformerHandle[Any]] = {}
         self._graph = Graph()
         self._graph.on_change = self._enqueue
         self._queue = manager.add_controller("garbage-collector", self).queue
 
     def watch(self, kind: ResourceType) -> None:
         """Add the objects of a kind to the graph, from now on."""
-        if kind not in self._informers:
-            self._informers[kind] = self._manager.informer(metadata_only(kind))
-            self._informers[kind].add_handler(self._graph)
+        if kind not in self._handles:
+            self._handles[kind] = self._manager.open_informer(metadata_only(kind))
+            self._handles[kind].add_handler(self._graph)
 
     def add_owner_kinds(self, kinds: Iterable[ResourceType]) -> None:
         """Owners may be of these kinds as well.
@@ -60,10 +57,11 @@ class GarbageCollector:
 
     def unwatch(self, kind: ResourceType) -> None:
         """Take the objects of a kind from the graph: it is served no longer, and they are gone."""
-        informer = self._informers.pop(kind, None)
-        if informer is not None:
-            self._manager.remove_informer(metadata_only(kind))
-            for obj in informer.store.snapshot():
+        handle = self._handles.pop(kind, None)
+        if handle is not None:
+            objects = handle.store.snapshot()
+            handle.close()
+            for obj in objects:
                 self._graph.on_delete(obj, final_state_unknown=True)
 
     def _enqueue(self, uid: str) -> None:
@@ -71,7 +69,7 @@ class GarbageCollector:
 
     async def reconcile(self, key: Key) -> Result:
         """Delete the object, or let its deletion go on, if that is what its owners and dependents call for."""
-        for kind in tuple(self._informers):
+        for kind in tuple(self._handles):
             # A dependent of a kind that is not listed yet would be missed.
             await self._wait_synced(kind)
         seen = self._graph.get(key.name)
@@ -85,10 +83,9 @@ class GarbageCollector:
 
     async def _wait_synced(self, kind: ResourceType) -> None:
         """Wait until the objects of a kind are listed, or the kind is served no longer."""
-        while (informer := self._informers.get(kind)) is not None and not informer.store.synced:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_SYNC_SECONDS):
-                    await informer.wait_synced()
+        while (handle := self._handles.get(kind)) is not None and not handle.store.synced:
+            with suppress(NotSyncedError):  # closed meanwhile
+                await handle.wait_synced()
 
     async def _process(self, obj: PartialObjectMetadata) -> None:
         metadata = obj.metadata

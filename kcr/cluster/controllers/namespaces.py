@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
+from typing import Any
 
 from kcr.api import codec
 from kcr.api.conditions import set_condition
@@ -16,6 +17,7 @@ from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only
 from kcr.api.resources import ResourceType
 from kcr.controller import Result, watch
 from kcr.errors import ApiError, ConflictError, NotFoundError
+from kcr.informer import InformerHandle
 from kcr.manager import Manager
 
 # How soon a namespace is looked at again when something of its content remains and no watch event tells of it.
@@ -50,24 +52,24 @@ class NamespaceController:
         self._clock = manager.clock
         self._builtin = [metadata_only(kind) for kind in kinds if kind.namespaced]
         self._kinds = self._builtin
-        self._watched: set[ResourceType] = set()
+        self._watches: dict[ResourceType, InformerHandle[Any]] = {}
         self._namespaces = manager.store(Namespace)
         self._controller = manager.add_controller("namespace", self, watches=[watch(Namespace)])
 
     def watch(self, kind: ResourceType) -> None:
         """Reconcile a terminating namespace, from now on, when an object of this kind is created or deleted in it."""
-        if kind.namespaced and kind not in self._watched:
-            self._watched.add(kind)
+        if kind.namespaced and kind not in self._watches:
             source = watch(metadata_only(kind), map_to=_namespace_of, predicate=self._is_content_of_terminating)
-            self._manager.add_watch(self._controller, source)
+            self._watches[kind] = self._manager.add_watch(self._controller, source)
 
     def set_custom_kinds(self, kinds: Iterable[ResourceType]) -> None:
         """Objects of these kinds are content as well, and no longer those of kinds that were set before."""
         self._kinds = [*self._builtin, *(metadata_only(kind) for kind in kinds if kind.namespaced)]
 
     def unwatch(self, kind: ResourceType) -> None:
-        """Let a kind be watched again should it come back: the manager watches it no longer."""
-        self._watched.discard(kind)
+        """Watch a kind no longer: it is not served any more. It may come back."""
+        if kind in self._watches:
+            self._watches.pop(kind).close()
 
     def _is_content_of_terminating(self, old: PartialObjectMetadata | None, new: PartialObjectMetadata | None) -> bool:
         obj = old or new
