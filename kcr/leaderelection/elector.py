@@ -14,7 +14,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, NotFoundError, TransportError
 from kcr.events import EventRecorder
-from kcr.leaderelection.config import JITTER_FACTOR, LeaderElectionConfig
+from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.record import Observation, claimed, released
 from kcr.ratelimitedlog import RateLimitedLogger
 
@@ -158,12 +158,15 @@ class LeaderElector:
     async def _acquire(self) -> None:
         """Try until the lease is ours.
 
+        Upstream pauses for one to 2.2 retry periods. Here it is at most one, so that a released lease is taken within
+        one.
+
         Source: client-go/tools/leaderelection/leaderelection.go, acquire: JitterUntil.
         """
         while True:
             if await self._try():
                 return
-            await asyncio.sleep(self.config.retry_period * (1 + self._random.random() * JITTER_FACTOR))
+            await asyncio.sleep(self.config.retry_period * (1 - self._random.random() / 2))
 
     async def _renew(self) -> None:
         """Renew the lease within the renew deadline.

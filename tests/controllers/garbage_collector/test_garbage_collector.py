@@ -6,9 +6,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+import kcr
 from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Namespace
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key
 from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, KINDS, NAMESPACES
 from kcr.client import Request, Response, Transport
@@ -19,6 +22,7 @@ from kcr.errors import TransportError
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
 from tests.kit.cluster_controllers import running_controllers
+from tests.kit.custom_resources import definition, version
 
 pytestmark = pytest.mark.kcr_virtual
 GHOST = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "no-such"}
@@ -220,3 +224,31 @@ async def test_kind_is_watched_from_its_first_object_on(kcr_clock: VirtualClock)
         watched = {selection.kind.resource.plural for selection in cluster.manager.selections}
         assert "leases" in watched
         assert "events" not in watched
+
+
+async def test_kinds_whose_definitions_are_deleted_leave_nothing_behind(kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster:
+        await kcr_clock.settle()
+        with capture_logs() as logs:
+            for number in range(10):
+                kind = kcr.unstructured("ex.io/v1", f"Widget{number}", plural=f"widgets{number}")
+                schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                made = definition(version("v1", schema), plural=kind.resource.plural, kind=kind.resource.kind)
+                await cluster.client.create_manifest(CustomResourceDefinition, made)
+                await kcr_clock.settle()
+                named = {"apiVersion": "ex.io/v1", "kind": kind.resource.kind}
+                manifest = {**named, "metadata": {"name": "a", "ownerReferences": [GHOST]}}
+                await cluster.client.create_manifest(kind, manifest, "default")
+                await kcr_clock.advance(1)
+                # Collected, so its kind is watched.
+                assert await cluster.client.list(kind, "default") == ()
+                await cluster.client.create_manifest(kind, {**named, "metadata": {"name": "b"}}, "default")
+                assert b"widgets" in cluster.manager.metrics.render()[0]
+                await cluster.client.delete(CustomResourceDefinition, Key("", f"widgets{number}.ex.io"))
+                await kcr_clock.advance(60)
+        assert not [one for one in cluster.manager.selections if one.kind.resource.group == "ex.io"]
+        assert b"widgets" not in cluster.manager.metrics.render()[0]
+        ready = cluster.manager.health.answer("/readyz", {"verbose": ()})
+        assert ready is not None
+        assert "widgets" not in ready.text
+        assert [line for line in logs if line["log_level"] != "debug"] == []

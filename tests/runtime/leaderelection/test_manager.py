@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.coordination import Lease
 from kcr.api.core import Event, Namespace
-from kcr.api.meta import Key
+from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import LeadershipLostError
@@ -42,8 +42,10 @@ class Labeller:
 class Replica:
     """A process with a manager, a controller and an elector."""
 
-    def __init__(self, clock: VirtualClock, transport: Transport, name: str, seconds: float = 0.0) -> None:
-        config = LeaderElectionConfig(name="web", identity=name)
+    def __init__(
+        self, clock: VirtualClock, transport: Transport, name: str, seconds: float = 0.0, lease: str = "web"
+    ) -> None:
+        config = LeaderElectionConfig(name=lease, identity=name)
         self.elector = LeaderElector(Client(transport), config, clock=clock, random=random.Random(name))
         self.manager = kcr.Manager(
             Client(transport), clock=clock, random=random.Random(name), leader_election=self.elector
@@ -102,9 +104,10 @@ async def test_stopped_leader_ends_its_reconciles_before_it_releases(
         task.cancel()
         await kcr_clock.advance(1)
         assert not second.elector.leads
-        await kcr_clock.advance(1.5)
+        await kcr_clock.advance(0.6)
         assert await labels(kcr_cluster, first.labeller.began[0]) == "a"
-        await kcr_clock.advance(2 * 2.2)
+        # One retry period after the release.
+        await kcr_clock.advance(2)
         assert second.elector.leads
         assert first.failure is None
 
@@ -165,3 +168,23 @@ async def test_component_may_run_on_every_replica(kcr_cluster: EmbeddedCluster, 
         await kcr_clock.advance(1)
         assert first.labeller.began
         assert second.labeller.began
+
+
+async def test_managers_of_one_process_lead_and_lose_each_for_itself(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    # They relabel the same objects for ever, so each takes its time.
+    first, second = (Replica(kcr_clock, kcr_cluster.transport, name, 0.5, lease=f"web-{name}") for name in "ab")
+    async with running(first, second) as (task, other):
+        await kcr_clock.advance(1)
+        assert first.labeller.began
+        assert second.labeller.began
+        await kcr_cluster.client.merge_patch(Lease, Key("default", "web-a"), {"spec": {"holderIdentity": "thief"}})
+        await kcr_clock.advance(5)
+        assert task.done()
+        assert isinstance(first.failure, LeadershipLostError)
+        assert not other.done()
+        second.labeller.began.clear()
+        await kcr_cluster.client.create(Namespace(metadata=ObjectMeta(name="later")))
+        await kcr_clock.advance(10)
+        assert "later" in second.labeller.began

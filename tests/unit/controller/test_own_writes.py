@@ -233,3 +233,17 @@ async def test_namesake_with_another_uid_inherits_nothing() -> None:
     own_writes.of(OWNER).creates[KEY] = OWNER
     own_writes.forget(KEY)
     assert not own_writes.of(OWNER).creates
+
+
+async def test_closed_store_holds_no_key_back(kcr_clock: VirtualClock) -> None:
+    informer = FakeInformer(Pod)
+    writer = Writer(informer.store)
+    async with running(writer) as controller:
+        controller.queue.add(KEY)
+        await asyncio.sleep(0.1)
+        assert writer.runs == [0]
+        informer.close()
+        await asyncio.sleep(0)
+        assert writer.runs == [0, 0.2]
+        writer.own_writes.of(OWNER).expect_deletion(informer.store, pod_at("10"))
+        assert writer.own_writes.of(OWNER).deleted == frozenset()

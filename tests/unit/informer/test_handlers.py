@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from kcr.client import Client
-from kcr.informer import Informer
+from kcr.errors import NotSyncedError
+from kcr.informer import Informer, Registration
 from kcr.testing import VirtualClock
 from tests.kit.informer_pods import Pod, Told, pod, replaced
 from tests.kit.scripted_transport import Script
@@ -45,3 +46,20 @@ async def test_removed_handler_hears_nothing_more(kcr_clock: VirtualClock) -> No
         replaced(informer.replace([], {}, "6"))
         assert registration.is_removed
         assert told.heard == ["add a 1 initial"]
+
+
+# IN-13
+async def test_removed_handler_ends_the_wait_for_it(kcr_clock: VirtualClock) -> None:
+    registration = Informer(Client(Script()), Pod).add_handler(Told())
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(ended_wait(registration))
+        await asyncio.sleep(1)
+        registration.remove()
+    assert waiting.result() == "Told: the handler has been removed"
+    assert not registration.synced
+
+
+async def ended_wait(registration: Registration[Pod]) -> str:
+    with pytest.raises(NotSyncedError) as raised:
+        await registration.wait_synced()
+    return str(raised.value)

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 import kcr
-from kcr.api.core import ConfigMap, Namespace
+from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta
+from kcr.errors import NotSyncedError
 from kcr.informer import Handler
 from kcr.testing import FakeInformer, FakeManager, VirtualClock, build
 from tests.kit.owners import Website
@@ -200,3 +201,14 @@ async def test_reader_of_an_unsynced_fake_is_told() -> None:  # TK-5
     manager.informer(ConfigMap).synced = False
     with pytest.raises(kcr.NotSyncedError, match="configmaps"):
         manager.store(ConfigMap).list()
+
+
+@pytest.mark.asyncio
+async def test_closed_handle_of_a_fake_manager_takes_the_fake_along() -> None:
+    manager = FakeManager()
+    async with manager.open_informer(Pod) as pods:
+        manager.informer(Pod).add(build.pod("a"))
+        manager.remove_informer(Pod)
+        with pytest.raises(NotSyncedError, match="pods: its informer was removed"):
+            pods.store.list()
+    assert manager.store(Pod).list() == ()
