@@ -23,19 +23,20 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
 
 @pytest.fixture
 def kcr(tmp_path: Path, environment: Mapping[str, str]) -> Start:
-    """Start `kcr` with arguments, and kill what is left of it at the end."""
+    """Start `kcr`, or a Python program, with arguments, and kill what is left of it at the end."""
     count = 0
 
     @asynccontextmanager
     async def start(
-        *arguments: str, terminal: int | None = None, folder: Path = ROOT, **variables: str
+        *arguments: str, terminal: int | None = None, folder: Path = ROOT, program: str = "", **variables: str
     ) -> AsyncIterator[Running]:
         nonlocal count
         count += 1
         out, err = tmp_path / f"{count}.out", tmp_path / f"{count}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
+            command = (sys.executable, program) if program else (str(Path(sys.executable).with_name("kcr")),)
             process = await asyncio.create_subprocess_exec(
-                str(Path(sys.executable).with_name("kcr")), *arguments,
+                *command, *arguments,
                 cwd=folder, env={**environment, **variables}, stdout=stdout,
                 stderr=stderr if terminal is None else terminal,
             )  # fmt: skip

@@ -1,7 +1,9 @@
 """Two replicas of `kcr run` with leader election: how leadership changes hands, and when it must not."""
 
+import json
 import re
 import signal
+from datetime import datetime, timedelta
 from pathlib import Path
 from textwrap import dedent
 
@@ -43,6 +45,26 @@ BLOCKER = dedent(
 
     def setup(manager):
         manager.add_controller("blocker", Blocker(manager), watches=[kcr.watch(ConfigMap)])
+    """
+)
+
+
+# A program of one's own, which tells when it reconciles.
+GREETER = dedent(
+    """
+    import structlog
+    import kcr
+    from kcr.api.core import ConfigMap
+
+    class Greeter:
+        async def reconcile(self, key):
+            structlog.get_logger().info("reconciled", key=str(key))
+            return kcr.Result()
+
+    def setup(manager):
+        manager.add_controller("greeter", Greeter(), watches=[kcr.watch(ConfigMap)])
+
+    kcr.run(setup, leader_election="greeter")
     """
 )
 
@@ -134,3 +156,26 @@ async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start)
                 last = first.err.splitlines()[-1]
                 assert last.startswith("kcr: lease default/kcr-controller-manager:"), last
                 assert "Traceback" not in first.err
+
+
+def moment(run: Running, event: str) -> datetime:
+    """Return when a process logged an event for the first time."""
+    lines = (json.loads(line) for line in run.err.splitlines() if line.startswith("{"))
+    return next(datetime.fromisoformat(line["timestamp"]) for line in lines if line["event"] == event)
+
+
+async def test_program_of_ones_own_hands_over_to_warm_caches(kcr: Start, tmp_path: Path) -> None:
+    (tmp_path / "greeter.py").write_text(GREETER)
+    async with kcr("dev", "--no-controllers") as dev:
+        options = ("--kubeconfig", str(await dev.kubeconfig()), *ELECTION[1:])
+        async with kcr(*options, program="greeter.py", folder=tmp_path) as first:
+            await first.ready()
+            async with kcr(*options, program="greeter.py", folder=tmp_path) as second:
+                await standing_by(second)
+                assert "reconciled" not in second.err
+                assert await first.stop() == 0
+                await eventually(lambda: "reconciled" in second.err)
+                elected = moment(second, "successfully acquired lease")
+                assert moment(second, "reconciled") - elected < timedelta(seconds=0.1)
+                # A retry period is 0.2 s here; the machine may be busy.
+                assert elected - moment(first, "released lease") < timedelta(seconds=1)

@@ -9,10 +9,12 @@ import pytest
 
 import kcr
 from kcr.api.core import ConfigMap
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
+from tests.kit.custom_resources import definition, version
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -82,3 +84,47 @@ async def test_kind_may_be_followed_whole_and_by_its_metadata(
         assert "informer-configmaps ok" in probe.text
         assert "informer-configmaps-metadata ok" in probe.text
         task.cancel()
+
+
+class Names:
+    """A reconciler that keeps its keys."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        self.seen.add(str(key))
+        return kcr.Result()
+
+
+async def test_controllers_watch_and_own_by_the_metadata_alone(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    client = kcr_cluster.client
+    widgets = kcr.unstructured("ex.io/v1", "Widget", plural="widgets")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await client.create_manifest(CustomResourceDefinition, definition(version("v1", schema)))
+    await kcr_clock.settle()
+    owner = await client.create(ConfigMap(metadata=ObjectMeta(namespace="default", name="owner")))
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid}
+    metadata = {"name": "w", "ownerReferences": [{**reference, "controller": True}]}
+    wiretap, watcher, owning = Wiretap(kcr_cluster.transport), Names(), Names()
+    manager = kcr.Manager(Client(wiretap), clock=kcr_clock, random=Random(0))
+    light = kcr.metadata_only(widgets)
+    changed = kcr.watch(light, predicate=kcr.generation_changed)
+    manager.add_controller("watcher", watcher, watches=[changed])
+    manager.add_controller("owner", owning, watches=[kcr.owned(light, by=Metadata)])
+    async with manager.running():
+        made = {"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": metadata, "spec": {"large": "value"}}
+        await client.create_manifest(widgets, made, "default")
+        await kcr_clock.settle()
+        assert watcher.seen == {"default/w"}
+        assert owning.seen == {"default/owner"}
+        watcher.seen.clear()
+        await client.merge_patch(widgets, Key("default", "w"), {"metadata": {"labels": {"app": "web"}}})
+        await kcr_clock.settle()
+        assert watcher.seen == set()
+        await client.merge_patch(widgets, Key("default", "w"), {"spec": {"large": "other"}})
+        await kcr_clock.settle()
+        assert watcher.seen == {"default/w"}
+    assert b"large" not in wiretap.received

@@ -1,0 +1,93 @@
+"""The guide on kinds named at run time: its operator watches what its policies name, and nothing else."""
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.api.full.apiextensions_v1 import CustomResourceDefinition
+from kcr.api.meta import Key, ObjectMeta
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import VirtualClock
+from tests.kit.custom_resources import definition, version
+from tests.kit.documents import ROOT, blocks, files
+
+GUIDE = ROOT / "docs" / "guide" / "dynamic-watches.md"
+FILES = files(GUIDE)
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield __import__("policy")
+    for name in ("policy", "count"):
+        sys.modules.pop(name, None)
+
+
+async def violations(cluster: EmbeddedCluster, policy: ModuleType, name: str) -> tuple[str, ...]:
+    found: tuple[str, ...] = (await cluster.client.get(policy.Policy, Key("", name))).status.violations
+    return found
+
+
+async def create(cluster: EmbeddedCluster, policy: ModuleType, name: str, **spec: str) -> Any:
+    made = policy.Policy(metadata=ObjectMeta(name=name), spec=policy.PolicySpec(**spec))
+    return await cluster.client.create(made)
+
+
+def watched(manager: kcr.Manager) -> set[str]:
+    return {selection.kind.resource.plural for selection in manager.selections}
+
+
+async def test_every_block_is_run() -> None:
+    assert {block.file for block in blocks(GUIDE)} == {"policy.py", "count.py"}
+
+
+async def test_operator_watches_what_policies_name(
+    policy: ModuleType, kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    client = kcr_cluster.client
+    await client.create_manifest(CustomResourceDefinition, kcr.crd_manifest(policy.Policy))
+    manager = kcr.Manager(client, clock=kcr_clock, random=random.Random(0))
+    policy.setup(manager)
+    async with manager.running():
+        await create(kcr_cluster, policy, "maps", api_version="v1", kind="ConfigMap", plural="configmaps", label="team")
+        await create(kcr_cluster, policy, "late", api_version="ex.io/v1", kind="Widget", plural="widgets", label="team")
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="b", namespace="default", labels={"team": "x"})))
+        await kcr_clock.advance(2)
+        assert "default/a" in await violations(kcr_cluster, policy, "maps")
+        assert "default/b" not in await violations(kcr_cluster, policy, "maps")
+        await client.create_manifest(CustomResourceDefinition, definition(version("v1", ANYTHING)))
+        widget = {"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        kind = kcr.unstructured("ex.io/v1", "Widget", plural="widgets")
+        await client.create_manifest(kind, widget, "default")
+        await kcr_clock.advance(6)
+        assert await violations(kcr_cluster, policy, "late") == ("default/w",)
+        assert watched(manager) == {"policies", "configmaps", "widgets"}
+        # It names another kind, and the other one goes.
+        change = {"spec": {"apiVersion": "v1", "kind": "Secret", "plural": "secrets"}}
+        await client.merge_patch(policy.Policy, Key("", "maps"), change)
+        await client.delete(policy.Policy, Key("", "late"))
+        await kcr_clock.advance(2)
+        assert await violations(kcr_cluster, policy, "maps") == ()
+        assert watched(manager) == {"policies", "secrets"}
+
+
+async def test_cache_is_lent_for_a_while(
+    policy: ModuleType, kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
+    async with manager.running():
+        assert await __import__("count").count(manager) == 0
+        assert watched(manager) == set()
