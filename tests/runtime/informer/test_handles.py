@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -220,7 +221,7 @@ async def test_informer_closed_in_the_middle_of_a_list_stays_closed(
         assert names.seen == []
 
 
-async def waited(handle: kcr.InformerHandle[ConfigMap]) -> str:
+async def waited(handle: kcr.InformerHandle[Any]) -> str:
     with pytest.raises(kcr.NotSyncedError) as raised:
         await handle.wait_synced()
     return str(raised.value)
