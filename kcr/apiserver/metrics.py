@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
+from kcr.api.resources import ResourceType
 from kcr.apiserver.endpoints.routes import Query, Route, Routes
 from kcr.apiserver.endpoints.watching import Watch
-from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.responses import APIResponse
 from kcr.apiserver.storage.storage import Storage
 from kcr.metrics.table import Histogram
@@ -31,13 +31,13 @@ class RequestLabels(NamedTuple):
 
     verb: str
     dry_run: str
-    kind: Kind
+    kind: ResourceType
     subresource: str
     scope: str
 
     def values(self) -> tuple[str, ...]:
         """Return the values of the labels."""
-        group, version, _, plural, *_ = self.kind.type
+        group, version, _, plural, *_ = self.kind
         return self.verb, self.dry_run, group, version, plural, self.subresource, self.scope, _COMPONENT
 
 
@@ -79,8 +79,9 @@ class ServerMetrics:
         self._storage = storage
         self._routes = routes
         self._watches = watches
-        # By what tells them apart.
-        self._series: dict[tuple[str, bool, Kind, str, str], _Series] = {}
+        # By what tells them apart. A definition that is changed, or deleted and created again, is another `Kind` of
+        # the same type: its series go on, and what was served before is not kept.
+        self._series: dict[tuple[str, bool, ResourceType, str, str], _Series] = {}
         self._registry: CollectorRegistry | None = None
 
     def observe(self, method: str, content_type: str, route: Route, query: Query, code: int, seconds: float) -> None:
@@ -90,10 +91,10 @@ class ServerMetrics:
         """
         verb, is_dry_run = _verb_of(route, query, method, content_type), query.text("dryRun") == "All"
         scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
-        key = (verb, is_dry_run, route.kind, route.subresource, scope)
+        key = (verb, is_dry_run, route.kind.type, route.subresource, scope)
         series = self._series.get(key)
         if series is None:
-            labels = RequestLabels(verb, "All" if is_dry_run else "", route.kind, route.subresource, scope)
+            labels = RequestLabels(verb, "All" if is_dry_run else "", route.kind.type, route.subresource, scope)
             series = self._series[key] = _Series(labels, Counter(), Histogram(_SECONDS))
         series.codes[code] += 1
         if verb != "WATCH":

@@ -179,7 +179,7 @@ class EmbeddedCluster:
         self._gc, self._deployments = gc, deployments
         self.faults = faults or ListenerFaults()
         self._stack = AsyncExitStack()
-        self._first_objects = FirstObjects(self.storage, self.manager, self._stack)
+        self._first_objects = FirstObjects(self.storage, self.manager)
         self._tasks: list[asyncio.Task[None]] = []
 
     def _give_accounts(self, service_accounts: ServiceAccounts) -> bool:
@@ -198,6 +198,7 @@ class EmbeddedCluster:
             self._stack.callback(self._data.close)
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._stack.callback(self._stop)
+        self._stack.callback(self._first_objects.close)
         self._tasks.append(group.create_task(self._run_manager(), name=COMPONENT))
         if self._gc:
             resources = [kind.type for kind in self._kinds]

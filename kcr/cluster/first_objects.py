@@ -4,7 +4,6 @@ A cluster has objects of few kinds. Watching all the others would cost more than
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 
 from kcr.api.resources import ResourceType
 from kcr.apiserver.kinds.catalogue import Kind
@@ -16,17 +15,21 @@ from kcr.manager import Manager
 class FirstObjects:
     """Calls functions as soon as the storage has an object of a kind; at once where it has one already."""
 
-    def __init__(self, storage: Storage, manager: Manager, stack: AsyncExitStack) -> None:
+    def __init__(self, storage: Storage, manager: Manager) -> None:
         """Wait for first objects.
 
         Args:
             storage: Where objects are stored.
             manager: Takes the controllers of `set_up`.
-            stack: When it is closed, nothing is called any more: the manager takes nothing new once it stops.
         """
         self._storage = storage
         self._manager = manager
-        self._stack = stack
+        # Not a list of what waits: the storage drops kinds whose definitions are deleted, and that goes with them.
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Call nothing any more: the manager takes nothing new once it stops."""
+        self._is_closed = True
 
     def call(self, kind: Kind, *functions: Callable[[ResourceType], None]) -> None:
         """Call functions, once, as soon as there is an object of a kind."""
@@ -34,14 +37,13 @@ class FirstObjects:
 
         def run(_: Change | None) -> None:
             cache.subscribers.pop(run, None)
-            for function in functions:
+            for function in () if self._is_closed else functions:
                 function(kind.type)
 
         if cache.records:
             run(None)
         else:
             cache.subscribers[run] = None
-            self._stack.callback(cache.subscribers.pop, run, None)
 
     def set_up(self, kinds: Sequence[Kind], setup: Callable[[Manager], None]) -> None:
         """Add controllers to the manager, once, as soon as there is an object of one of their kinds."""

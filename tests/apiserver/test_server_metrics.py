@@ -6,6 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.kit.api import Api, config_map, pod
+from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, version, widget
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -65,3 +66,14 @@ async def test_stored_objects_are_counted_by_resource(api: Api) -> None:
     resources = await samples(api, "apiserver_resource_objects")
     assert ({"group": "", "resource": "configmaps"}, 2.0) in resources
     assert ({"group": "events.k8s.io", "resource": "events"}, 0.0) not in resources
+
+
+async def test_definition_made_again_goes_on_in_the_same_series(api: Api) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    for _ in range(2):
+        await api.post(DEFINITIONS, definition(version("v1", schema)))
+        await api.post(WIDGETS, widget("a"))
+        await api.delete(f"{DEFINITIONS}/widgets.ex.io")
+    found = [(said["verb"], count) for said, count in await samples(api, "apiserver_request_total")
+             if said["resource"] == "widgets"]  # fmt: skip
+    assert found == [("POST", 2.0)]
