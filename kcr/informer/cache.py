@@ -171,7 +171,7 @@ class InformerCache:
         self._informers: dict[type[Resource], Informer[Any]] = {}
         # The open handles of each informer. Invariant: each has some, or its kind is in `_pinned`.
         self._handles: dict[type[Resource], set[InformerHandle[Any]]] = {}
-        # The kinds whose informers somebody may use without a handle.
+        # The kinds whose informers may be in use without a handle.
         self._pinned: set[type[Resource]] = set()
         # Selections of some kinds; of the others, everything in the namespace.
         self._selected: dict[type[Resource], tuple[Selection[Any], ...]] = {}
