@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
@@ -238,13 +238,14 @@ class InformerCache:
         """Return what is watched of a kind."""
         return self._selected.get(kind) or (Selection(kind, self._namespace),)
 
-    async def wait_synced(self, *, log: bool = False) -> None:
+    async def wait_synced(self, *, log: bool = False, needed: Collection[type[Resource]] | None = None) -> None:
         """Wait until all stores are synced, but those of kinds that the server does not have.
 
         Informers that are made meanwhile are waited for as well.
 
         Args:
             log: Whether a line names from time to time what is waited for, and why.
+            needed: Wait for these kinds, and for those whose informers are used without a handle; None for all.
 
         Raises:
             NotSyncedError: A store was not filled in two minutes; the message names the cause.
@@ -253,7 +254,7 @@ class InformerCache:
         say_at = loop.time() + UNSYNCED_LINE_SECONDS
         try:
             async with asyncio.timeout(SYNC_SECONDS):
-                while late := self._late():
+                while late := self._late(needed):
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_LOOK_SECONDS):
                             # It may be closed meanwhile, and is not late any more then.
@@ -262,12 +263,12 @@ class InformerCache:
                             continue
                     if log and loop.time() >= say_at:
                         say_at += UNSYNCED_LINE_SECONDS
-                        kinds, causes = len(self._late()), self._causes()
+                        kinds, causes = len(self._late(needed)), self._causes(needed)
                         _log.warning(
                             "waiting for caches to sync", kinds=kinds, error=causes, gives_up_after_seconds=SYNC_SECONDS
                         )
         except TimeoutError as error:
-            raise NotSyncedError(f"not synced after {SYNC_SECONDS:.0f} s: {self._causes()}") from error
+            raise NotSyncedError(f"not synced after {SYNC_SECONDS:.0f} s: {self._causes(needed)}") from error
 
     async def run_synced(self, component: Runnable, name: str, needs: Sequence[InformerHandle[Any]]) -> None:
         """Run a component once the stores are synced that it may read, however late it is added.
@@ -277,7 +278,8 @@ class InformerCache:
             name: Its name, for the log.
             needs: Handles of the informers whose kinds it waits for.
         """
-        await self.wait_synced()
+        # Not for those of handles that others opened: a kind that cannot be listed must not end this process.
+        await self.wait_synced(needed={handle.kind for handle in needs})
         await self._wait_served(name, needs)
         await component.run()
 
@@ -306,11 +308,17 @@ class InformerCache:
             gc.collect()
             gc.freeze()
 
-    def _late(self) -> list[Informer[Any]]:
-        return [informer for informer in self if not informer.store.synced and not informer.is_absent]
+    def _late(self, needed: Collection[type[Resource]] | None) -> list[Informer[Any]]:
+        return [
+            informer
+            for kind, informer in self._informers.items()
+            if (needed is None or kind in needed or kind in self._pinned)
+            and not informer.store.synced
+            and not informer.is_absent
+        ]
 
-    def _causes(self) -> str:
-        return "; ".join(informer.not_synced_reason for informer in self._late())
+    def _causes(self, needed: Collection[type[Resource]] | None) -> str:
+        return "; ".join(informer.not_synced_reason for informer in self._late(needed))
 
 
 def informer_name(kind: type[Resource]) -> str:

@@ -4,8 +4,6 @@ import asyncio
 import gc
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,50 +11,14 @@ import pytest
 import kcr
 from kcr.api.core import ConfigMap, Namespace
 from kcr.api.meta import Key, ObjectMeta
-from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
 from kcr.informer import Handler
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.transports import LateWatches, watched
+from tests.kit.dynamic_watches import Absent, Names, OpenWatches, create_config_maps, manager_on
+from tests.kit.transports import LateWatches
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
-
-
-class Absent(kcr.FullResource, api_version="example.dev/v1", plural="gadgets"):
-    """A kind that the server does not have."""
-
-
-class OpenWatches:
-    """A transport that counts the open watches by plural."""
-
-    def __init__(self, inner: Transport) -> None:
-        self.open: Counter[str] = Counter()
-        self._inner = inner
-
-    @asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[Response]:
-        plural = watched(request)
-        async with self._inner.send(request) as response:
-            self.open[plural] += 1
-            try:
-                yield response
-            finally:
-                self.open[plural] -= 1
-
-
-class Names:
-    """A reconciler that keeps the names of its keys; `gate` holds it up."""
-
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def reconcile(self, key: kcr.Key) -> kcr.Result:
-        await self.gate.wait()
-        self.seen.append(key.name)
-        return kcr.Result()
 
 
 class Closing(Handler[ConfigMap]):
@@ -70,16 +32,6 @@ class Closing(Handler[ConfigMap]):
         self.calls += 1
         assert self.handle is not None
         self.handle.close()
-
-
-def manager_on(transport: Transport, clock: VirtualClock) -> tuple[kcr.Manager, Names, kcr.Controller]:
-    manager, names = kcr.Manager(Client(transport), clock=clock, random=random.Random(0)), Names()
-    return manager, names, manager.add_controller("names", names)
-
-
-async def create(cluster: EmbeddedCluster, *names: str) -> None:
-    for name in names:
-        await cluster.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
 
 
 def series(manager: kcr.Manager) -> bool:
@@ -97,7 +49,7 @@ async def test_last_handle_takes_watch_store_metrics_and_readiness_along(
 ) -> None:  # IN-42
     wire = OpenWatches(kcr_cluster.transport)
     manager, names, controller = manager_on(wire, kcr_clock)
-    await create(kcr_cluster, "first")
+    await create_config_maps(kcr_cluster, "first")
     async with manager.running():
         watch = manager.add_watch(controller, kcr.watch(ConfigMap))
         async with manager.open_informer(ConfigMap) as handle:
@@ -115,7 +67,7 @@ async def test_last_handle_takes_watch_store_metrics_and_readiness_along(
         assert len(store) == 0
         assert "first" in names.seen
         before = len(names.seen)
-        await create(kcr_cluster, "second")
+        await create_config_maps(kcr_cluster, "second")
         await kcr_clock.advance(10)
         assert len(names.seen) == before
 
@@ -130,7 +82,7 @@ async def test_watches_of_two_controllers_end_one_by_one(kcr_cluster: EmbeddedCl
         await kcr_clock.settle()
         one.close()
         one.close()
-        await create(kcr_cluster, "shared")
+        await create_config_maps(kcr_cluster, "shared")
         await kcr_clock.settle()
         assert "shared" not in first.seen
         assert "shared" in second.seen
@@ -142,7 +94,7 @@ async def test_watches_of_two_controllers_end_one_by_one(kcr_cluster: EmbeddedCl
 async def test_store_of_the_manager_and_declared_watches_keep_the_informer(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    await create(kcr_cluster, "first")
+    await create_config_maps(kcr_cluster, "first")
     manager, names, _ = manager_on(kcr_cluster.transport, kcr_clock)
     manager.add_controller("declared", names, watches=[kcr.watch(ConfigMap)])
     store = manager.store(kcr.metadata_only(ConfigMap))
@@ -185,12 +137,12 @@ async def test_closed_store_refuses_reads_in_handlers_too(
 
 async def test_reopened_informer_begins_with_a_new_list(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     manager, _, _ = manager_on(kcr_cluster.transport, kcr_clock)
-    await create(kcr_cluster, "old")
+    await create_config_maps(kcr_cluster, "old")
     async with manager.running():
         async with manager.open_informer(ConfigMap):
             pass
         await kcr_cluster.client.delete(ConfigMap, Key("default", "old"))
-        await create(kcr_cluster, "new")
+        await create_config_maps(kcr_cluster, "new")
         handle = manager.open_informer(ConfigMap)
         with pytest.raises(kcr.NotSyncedError, match="read before it is synced: configmaps: "):
             handle.store.list()
@@ -204,7 +156,7 @@ async def test_reopened_informer_begins_with_a_new_list(kcr_cluster: EmbeddedClu
 async def test_informer_closed_in_the_middle_of_a_list_stays_closed(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    await create(kcr_cluster, *(f"c{number}" for number in range(20)))
+    await create_config_maps(kcr_cluster, *(f"c{number}" for number in range(20)))
     slow = LateWatches(kcr_cluster.transport, random.Random(0), {"configmaps": 10.0})
     manager, names, controller = manager_on(slow, kcr_clock)
     async with manager.running():
@@ -249,7 +201,7 @@ async def test_waiting_for_one_handle_ends_though_the_other_stays(
 async def test_handler_that_closes_its_handle_is_called_no_more(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    await create(kcr_cluster, "a", "b", "c")
+    await create_config_maps(kcr_cluster, "a", "b", "c")
     manager, _, _ = manager_on(kcr_cluster.transport, kcr_clock)
     async with manager.running():
         closing = Closing()
@@ -265,7 +217,7 @@ async def test_handler_that_closes_its_handle_is_called_no_more(
 async def test_queued_keys_of_a_removed_watch_are_reconciled(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
-    await create(kcr_cluster, "a", "b", "c")
+    await create_config_maps(kcr_cluster, "a", "b", "c")
     manager, names, controller = manager_on(kcr_cluster.transport, kcr_clock)
     names.gate.clear()
     async with manager.running():
@@ -283,7 +235,7 @@ async def test_controller_waits_no_longer_for_a_removed_informer(
     manager, names, _ = manager_on(kcr_cluster.transport, kcr_clock)
     manager.add_controller("waits", names, watches=[kcr.watch(Absent), kcr.watch(ConfigMap)])
     async with manager.running():
-        await create(kcr_cluster, "a")
+        await create_config_maps(kcr_cluster, "a")
         await kcr_clock.advance(10)
         assert names.seen == []
         manager.remove_informer(Absent)
@@ -322,6 +274,27 @@ async def test_watch_added_late_makes_readiness_fail_after_a_minute_only(
         assert "readyz check passed" in readiness(manager)
 
 
+async def test_kind_that_cannot_be_listed_holds_up_no_other_controller(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    for verb in ("list", "watch"):
+        wire.on(verb, ConfigMap).fail(ForbiddenError)
+    manager, _, controller = manager_on(wire, kcr_clock)
+    late = Names()
+    async with manager.running():
+        manager.add_watch(controller, kcr.watch(ConfigMap))
+        await kcr_clock.advance(1)
+        manager.add_controller("late", late, watches=[kcr.watch(Namespace)])
+        await kcr_clock.advance(1)
+        assert "default" in late.seen
+        await kcr_clock.advance(300)
+        late.seen.clear()
+        await kcr_cluster.client.create(Namespace(metadata=ObjectMeta(name="team")))
+        await kcr_clock.advance(1)
+        assert late.seen == ["team"]
+
+
 async def test_handle_closed_before_the_manager_runs_lists_nothing(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
@@ -334,7 +307,7 @@ async def test_handle_closed_before_the_manager_runs_lists_nothing(
 
 
 async def test_a_thousand_rounds_leave_nothing_behind(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
-    await create(kcr_cluster, *(f"c{number}" for number in range(5)))
+    await create_config_maps(kcr_cluster, *(f"c{number}" for number in range(5)))
     manager, names, controller = manager_on(kcr_cluster.transport, kcr_clock)
 
     async def objects_after(rounds: int) -> Counter[str]:
