@@ -3,22 +3,21 @@
 Each finding is one line with the remedy. `kcr check` prints them all; `kcr run` logs at its start those that are wrong.
 """
 
-import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from kcr.api import codec
 from kcr.api.coordination import Lease
 from kcr.api.meta import Key, Object
-from kcr.app.rbac import LEASE_RIGHTS
-from kcr.app.startup import REVIEWS
+from kcr.app.permissions import Need, Permissions
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS
 from kcr.client import Client, Request
 from kcr.clock import Clock
 from kcr.controller import Right
@@ -56,6 +55,7 @@ class Wanted(NamedTuple):
         takes_over: Whether they take the place of the cluster's own.
         shares_jobs: Whether they choose their Jobs by `spec.managedBy`.
         election_namespace: Where the Lease of leader election is; empty without election.
+        metrics_secure: Whether the API server is asked who may read the metrics.
     """
 
     rights: frozenset[Right]
@@ -63,10 +63,7 @@ class Wanted(NamedTuple):
     takes_over: bool = False
     shares_jobs: bool = False
     election_namespace: str = ""
-
-
-class _Answer(Object):
-    status: Mapping[str, Any]
+    metrics_secure: bool = False
 
 
 class _Writer(Object):
@@ -89,13 +86,16 @@ class _Jobs(Object):
     items: tuple[_Written, ...] = ()
 
 
-async def check_cluster(client: Client, wanted: Wanted, clock: Clock) -> list[Finding]:
+async def check_cluster(
+    client: Client, wanted: Wanted, clock: Clock, permissions: Permissions | None = None
+) -> list[Finding]:
     """Look at all that can be known before the controllers run; nothing is written.
 
     Args:
         client: Reaches the server as the identity that the controllers will have.
         wanted: What they need.
         clock: This machine's time.
+        permissions: What is known of the rights; None for nothing.
 
     Raises:
         ApiError: The server does not tell its version.
@@ -105,7 +105,7 @@ async def check_cluster(client: Client, wanted: Wanted, clock: Clock) -> list[Fi
     return [
         version_finding(version, wanted),
         skew_finding(skew),
-        await _rights(client, wanted),
+        await _rights(permissions or Permissions(client), wanted),
         *([await _other_controllers(client, clock)] if wanted.takes_over else []),
     ]
 
@@ -141,54 +141,35 @@ async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | 
     return version, None
 
 
-async def _rights(client: Client, wanted: Wanted) -> Finding:
-    needed = [(right, wanted.namespace) for right in sorted(wanted.rights)]
+async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
+    needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
     if wanted.election_namespace:
-        needed += [(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
-    async with asyncio.TaskGroup() as group:
-        asked = {need: group.create_task(may(client, *need)) for need in needed}
+        needs += [Need.of(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
+    if wanted.metrics_secure:
+        needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
+    answers = await permissions.ask(needs)
     missing: dict[str, list[Right]] = defaultdict(list)
-    for (right, namespace), answer in asked.items():
-        if answer.result() is False:
+    for (right, namespace), granted in answers.items():
+        if granted is False:
             missing[namespace].append(right)
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
         return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate` writes")
-    if any(answer.result() is None for answer in asked.values()):
+    if any(granted is None for granted in answers.values()):
         return Finding("rights", False, "not told: the server answers no SelfSubjectAccessReview")
-    return Finding("rights", False, f"all {len(asked)} are granted")
+    return Finding("rights", False, f"all {len(answers)} are granted")
 
 
 def missing_rights(missing: Iterable[Right], namespace: str) -> str:
     """Return the rights that RBAC does not grant, in one line."""
     verbs: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for group, resource, verb in missing:
-        verbs[resource, group].append(verb)
+    for right in missing:
+        verbs[right.resource, right.group].append(right.verb)
     where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     words = (
         f"{', '.join(found)} {resource}{f'.{group}' if group else ''}" for (resource, group), found in verbs.items()
     )
     return f"cannot {'; '.join(words)} {where}"
-
-
-async def may(client: Client, right: Right, namespace: str) -> bool | None:
-    """Return whether the server grants a right (SelfSubjectAccessReview); None when it does not review it.
-
-    Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
-    """
-    resource, _, subresource = right.resource.partition("/")
-    attributes = {"verb": right.verb, "group": right.group, "resource": resource}
-    attributes |= {"subresource": subresource} if subresource else {}
-    attributes |= {"namespace": namespace} if namespace else {}
-    review = {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }  # fmt: skip
-    try:
-        answer = codec.decode(_Answer, await client.request("POST", REVIEWS, codec.encode(review)))
-    except (KcrError, msgspec.DecodeError):
-        return None
-    return bool(answer.status.get("allowed"))
 
 
 async def _other_controllers(client: Client, clock: Clock) -> Finding:

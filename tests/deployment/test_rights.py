@@ -17,6 +17,7 @@ from kcr.app.plugins import attach, find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
+from kcr.controller import policy_rules
 from kcr.errors import ApiError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
@@ -161,9 +162,9 @@ async def test_each_verb_that_is_missing_is_named(kcr_clock: VirtualClock, kind:
         await install(cluster.client, found)
         client = account(cluster, found)
         granted = sorted(rights_in([role]))
-        for group, resource, verb in granted:
-            left = [right for right in granted if right != (group, resource, verb)]
-            rules = [{"apiGroups": [g], "resources": [r], "verbs": [v]} for g, r, v in left]
+        for lacking in granted:
+            group, resource, verb, _ = lacking
+            rules = policy_rules(right for right in granted if right != lacking)
             await cluster.client.request("PUT", name, codec.encode({**role, "rules": rules}))
             finding = await check(client, kcr_clock, CONTROLLERS)
             if kind == "Role" and resource == "events":

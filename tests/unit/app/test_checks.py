@@ -77,7 +77,8 @@ async def test_each_right_is_asked_for() -> None:
 
 @pytest.mark.kcr_virtual
 async def test_rights_of_election_are_those_of_its_namespace() -> None:
-    answers = [review(allowed=True)] + [review(allowed=False)] * 5
+    rules = Say({"status": {"resourceRules": [], "incomplete": True}}, status=201)
+    answers = [rules, review(allowed=True)] + [review(allowed=False)] * 5
     client = Client(Script(VERSION, DATED, *answers))
     wanted = Wanted(rights(Pod, "get"), election_namespace="ops")
     (finding,) = [found for found in await check_cluster(client, wanted, FixedClock(NOW)) if found.check == "rights"]
