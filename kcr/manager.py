@@ -16,6 +16,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
+from kcr.endpoint import SecureServing
 from kcr.errors import LeadershipLostError, leaves
 from kcr.events import EventRecorder
 from kcr.health import Health
@@ -90,7 +91,7 @@ class Manager:
         self._elector = leader_election
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
-        self._operations = Operations(self.metrics, self.health)
+        self._operations = Operations(client.with_options(field_manager="metrics"), self.metrics, self.health)
         self._electing = RunnableGroup("leader election")
         self._watching = RunnableGroup("informers")
         self._standing_by = RunnableGroup("components")
@@ -214,17 +215,10 @@ class Manager:
         if name in self._controllers:
             raise ValueError(f"controller {name}: there is one of this name already")
         controller = Controller(
-            name,
-            reconciler,
-            random=self.random,
-            workers=workers,
-            limiter=limiter,
-            queue=queue,
-            own_writes=own_writes,
-            reconcile_timeout=reconcile_timeout,
-            graceful_shutdown_timeout=graceful_shutdown_timeout,
+            name, reconciler, random=self.random, workers=workers, limiter=limiter, queue=queue, own_writes=own_writes,
+            reconcile_timeout=reconcile_timeout, graceful_shutdown_timeout=graceful_shutdown_timeout,
             metrics=self.metrics,
-        )
+        )  # fmt: skip
         self._controllers[name] = controller
         self._rights |= rights
         for source in watches:
@@ -268,18 +262,20 @@ class Manager:
         group = self._working if needs_leader_election else self._standing_by
         group.add(run, name)
 
-    def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
+    def expose(self, *, metrics: str = "0", probes: str = "0", metrics_secure: SecureServing | None = None) -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
         Args:
             metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
-            probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere.
+            probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere. They need no rights.
+            metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
+                the path; None for plain HTTP, for everybody.
 
         Raises:
-            ConfigError: An address is malformed.
+            ConfigError: An address is malformed, or there is no certificate.
             RuntimeError: The manager runs already, or this is the second call.
         """
-        self._operations.expose(metrics, probes)
+        self._operations.expose(metrics, probes, metrics_secure)
 
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.
