@@ -1,12 +1,12 @@
 """What the API server grants to the identity of this program, in as few requests as tell it exactly.
 
-One SelfSubjectRulesReview lists all rules that hold in a namespace. With the authorizers of most clusters (Node, RBAC) the
-list is complete for every identity but a kubelet's; with a webhook among them it says that it is not. So rights that a
-complete list has are granted, and each other one is asked for by itself (SelfSubjectAccessReview): a right is never
-called missing because of a list.
+One SelfSubjectRulesReview lists all rules that hold in a namespace. With the authorizers of most clusters (Node, RBAC)
+the list is complete for every identity but a kubelet's; with a webhook among them it says that it is not. So rights
+that a complete list has are granted, and each other one is asked for by itself (SelfSubjectAccessReview): a right is
+never called missing because of a list.
 
-Source: kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, RulesFor; apiserver/pkg/authorization/union/union.go,
-RulesFor; apiserver/plugin/pkg/authorizer/webhook/webhook.go, RulesFor.
+Source: RulesFor in kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go,
+apiserver/pkg/authorization/union/union.go and apiserver/plugin/pkg/authorizer/webhook/webhook.go.
 """
 
 import asyncio

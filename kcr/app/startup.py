@@ -21,8 +21,8 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
     """Check that all selections can be listed and watched: a missing permission shows at once, not later.
 
     A kind that the server does not have is no failure: its controllers begin once it is installed. What the controllers
-    write is known to them alone: the client logs the first refusal of each right. Where the server does not tell whether
-    a kind can be watched, the watches themselves fail, and name the cause.
+    write is known to them alone: the client logs the first refusal of each right. Where the server does not tell
+    whether a kind can be watched, the watches themselves fail, and name the cause.
 
     Args:
         client: Where to look.

@@ -48,8 +48,8 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         kube_api_qps: Requests per second in the long run; 0 for no limit.
         kube_api_burst: Requests at once, under a limit.
         metrics_bind_address: Where to serve `/metrics`, such as `:8080`; `0` for nowhere.
-        metrics_secure: Serve `/metrics` over HTTPS, for bearer tokens that the API server knows and whose user it allows
-            to `get` the path `/metrics`.
+        metrics_secure: Serve `/metrics` over HTTPS, for bearer tokens whose user the API server allows to `get` the
+            path `/metrics`.
         metrics_cert_path: The folder of the certificate for that, read again when it changes; empty for a self-signed
             one, which needs the extra `secure`.
         metrics_cert_name: The file of the certificate in the folder.

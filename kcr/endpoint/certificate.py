@@ -55,6 +55,8 @@ class ServerCertificate:
         # Of the files that were read last.
         self._stamps = self._look()
         self._current = self._read() if self._watches else _context(self_signed(SystemClock().now()))
+        if not self._watches:
+            _log.info("self-signed certificate, which readers cannot verify", remedy="give one: --metrics-cert-path")
 
     def context(self) -> ssl.SSLContext:
         """Return the context to listen with; each connection gets the newest certificate."""

@@ -83,6 +83,21 @@ def test_one_namespace_needs_no_right_beside_it() -> None:
 
 @NEEDS_HELM
 @pytest.mark.kcr_virtual
+async def test_protected_metrics_have_the_rights_they_need(kcr_clock: VirtualClock) -> None:
+    found = manifests({"metrics": {"secure": True}, "watchNamespace": "default"})
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        wanted = Wanted(frozenset(), metrics_secure=True)
+        for client, is_wrong in ((account(cluster, found), False), (cluster.client_as("other"), True)):
+            checks = {finding.check: finding for finding in await check_cluster(client, wanted, kcr_clock)}
+            assert checks["rights"].is_wrong is is_wrong
+        assert "create tokenreviews.authentication.k8s.io; create subjectaccess" in checks["rights"].text
+        bound = {one["roleRef"]["name"] for one in of_kind(found, "ClusterRoleBinding")}
+        assert bound == {"kcr-metrics-auth"}, "who reads the metrics is for the administrator to say"
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
 async def test_controllers_work_with_these_rights(kcr_clock: VirtualClock) -> None:
     found = manifests(ALL)
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:

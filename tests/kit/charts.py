@@ -43,7 +43,7 @@ def rights_in(roles: Iterable[Mapping[str, Any]]) -> set[Right]:
         Right(group, resource, verb)
         for role in roles
         for rule in role["rules"]
-        for group in rule["apiGroups"]
+        for group in rule.get("apiGroups", ())
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }

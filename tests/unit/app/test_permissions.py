@@ -39,9 +39,8 @@ class Operator:
         self.sent.append(request.target)
 
     async def grant(self, verbs: str, *resources: str, namespace: str = "", **rule: Any) -> None:
-        kind, path = (
-            ("Role", f"{RBAC}/namespaces/{namespace}/role") if namespace else ("ClusterRole", f"{RBAC}/clusterrole")
-        )
+        kind, place = ("Role", f"namespaces/{namespace}/role") if namespace else ("ClusterRole", "clusterrole")
+        path = f"{RBAC}/{place}"
         name = f"r{len(resources)}{verbs.replace(' ', '')}".replace("*", "all")
         await self.admin.post(f"{path}s", role(name, verbs, *resources, **rule))
         await self.admin.post(f"{path}bindings", binding(name, kind, name, "User:operator"))

@@ -150,7 +150,7 @@ async def test_review_asks_for_the_user_as_the_server_knows_him() -> None:
     }  # fmt: skip
 
 
-LATER = {"500": failure(500), "reset": TransportError("connection reset"), "429": failure(429)}
+LATER: dict[str, Say | Exception] = {"500": failure(500), "reset": TransportError("reset"), "429": failure(429)}
 
 
 @pytest.mark.parametrize("first", LATER)
