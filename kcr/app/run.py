@@ -20,6 +20,7 @@ from kcr.app.plugins import Setup, attach
 from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, explain_failure, warn_of_missing_namespace
 from kcr.client import Client, HttpTransport, RateLimit, load_config
+from kcr.client.auth.credentials import PluginCredentials
 from kcr.endpoint import SecureServing, parse_address
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
@@ -98,8 +99,10 @@ async def _run(
     limiter = None
     if settings.kube_api_qps:
         limiter = RateLimit(settings.kube_api_qps, settings.kube_api_burst, on_wait=metrics.rate_limiter(host))
-    async with HttpTransport(config) as transport:
-        client = Client(transport, limiter=limiter, on_request=metrics.requests(host))
+    if isinstance(config.credentials, PluginCredentials):
+        metrics.exec_plugin(config.credentials.calls)
+    async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
+        client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         manager = Manager(
             client, metrics=metrics, random=random.Random(), namespace=settings.namespace, leader_election=elector
         )

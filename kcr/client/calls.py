@@ -10,7 +10,7 @@ import structlog
 from kcr.api.resources import ResourceType
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
-from kcr.client.wire.observed import ObservedTransport, OnRequest
+from kcr.client.wire.observed import ObservedTransport, RequestObserver
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
@@ -47,7 +47,7 @@ class Calls:
         *,
         limiter: RateLimit | None = None,
         field_manager: str = "kcr",
-        on_request: OnRequest | None = None,
+        observer: RequestObserver | None = None,
     ) -> None:
         """Make a client.
 
@@ -55,10 +55,9 @@ class Calls:
             transport: Sends requests to the server.
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
-            on_request: Called for every request, retry and watch: method, status code (0 when no answer
-                came), seconds until the answer began.
+            observer: Hears of every request, retry and watch, such as `metrics.requests(host)`; None for nobody.
         """
-        self._transport = transport if on_request is None else ObservedTransport(transport, on_request)
+        self._transport = transport if observer is None else ObservedTransport(transport, observer)
         self._limiter = limiter
         self._options = WriteOptions(field_manager)
         # Called before every write; it raises when this process may write no more.

@@ -48,7 +48,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 def manager_on(transport: Transport) -> kcr.Manager:
     metrics = kcr.Metrics()
-    client = kcr.Client(transport, on_request=metrics.requests("api"))
+    client = kcr.Client(transport, observer=metrics.requests("api"))
     manager = kcr.Manager(client, random=random.Random(0), metrics=metrics)
     manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0")
     return manager
