@@ -141,13 +141,18 @@ async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | 
     return version, None
 
 
-async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
+def needs_of(wanted: Wanted) -> list[Need]:
+    """Return all rights that are needed, and where."""
     needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
     if wanted.election_namespace:
         needs += [Need.of(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
     if wanted.metrics_secure:
         needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
-    answers = await permissions.ask(needs)
+    return needs
+
+
+async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
+    answers = await permissions.ask(needs_of(wanted))
     missing: dict[str, list[Right]] = defaultdict(list)
     for (right, namespace), granted in answers.items():
         if granted is False:

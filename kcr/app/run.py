@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 import structlog
 
-from kcr.app.checks import Wanted, check_cluster
+from kcr.app.checks import Wanted, check_cluster, needs_of
 from kcr.app.elections import ElectionSettings, make_elector
 from kcr.app.logs import configure_logs
 from kcr.app.permissions import Permissions
@@ -116,12 +116,13 @@ async def _run(
             # The embedded server has no controllers of its own beside which others could not run.
             take_over = version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
-            permissions = Permissions(client)
-            await check_access(client, manager.selections, permissions)
             wanted = Wanted(
                 manager.rights, settings.namespace, takes_over=bool(given.get("take_over")),
                 election_namespace=elector.config.namespace if elector else "", metrics_secure=settings.metrics_secure,
             )  # fmt: skip
+            permissions = Permissions(client)
+            await permissions.ask(needs_of(wanted))
+            await check_access(client, manager.selections, permissions)
             for finding in await check_cluster(client, wanted, manager.clock, permissions):
                 if finding.is_wrong:
                     structlog.get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)

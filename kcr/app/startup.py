@@ -1,5 +1,6 @@
 """The first contact with an API server: whether it answers, and allows what is needed; if not, what to do."""
 
+import asyncio
 import ssl
 from collections.abc import Iterable
 from typing import Any
@@ -32,7 +33,17 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
     Raises:
         ApiError: The server refuses.
     """
-    served = [selection for selection in selections if await _is_served(client, selection)]
+    async with asyncio.TaskGroup() as group:
+        asked = [(selection, group.create_task(_list(client, selection))) for selection in selections]
+    served = []
+    for selection, task in asked:
+        match task.result():
+            case None:
+                served.append(selection)
+            case NotFoundError():
+                pass
+            case error:
+                raise error
     watching = [
         (Need.of(Right(kind.group, kind.plural, "watch", kind.namespaced), selection.namespace), kind)
         for selection in served
@@ -46,14 +57,14 @@ async def check_access(client: Client, selections: Iterable[Selection[Any]], per
             raise ForbiddenError(403, "Forbidden", f"{resource.display} is forbidden: {words}")
 
 
-async def _is_served(client: Client, selection: Selection[Any]) -> bool:
-    """Return whether the server has a kind; a server that does not let us list it raises."""
+async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:
+    """List a kind, and return why it cannot be."""
     try:
         # Not decoded: one object that does not fit its type is no obstacle.
         await client.request("GET", selection.target({"limit": 1}))
-    except NotFoundError:
-        return False
-    return True
+    except KcrError as error:
+        return error
+    return None
 
 
 async def warn_of_missing_namespace(client: Client, namespace: str) -> None:

@@ -29,7 +29,7 @@ def test_every_block_is_for_the_shell() -> None:
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
-    lease, upgrade = OPERATE
+    lease, protect, upgrade = OPERATE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
         kubectl = Kubectl(kubeconfig, {**environment, "PATH": path})
@@ -46,6 +46,11 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         async with kcr("run", "--kubeconfig", str(kubeconfig), *ELECTED) as running:
             await running.ready()
             assert "kcr" in await kubectl.in_shell(lease, ROOT)
+        text = await kubectl.in_shell(protect, ROOT)
+        assert "clusterrolebinding.rbac.authorization.k8s.io/kcr-metrics-reader created" in text
+        assert "--metrics-secure" in await kubectl("-n kcr-system get deployment kcr -o yaml")
+        prometheus = "--as=system:serviceaccount:monitoring:prometheus"
+        assert await kubectl(f"auth can-i get /metrics {prometheus}") == "yes\n"
         assert "successfully rolled out" in await kubectl.in_shell(upgrade, ROOT)
         assert "--take-over" in await kubectl("-n kcr-system get deployment kcr -o yaml")
 
