@@ -91,7 +91,9 @@ class Manager:
         self._elector = leader_election
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
-        self._operations = Operations(client.with_options(field_manager="metrics"), self.metrics, self.health)
+        self._operations = Operations(
+            client.with_options(field_manager="metrics", throttled=False), self.metrics, self.health
+        )
         self._electing = RunnableGroup("leader election")
         self._watching = RunnableGroup("informers")
         self._standing_by = RunnableGroup("components")

@@ -159,7 +159,9 @@ async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
             missing[namespace].append(right)
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
-        return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate` writes")
+        options = " --leader-elect" if wanted.election_namespace else ""
+        options += " --metrics-secure" if wanted.metrics_secure else ""
+        return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate{options}` writes")
     if any(granted is None for granted in answers.values()):
         return Finding("rights", False, "not told: the server answers no SelfSubjectAccessReview")
     return Finding("rights", False, f"all {len(answers)} are granted")

@@ -78,6 +78,7 @@ class Calls:
         field_validation: FieldValidation | None = None,
         dry_run: bool | None = None,
         fence: Callable[[], None] | None = None,
+        throttled: bool = True,
     ) -> Self:
         """Return a client on the same connection with other options of writes; None keeps an option.
 
@@ -89,6 +90,7 @@ class Calls:
             dry_run: Whether writes are checked and answered by the server, and not kept.
             fence: Called before every write; what it raises keeps the write from being sent, such as
                 `LeaderElector.check`.
+            throttled: False lifts the rate limit, for the few requests that somebody waits for.
         """
         other, old = copy.copy(self), self._options
         other._options = WriteOptions(
@@ -98,6 +100,7 @@ class Calls:
         )
         other._component = self._component if field_manager is None else field_manager
         other._fence = self._fence if fence is None else fence
+        other._limiter = self._limiter if throttled else None
         return other
 
     @property

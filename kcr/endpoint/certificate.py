@@ -136,7 +136,11 @@ def self_signed(now: datetime) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SLACK)
         .not_valid_after(now + _LIFETIME)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
