@@ -271,7 +271,7 @@ class Manager:
             metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
             probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere. They need no rights.
             metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
-                the path; None for plain HTTP, for everybody.
+                the path; None for plain HTTP, for every client.
 
         Raises:
             ConfigError: An address is malformed, or there is no certificate.

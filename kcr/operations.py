@@ -31,7 +31,7 @@ class Operations:
             health: What the probes ask.
         """
         self._client = client
-        # None lets everybody read.
+        # None allows every client to read.
         self._access: ReviewedAccess | None = None
         self._metrics = metrics
         self._health = health

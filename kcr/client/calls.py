@@ -55,7 +55,7 @@ class Calls:
             transport: Sends requests to the server.
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
-            observer: Hears of every request, retry and watch, such as `metrics.requests(host)`; None for nobody.
+            observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
         """
         self._transport = transport if observer is None else ObservedTransport(transport, observer)
         self._limiter = limiter
@@ -90,7 +90,7 @@ class Calls:
             dry_run: Whether writes are checked and answered by the server, and not kept.
             fence: Called before every write; what it raises keeps the write from being sent, such as
                 `LeaderElector.check`.
-            throttled: False lifts the rate limit, for the few requests that somebody waits for.
+            throttled: False lifts the rate limit, for the few requests that a user waits for.
         """
         other, old = copy.copy(self), self._options
         other._options = WriteOptions(

@@ -30,8 +30,8 @@ def make_connector(tls: ssl.SSLContext, on_resolve: OnResolve | None) -> aiohttp
 
     Args:
         tls: With which certificates.
-        on_resolve: Called when a name was resolved; None for nobody. Addresses are not, and names are remembered for
-            some seconds.
+        on_resolve: Called when a name was resolved; None for no call. Addresses are not resolved, and
+            names are remembered for some seconds.
     """
     resolver = TimedResolver(on_resolve) if on_resolve is not None else None
     return aiohttp.TCPConnector(
