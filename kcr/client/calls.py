@@ -200,7 +200,7 @@ class Calls:
             verb, resource, group = right
             _log.error(
                 "permission is missing", verb=verb, resource=resource, group=group, error=error.message,
-                remedy="grant it with a Role or ClusterRole; the ClusterRole in kcr's README has all that kcr needs",
+                remedy="grant it with a Role or ClusterRole, such as `kcr rbac generate` writes",
             )  # fmt: skip
 
     def _log_warnings(self, header: str) -> None:
