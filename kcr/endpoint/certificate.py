@@ -6,6 +6,8 @@ Source: controller-runtime/pkg/metrics/server/server.go, createListener; pkg/cer
 import os
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -54,9 +56,7 @@ class ServerCertificate:
         self._watches = bool(serving.cert_path)
         # Of the files that were read last.
         self._stamps = self._look()
-        self._current = self._read() if self._watches else _context(self_signed(SystemClock().now()))
-        if not self._watches:
-            _log.info("self-signed certificate, which readers cannot verify", remedy="give one: --metrics-cert-path")
+        self._current = self._read() if self._watches else _make()
 
     def context(self) -> ssl.SSLContext:
         """Return the context to listen with; each connection gets the newest certificate."""
@@ -77,25 +77,29 @@ class ServerCertificate:
 
     def _look(self) -> tuple[tuple[int, ...], ...]:
         """Return what changes when the files do; their folder may be a mounted Secret, whose links are replaced."""
-        if not self._watches:
-            return ()
-        found = (os.stat(path) if path.exists() else None for path in self._files)
-        return tuple((stat.st_ino, stat.st_mtime_ns, stat.st_size) if stat else () for stat in found)
+        return tuple(map(_stamp, self._files)) if self._watches else ()
 
     def _read(self) -> ssl.SSLContext:
-        texts = []
         for path, option in zip(self._files, ("--metrics-cert-name", "--metrics-cert-key"), strict=True):
             try:
-                texts.append(path.read_bytes())
+                path.read_bytes()
             except OSError as error:
                 hint = f"see that --metrics-cert-path is its folder and {option} its name"
                 raise ConfigError(f"metrics: {path}: {error.strerror}: {hint}") from error
         try:
-            return _context(b"\n".join(texts))
-        except (ssl.SSLError, ValueError) as error:
+            return _context(*self._files)
+        except (OSError, ValueError) as error:
             names = " and ".join(map(str, self._files))
             why = getattr(error, "reason", None) or str(error)
             raise ConfigError(f"metrics: {names}: no certificate with its key, as PEM: {why}") from error
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _new_context() -> ssl.SSLContext:
@@ -105,17 +109,38 @@ def _new_context() -> ssl.SSLContext:
     return context
 
 
-def _context(pem: bytes) -> ssl.SSLContext:
+def _context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return a context with a certificate and its key."""
     context = _new_context()
-    # The ssl module reads certificates from files only. This one is private and gone at once.
+    # An encrypted key would make OpenSSL ask the terminal; the empty password makes it fail instead.
+    context.load_cert_chain(certificate, key, password="")
+    return context
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[Path]:
+    """Give a private file with this data: the ssl module reads certificates from files only.
+
+    On Linux it is in memory: the file system of a container may be read-only.
+    """
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("certificate"), "wb") as file:
+            file.write(data)
+            file.flush()
+            yield Path(f"/proc/self/fd/{file.fileno()}")
+        return
     with tempfile.TemporaryDirectory(prefix="kcr-") as folder:
         path = Path(folder, "server.pem")
         path.touch(0o600)
-        path.write_bytes(pem)
-        # An encrypted key would make OpenSSL ask the terminal; the empty password makes it fail instead.
-        context.load_cert_chain(path, password="")
-    return context
+        path.write_bytes(data)
+        yield path
+
+
+def _make() -> ssl.SSLContext:
+    with _as_file(self_signed(SystemClock().now())) as file:
+        made = _context(file, file)
+    _log.info("self-signed certificate, which readers cannot verify", remedy="give one: --metrics-cert-path")
+    return made
 
 
 def self_signed(now: datetime) -> bytes:

@@ -3,6 +3,8 @@
 import builtins
 import os
 import ssl
+import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -99,6 +101,13 @@ async def test_self_signed_certificate_encrypts() -> None:
         with pytest.raises(aiohttp.ClientError):
             async with aiohttp.ClientSession() as session:
                 await session.get(f"http://127.0.0.1:{port}/")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files in memory are Linux'")
+def test_self_signed_certificate_needs_no_folder_to_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The chart's containers have a read-only file system.
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    assert ServerCertificate(SecureServing()).context()
 
 
 def test_self_signed_certificate_is_valid_for_a_year() -> None:
