@@ -62,7 +62,7 @@ image:
 # The newest versions that pyproject.toml allows, for what the image needs: to run kcr, and to build its wheel.
 lock: $(STAMP)
 	$(BIN)/pip install --quiet uv
-	$(COMPILE) --extra speed --output-file requirements.lock pyproject.toml
+	$(COMPILE) --extra speed --extra secure --output-file requirements.lock pyproject.toml
 	echo 'setuptools>=77' | $(COMPILE) --output-file requirements-build.lock -
 
 # Licences and known vulnerabilities of the dependencies; see tools/audit.py for the exit codes.

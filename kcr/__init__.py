@@ -139,6 +139,7 @@ if TYPE_CHECKING:
         set_owner,
         slow_start,
     )
+    from kcr.endpoint import SecureServing
     from kcr.errors import (
         AlreadyExistsError,
         ApiError,
@@ -217,6 +218,7 @@ __all__ = [
     "ResourceView",
     "Result",
     "ScaleSubresource",
+    "SecureServing",
     "Selection",
     "ServerError",
     "Source",
@@ -291,6 +293,7 @@ _HOMES = {
         "DependentControl add_finalizer claim create_or_patch finalized has_finalizer has_owner remove_finalizer "
         "remove_owner set_controller set_owner slow_start"
     ),
+    "kcr.endpoint": "SecureServing",
     "kcr.events": "EventRecorder",
     "kcr.expectations": "Expectations",
     "kcr.informer": "Handler Informer InformerHandle Selection Store",

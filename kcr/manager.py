@@ -16,6 +16,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource, EnqueueRequests
+from kcr.endpoint import SecureServing
 from kcr.errors import LeadershipLostError
 from kcr.events import EventRecorder
 from kcr.health import Health
@@ -79,7 +80,9 @@ class Manager:
         self.namespace = namespace
         self.metrics = metrics or Metrics()
         self.health = Health()
-        self._operations = Operations(self.metrics, self.health)
+        self._operations = Operations(
+            client.with_options(field_manager="metrics", throttled=False), self.metrics, self.health
+        )
         self._cache = InformerCache(namespace, self._make_informer, self._operations.remove_informer)
         self._controllers: dict[str, Controller] = {}
         # What controllers and recorders ask of the server beside their watches.
@@ -262,18 +265,20 @@ class Manager:
         group = self._working if needs_leader_election else self._standing_by
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
-    def expose(self, *, metrics: str = "0", probes: str = "0") -> None:
+    def expose(self, *, metrics: str = "0", probes: str = "0", metrics_secure: SecureServing | None = None) -> None:
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
         Args:
             metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
-            probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere.
+            probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere. They need no rights.
+            metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
+                the path; None for plain HTTP, for every client.
 
         Raises:
-            ConfigError: An address is malformed.
+            ConfigError: An address is malformed, or there is no certificate.
             RuntimeError: The manager runs already, or this is the second call.
         """
-        self._operations.expose(metrics, probes)
+        self._operations.expose(metrics, probes, metrics_secure)
 
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.

@@ -6,7 +6,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from kcr.api.meta import Resource
-from kcr.endpoint import HTTPServer, ProbeRequest, ProbeResponse, parse_address
+from kcr.client import Client
+from kcr.endpoint import (
+    HTTPServer,
+    ProbeRequest,
+    ProbeResponse,
+    ReviewedAccess,
+    SecureServing,
+    ServerCertificate,
+    parse_address,
+)
+from kcr.errors import ConfigError
 from kcr.health import Health, LoopMonitor
 from kcr.informer import Informer
 from kcr.informer.cache import informer_name
@@ -21,13 +31,17 @@ LATE_SYNC_SECONDS = 60.0
 class Operations:
     """The endpoints of a process, and its informers there; nothing is served unless `expose` says so."""
 
-    def __init__(self, metrics: Metrics, health: Health) -> None:
+    def __init__(self, client: Client, metrics: Metrics, health: Health) -> None:
         """Make them; they are there while the context of `serving` lives.
 
         Args:
+            client: Asks the API server who may read the metrics.
             metrics: What `/metrics` renders.
             health: What the probes ask.
         """
+        self._client = client
+        # None allows every client to read.
+        self._access: ReviewedAccess | None = None
         self._metrics = metrics
         self._health = health
         self._endpoints: list[HTTPServer] = []
@@ -35,15 +49,21 @@ class Operations:
         # Whether ports can no longer be added.
         self._exposed = False
 
-    def expose(self, metrics: str, probes: str) -> None:
+    def expose(self, metrics: str, probes: str, secure: SecureServing | None) -> None:
         """Serve metrics and probes, and monitor the event loop; see `Manager.expose`."""
         if self._exposed:
             raise RuntimeError("expose a manager once, and before it runs")
+        address = parse_address(metrics)
+        if address is None and secure is not None:
+            raise ConfigError("metrics_secure: metrics are served nowhere: name their address, such as :8443")
         self._exposed = True
-        for what, text, page in (("metrics", metrics, self._metrics_page), ("probes", probes, self._probe_page)):
-            address = parse_address(text)
-            if address is not None:
-                self._endpoints.append(HTTPServer(what, address, page))
+        if address is not None:
+            tls = ServerCertificate(secure).context() if secure else None
+            self._access = ReviewedAccess(self._client) if secure else None
+            self._endpoints.append(HTTPServer("metrics", address, self._metrics_page, tls))
+        address = parse_address(probes)
+        if address is not None:
+            self._endpoints.append(HTTPServer("probes", address, self._probe_page))
         monitor = LoopMonitor(self._metrics.loop_lag)
         self._monitoring.add(monitor.run, monitor.name)
         self._health.add_live("event-loop", monitor.check)
@@ -96,10 +116,13 @@ class Operations:
             async with self._monitoring:
                 yield
 
-    def _metrics_page(self, asked: ProbeRequest) -> ProbeResponse | None:
-        return ProbeResponse(200, *self._metrics.render(asked.accept)) if asked.path == "/metrics" else None
+    async def _metrics_page(self, asked: ProbeRequest) -> ProbeResponse | None:
+        if asked.path != "/metrics":
+            return None
+        refusal = await self._access.refuse(asked) if self._access is not None else None
+        return refusal or ProbeResponse(200, *self._metrics.render(asked.accept))
 
-    def _probe_page(self, asked: ProbeRequest) -> ProbeResponse | None:
+    async def _probe_page(self, asked: ProbeRequest) -> ProbeResponse | None:
         result = self._health.answer(asked.path, asked.query)
         return ProbeResponse(result.status, result.text.encode()) if result is not None else None
 

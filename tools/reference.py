@@ -25,7 +25,12 @@ METRICS = """Made from the code by `python -m tools.reference`.
 What `/metrics` serves when all three controllers of kcr run; where it is served, `--metrics-bind-address` says
 ([command line](command-line.md)). Names and help texts are upstream's where upstream has the metric: those of
 client-go's work queue and REST client, of controller-runtime, and of kube-controller-manager. A controller of your
-own registers its metrics with `manager.metrics.registry`. On Linux there are the usual `process_…` as well."""
+own registers its metrics with `manager.metrics.registry`. On Linux there are the usual `process_…` as well.
+
+Of client-go's, these are not there, for kcr has nothing to tell: `rest_client_transport_…` (it caches no transports),
+`rest_client_exec_plugin_ttl_seconds`, `…_certificate_rotation_age` and `…_policy_call_total`. Requests of leader
+election go over connections of its own, and are not counted. A duration of `rest_client_request_duration_seconds` is
+that of one attempt, until the answer begins, and watches count; client-go's ends with the body of the last attempt."""
 # Sections of docstrings whose entries are `name: text`.
 _LISTED = ("Args", "Attributes", "Raises")
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields|Source):(.*)$")

@@ -3,15 +3,14 @@
 Each finding is one line with the remedy. `kcr check` prints them all; `kcr run` logs at its start those that are wrong.
 """
 
-import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,8 +19,8 @@ from kcr.api.coordination import Lease
 from kcr.api.core import Namespace
 from kcr.api.meta import Key, Object
 from kcr.api.resources import ResourceType
-from kcr.app.rbac import LEASE_RIGHTS
-from kcr.app.startup import REVIEWS
+from kcr.app.permissions import Need, Permissions
+from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS
 from kcr.client import Client, Request
 from kcr.clock import Clock
 from kcr.controller import Right
@@ -37,6 +36,8 @@ _OBJECTS, _RECENT = 100, timedelta(minutes=10)
 _MANAGER = "kube-controller-manager"
 # What its controllers write the status of.
 _STATUSES = {"jobs": "Job", "cronjobs": "CronJob"}
+
+_READ_NAMESPACE, _READ_LEASE = Right("", "namespaces", "get"), Right("coordination.k8s.io", "leases", "get")
 
 
 class Finding(NamedTuple):
@@ -62,6 +63,7 @@ class Wanted(NamedTuple):
         takes_over: Whether they take the place of the cluster's own.
         election_namespace: Where the Lease of leader election is; empty without election.
         kinds: What they watch, to see whether the server has it. Controllers that run log that by themselves.
+        metrics_secure: Whether the API server is asked who may read the metrics.
     """
 
     rights: frozenset[Right]
@@ -69,15 +71,12 @@ class Wanted(NamedTuple):
     takes_over: bool = False
     election_namespace: str = ""
     kinds: frozenset[ResourceType] = frozenset()
+    metrics_secure: bool = False
 
     @property
     def shares_jobs(self) -> bool:
         """Whether they choose their Jobs by `spec.managedBy`, as the Job controller does beside the cluster's own."""
         return not self.takes_over and Right("batch", "jobs/status", "patch") in self.rights
-
-
-class _Answer(Object):
-    status: Mapping[str, Any]
 
 
 class _Named(Object):
@@ -108,26 +107,30 @@ class _Page(Object):
     items: tuple[_Written, ...] = ()
 
 
-async def check_cluster(client: Client, wanted: Wanted, clock: Clock) -> list[Finding]:
+async def check_cluster(
+    client: Client, wanted: Wanted, clock: Clock, permissions: Permissions | None = None
+) -> list[Finding]:
     """Look at all that can be known before the controllers run; nothing is written.
 
     Args:
         client: Reaches the server as the identity that the controllers will have.
         wanted: What they need.
         clock: This machine's time.
+        permissions: What is known of the rights; None for nothing.
 
     Raises:
         ApiError: The server does not tell its version.
         TransportError: It does not answer.
     """
+    permissions = permissions or Permissions(client)
     version, skew = await _version_and_skew(client, clock)
     return [
         version_finding(version, wanted),
         skew_finding(skew),
-        *await _namespaces(client, wanted),
+        *await _namespaces(client, permissions, wanted),
         *([await _kinds(client, wanted.kinds)] if wanted.kinds else []),
-        await _rights(client, wanted),
-        *([await _other_controllers(client, wanted, clock.now())] if wanted.takes_over else []),
+        await _rights(permissions, wanted),
+        *([await _other_controllers(client, permissions, wanted, clock.now())] if wanted.takes_over else []),
     ]
 
 
@@ -182,29 +185,37 @@ async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:
     return Finding("kinds", False, "all are served")
 
 
-async def _rights(client: Client, wanted: Wanted) -> Finding:
-    needed = [(right, wanted.namespace) for right in sorted(wanted.rights)]
+def needs_of(wanted: Wanted) -> list[Need]:
+    """Return all rights that are needed, and where."""
+    needs = [Need.of(right, wanted.namespace) for right in sorted(wanted.rights)]
     if wanted.election_namespace:
-        needed += [(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
-    async with asyncio.TaskGroup() as group:
-        asked = {need: group.create_task(may(client, *need)) for need in needed}
+        needs += [Need.of(right, wanted.election_namespace) for right in sorted(LEASE_RIGHTS)]
+    if wanted.metrics_secure:
+        needs += [Need.of(right, "") for right in sorted(METRICS_RIGHTS)]
+    return needs
+
+
+async def _rights(permissions: Permissions, wanted: Wanted) -> Finding:
+    answers = await permissions.ask(needs_of(wanted))
     missing: dict[str, list[Right]] = defaultdict(list)
-    for (right, namespace), answer in asked.items():
-        if answer.result() is False:
+    for (right, namespace), granted in answers.items():
+        if granted is False:
             missing[namespace].append(right)
     if missing:
         text = "; ".join(missing_rights(found, namespace) for namespace, found in missing.items())
-        return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate` writes")
-    if any(answer.result() is None for answer in asked.values()):
+        options = " --leader-elect" if wanted.election_namespace else ""
+        options += " --metrics-secure" if wanted.metrics_secure else ""
+        return Finding("rights", True, f"{text}: grant them with the role that `kcr rbac generate{options}` writes")
+    if any(granted is None for granted in answers.values()):
         return Finding("rights", False, "not told: the server answers no SelfSubjectAccessReview")
-    return Finding("rights", False, f"all {len(asked)} are granted")
+    return Finding("rights", False, f"all {len(answers)} are granted")
 
 
 def missing_rights(missing: Iterable[Right], namespace: str) -> str:
     """Return the rights that RBAC does not grant, in one line."""
     verbs: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for group, resource, verb in missing:
-        verbs[resource, group].append(verb)
+    for right in missing:
+        verbs[right.resource, right.group].append(right.verb)
     where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
     words = (
         f"{', '.join(found)} {resource}{f'.{group}' if group else ''}" for (resource, group), found in verbs.items()
@@ -212,34 +223,14 @@ def missing_rights(missing: Iterable[Right], namespace: str) -> str:
     return f"cannot {'; '.join(words)} {where}"
 
 
-async def may(client: Client, right: Right, namespace: str) -> bool | None:
-    """Return whether the server grants a right (SelfSubjectAccessReview); None when it does not review it.
-
-    Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
-    """
-    resource, _, subresource = right.resource.partition("/")
-    attributes = {"verb": right.verb, "group": right.group, "resource": resource}
-    attributes |= {"subresource": subresource} if subresource else {}
-    attributes |= {"namespace": namespace} if namespace else {}
-    review = {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }  # fmt: skip
-    try:
-        answer = codec.decode(_Answer, await client.request("POST", REVIEWS, codec.encode(review)))
-    except (KcrError, msgspec.DecodeError):
-        return None
-    return bool(answer.status.get("allowed"))
-
-
-async def _namespaces(client: Client, wanted: Wanted) -> list[Finding]:
+async def _namespaces(client: Client, permissions: Permissions, wanted: Wanted) -> list[Finding]:
     """Look whether the namespaces that are named exist; none is named by default."""
     uses = {wanted.namespace: "nothing is reconciled", wanted.election_namespace: "no replica is elected"}
     found = []
     for namespace in filter(None, uses):
         # A role of one namespace need not allow to read it; then nothing is known.
         text, is_wrong = f'not told: "{namespace}" cannot be read', False
-        if await may(client, Right("", "namespaces", "get"), namespace):
+        if await permissions.has(_READ_NAMESPACE, namespace):
             with suppress(KcrError):
                 is_there = await _exists(client, namespace)
                 text, is_wrong = f'"{namespace}" exists', not is_there
@@ -257,7 +248,7 @@ async def _exists(client: Client, namespace: str) -> bool:
     return True
 
 
-async def _other_controllers(client: Client, wanted: Wanted, now: datetime) -> Finding:
+async def _other_controllers(client: Client, permissions: Permissions, wanted: Wanted, now: datetime) -> Finding:
     """Look for kube-controller-manager: in the status of Jobs and CronJobs, and in its lease."""
     remedy = "start it with --controllers=*,-job-controller,-ttl-after-finished-controller,-cronjob-controller"
     unread = []
@@ -274,12 +265,12 @@ async def _other_controllers(client: Client, wanted: Wanted, now: datetime) -> F
                 return Finding("controllers", True, f"{text}: {remedy}")
     if unread:
         return Finding("controllers", False, f"not told: {' and '.join(unread)} cannot be listed")
-    return await _manager_lease(client, now)
+    return await _manager_lease(client, permissions, now)
 
 
-async def _manager_lease(client: Client, now: datetime) -> Finding:
+async def _manager_lease(client: Client, permissions: Permissions, now: datetime) -> Finding:
     key = Key("kube-system", _MANAGER)
-    if not await may(client, Right("coordination.k8s.io", "leases", "get"), key.namespace):
+    if not await permissions.has(_READ_LEASE, key.namespace):
         text = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
         return Finding("controllers", False, text)
     try:

@@ -15,6 +15,15 @@ from kcr.manager import Manager
 
 # What an elector asks of its Lease, and the event that tells of it.
 LEASE_RIGHTS = rights(Lease, "get", "create", "update") | rights(Event, "create", "patch")
+# What is asked of the API server about those who read protected metrics.
+METRICS_RIGHTS = frozenset(
+    {
+        Right("authentication.k8s.io", "tokenreviews", "create", namespaced=False),
+        Right("authorization.k8s.io", "subjectaccessreviews", "create", namespaced=False),
+    }
+)
+# What those need who read them.
+READING_RULES = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 _API = "rbac.authorization.k8s.io"
 
 
@@ -48,8 +57,8 @@ def rights_of(setups: Mapping[str, Setup], environ: Mapping[str, str], namespace
     return declared_by(setups, environ, namespace).rights
 
 
-def rbac_manifests(
-    wanted: frozenset[Right], *, name: str, account: Key, namespace: str, elects: bool
+def rbac_manifests(  # the options of `kcr rbac generate`, all by name
+    wanted: frozenset[Right], *, name: str, account: Key, namespace: str, elects: bool, metrics_secure: bool = False
 ) -> list[dict[str, Any]]:
     """Return the roles that grant these rights to a service account, with their bindings and the account.
 
@@ -57,23 +66,30 @@ def rbac_manifests(
         wanted: From `rights_of`.
         name: The name of the roles and bindings.
         account: The service account.
-        namespace: Grant the rights in this namespace only; empty for all.
+        namespace: Grant the rights in this namespace only; empty for all. Rights on kinds that are in no namespace need
+            a ClusterRole all the same.
         elects: Whether the program takes part in leader election, with a Lease in the account's namespace.
+        metrics_secure: Whether the program asks who may read its metrics. There is a role for the readers then, and its
+            binding is left to those who know them.
     """
-    kind = "Role" if namespace else "ClusterRole"
+    scoped = frozenset(right for right in wanted if right.namespaced and namespace)
+    grants = [("Role", name, namespace, scoped), ("ClusterRole", name, "", wanted - scoped)]
+    if elects:
+        grants.append(("Role", f"{name}-leader-election", account.namespace, LEASE_RIGHTS))
+    if metrics_secure:
+        grants.append(("ClusterRole", f"{name}-metrics-auth", "", METRICS_RIGHTS))
     manifests = [
         {
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": {"name": account.name, "namespace": account.namespace},
         },
-        _role(kind, name, namespace, wanted),
-        _binding(kind, name, namespace, account),
     ]  # fmt: skip
-    if elects:
-        lease = f"{name}-leader-election"
-        manifests += [
-            _role("Role", lease, account.namespace, LEASE_RIGHTS), _binding("Role", lease, account.namespace, account)
-        ]  # fmt: skip
+    for kind, called, place, rights_there in grants:
+        if rights_there:
+            rules = policy_rules(rights_there)
+            manifests += [_role(kind, called, place, rules), _binding(kind, called, place, account)]
+    if metrics_secure:
+        manifests.append(_role("ClusterRole", f"{name}-metrics-reader", "", READING_RULES))
     return manifests
 
 
@@ -81,10 +97,8 @@ def _metadata(name: str, namespace: str) -> dict[str, str]:
     return {"name": name} | ({"namespace": namespace} if namespace else {})
 
 
-def _role(kind: str, name: str, namespace: str, wanted: frozenset[Right]) -> dict[str, Any]:
-    return {
-        "apiVersion": f"{_API}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": policy_rules(wanted)
-    }  # fmt: skip
+def _role(kind: str, name: str, namespace: str, rules: list[dict[str, list[str]]]) -> dict[str, Any]:
+    return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": rules}
 
 
 def _binding(kind: str, name: str, namespace: str, account: Key) -> dict[str, Any]:

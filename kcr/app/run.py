@@ -9,15 +9,19 @@ from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
+import click
 import structlog
 
-from kcr.app.checks import Wanted, check_cluster
+from kcr.app.checks import Wanted, check_cluster, needs_of
 from kcr.app.elections import ElectionSettings, make_elector
 from kcr.app.logs import configure_logs
+from kcr.app.permissions import Permissions
 from kcr.app.plugins import Setup, attach
 from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
+from kcr.client.auth.credentials import PluginCredentials
+from kcr.endpoint import SecureServing, parse_address
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
 from kcr.metrics import Metrics
@@ -32,6 +36,10 @@ class Settings(NamedTuple):
     kube_api_qps: float = 0.0
     kube_api_burst: int = 100
     metrics_bind_address: str = "0"
+    metrics_secure: bool = False
+    metrics_cert_path: str = ""
+    metrics_cert_name: str = "tls.crt"
+    metrics_cert_key: str = "tls.key"
     health_probe_bind_address: str = "0"
     ready_file: Path | None = None
     log_format: str | None = None
@@ -40,9 +48,24 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the settings that hold these values, by option."""
+        """Return the settings that hold these values, by option.
+
+        Raises:
+            click.UsageError: Options contradict each other.
+        """
+        if values["metrics_secure"] and parse_address(values["metrics_bind_address"]) is None:
+            raise click.UsageError("--metrics-secure: metrics are served nowhere: add --metrics-bind-address=:8443")
+        if values["metrics_cert_path"] and not values["metrics_secure"]:
+            raise click.UsageError("--metrics-cert-path has no effect without --metrics-secure: add that as well")
         election = ElectionSettings(**{name: values[name] for name in ElectionSettings._fields})
         return cls(**{name: values[name] for name in cls._fields if name != "election"}, election=election)
+
+    @property
+    def serving(self) -> SecureServing | None:
+        """How metrics are protected, None when they are not."""
+        if not self.metrics_secure:
+            return None
+        return SecureServing(self.metrics_cert_path, self.metrics_cert_name, self.metrics_cert_key)
 
 
 def run(
@@ -76,23 +99,30 @@ async def _run(
     limiter = None
     if settings.kube_api_qps:
         limiter = RateLimit(settings.kube_api_qps, settings.kube_api_burst, on_wait=metrics.rate_limiter(host))
-    async with HttpTransport(config) as transport:
-        client = Client(transport, limiter=limiter, on_request=metrics.requests(host))
+    if isinstance(config.credentials, PluginCredentials):
+        metrics.exec_plugin(config.credentials.calls)
+    async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
+        client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         manager = Manager(
             client, metrics=metrics, random=random.Random(), namespace=settings.namespace, leader_election=elector
         )
         try:
             version = await client.server_version()
-            manager.expose(metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address)
+            manager.expose(
+                metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address,
+                metrics_secure=settings.serving,
+            )  # fmt: skip
             # The embedded server has no controllers of its own beside which others could not run.
             take_over = version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
-            await check_access(client, manager.selections)
             wanted = Wanted(
                 manager.rights, settings.namespace, takes_over=bool(given.get("take_over")),
-                election_namespace=elector.config.namespace if elector else "",
+                election_namespace=elector.config.namespace if elector else "", metrics_secure=settings.metrics_secure,
             )  # fmt: skip
-            for finding in await check_cluster(client, wanted, manager.clock):
+            permissions = Permissions(client)
+            await permissions.ask(needs_of(wanted))
+            await check_access(client, manager.selections, permissions)
+            for finding in await check_cluster(client, wanted, manager.clock, permissions):
                 if finding.is_wrong:
                     structlog.get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
         except (ApiError, TransportError) as error:

@@ -2,68 +2,63 @@
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from kcr.api import codec
-from kcr.api.meta import Object
+from kcr.app.permissions import Need, Permissions
 from kcr.client import Client
+from kcr.controller import Right
 from kcr.errors import ApiError, ForbiddenError, KcrError, NotFoundError, TransportError, UnauthorizedError
 from kcr.informer import Selection
 
-REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-
-class _Review(Object):
-    """An answer, of which the status alone counts."""
-
-    status: Mapping[str, bool | str]
-
-
-async def check_access(client: Client, selections: Iterable[Selection[Any]]) -> None:
+async def check_access(client: Client, selections: Iterable[Selection[Any]], permissions: Permissions) -> None:
     """Check that all selections can be listed and watched: a missing permission shows at once, not later.
 
     A kind that the server does not have is no failure: its controllers begin once it is installed. What the controllers
-    write is known to them alone: the client logs the first refusal of each right.
+    write is known to them alone: the client logs the first refusal of each right. Where the server does not tell
+    whether a kind can be watched, the watches themselves fail, and name the cause.
+
+    Args:
+        client: Where to look.
+        selections: What is to be watched.
+        permissions: What is known of the rights.
 
     Raises:
         ApiError: The server refuses.
     """
-    served: list[Selection[Any]] = []
-    for selection in selections:
-        # Not decoded: one object that does not fit its type is no obstacle.
-        with suppress(NotFoundError):
-            await client.request("GET", selection.target({"limit": 1}))
-            served.append(selection)
     async with asyncio.TaskGroup() as group:
-        checks = [group.create_task(_may_watch(client, selection)) for selection in served]
-    for selection, check in zip(served, checks, strict=True):
-        if not check.result():
-            resource, namespace = selection.kind.resource, selection.namespace
-            where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+        asked = [(selection, group.create_task(_list(client, selection))) for selection in selections]
+    served = []
+    for selection, task in asked:
+        match task.result():
+            case None:
+                served.append(selection)
+            case NotFoundError():
+                pass
+            case error:
+                raise error
+    watching = [
+        (Need.of(Right(kind.group, kind.plural, "watch", kind.namespaced), selection.namespace), kind)
+        for selection in served
+        for kind in (selection.kind.resource,)
+    ]
+    answers = await permissions.ask(need for need, _ in watching)
+    for need, resource in watching:
+        if answers[need] is False:
+            where = f'in the namespace "{need.namespace}"' if need.namespace else "at the cluster scope"
             words = f'cannot watch resource "{resource.plural}" in API group "{resource.group}" {where}'
             raise ForbiddenError(403, "Forbidden", f"{resource.display} is forbidden: {words}")
 
 
-async def _may_watch(client: Client, selection: Selection[Any]) -> bool:
-    """Return whether the server allows watching a kind; True also when it does not say.
-
-    In that case the watches themselves fail, and name the cause.
-
-    Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
-    """
-    resource, namespace = selection.kind.resource, selection.namespace
-    attributes = {"verb": "watch", "group": resource.group, "resource": resource.plural}
-    spec = {"resourceAttributes": attributes | ({"namespace": namespace} if namespace else {})}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+async def _list(client: Client, selection: Selection[Any]) -> KcrError | None:
+    """List a kind, and return why it cannot be."""
     try:
-        answer = codec.decode(_Review, await client.request("POST", REVIEWS, codec.encode(review)))
-    except (KcrError, msgspec.DecodeError):
-        return True
-    return bool(answer.status.get("allowed"))
+        # Not decoded: one object that does not fit its type is no obstacle.
+        await client.request("GET", selection.target({"limit": 1}))
+    except KcrError as error:
+        return error
+    return None
 
 
 def explain_failure(error: KcrError, server: str, source: str) -> str:

@@ -32,6 +32,7 @@ from kcr.errors import ApiError, ConfigError, TransportError
     "--leader-elect-resource-namespace", metavar="NAME", default="", show_envvar=True,
     show_default="the pod's own, or the context's", help="Namespace of the Lease.",
 )  # fmt: skip
+@click.option("--metrics-secure", is_flag=True, show_envvar=True, help="Check the rights of protected metrics as well.")
 def command(*, controllers: str, **values: Any) -> None:
     """Check a cluster before controllers run on it; nothing is written."""
     names = shared.names(controllers)
@@ -51,6 +52,7 @@ async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> l
         declared.rights, namespace, takes_over=take_over,
         kinds=frozenset(selection.kind.resource for selection in declared.selections),
         election_namespace=lease_namespace if values["leader_elect"] else "",
+        metrics_secure=values["metrics_secure"],
     )  # fmt: skip
     async with HttpTransport(config) as transport:
         try:

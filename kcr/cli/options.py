@@ -76,9 +76,30 @@ def operation_options(default_level: str) -> Callable[[F], F]:
             "--ready-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", show_envvar=True,
             help="File made once the caches are synced and the workers run.",
         )  # fmt: skip
-        return qps(burst(metrics(probes(ready_file(log_options(default_level)(command))))))
+        return qps(burst(metrics(_secure_options(probes(ready_file(log_options(default_level)(command)))))))
 
     return decorate
+
+
+def _secure_options(command: F) -> F:
+    """Add the options of protected metrics, which are those of Kubebuilder's programs."""
+    secure = click.option(
+        "--metrics-secure/--no-metrics-secure", default=False, show_default="no", show_envvar=True,
+        help="Serve /metrics over HTTPS, for bearer tokens whose user may get /metrics.",
+    )  # fmt: skip
+    path = click.option(
+        "--metrics-cert-path", metavar="FOLDER", default="", show_envvar=True, show_default="a self-signed one",
+        help="Folder of the certificate for --metrics-secure; it is read again when it changes.",
+    )  # fmt: skip
+    name = click.option(
+        "--metrics-cert-name", metavar="FILE", default="tls.crt", show_envvar=True, show_default=True,
+        help="Certificate in that folder.",
+    )  # fmt: skip
+    key = click.option(
+        "--metrics-cert-key", metavar="FILE", default="tls.key", show_envvar=True, show_default=True,
+        help="Its key in that folder.",
+    )  # fmt: skip
+    return secure(path(name(key(command))))
 
 
 def election_options(name: str) -> Callable[[F], F]:

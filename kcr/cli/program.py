@@ -16,6 +16,10 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
     kube_api_qps: float = 0.0,
     kube_api_burst: int = 100,
     metrics_bind_address: str = "0",
+    metrics_secure: bool = False,
+    metrics_cert_path: str = "",
+    metrics_cert_name: str = "tls.crt",
+    metrics_cert_key: str = "tls.key",
     health_probe_bind_address: str = "0",
     ready_file: str | Path | None = None,
     leader_election: str = "",
@@ -44,6 +48,12 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         kube_api_qps: Requests per second in the long run; 0 for no limit.
         kube_api_burst: Requests at once, under a limit.
         metrics_bind_address: Where to serve `/metrics`, such as `:8080`; `0` for nowhere.
+        metrics_secure: Serve `/metrics` over HTTPS, for bearer tokens whose user the API server allows to `get` the
+            path `/metrics`.
+        metrics_cert_path: The folder of the certificate for that, read again when it changes; empty for a self-signed
+            one, which needs the extra `secure`.
+        metrics_cert_name: The file of the certificate in the folder.
+        metrics_cert_key: The file of its key.
         health_probe_bind_address: Where to serve `/healthz`, `/livez` and `/readyz`; `0` for nowhere.
         ready_file: A file that exists while the caches are synced and the workers run, or stand by; None for none.
         leader_election: The name of the Lease that the leader of several replicas holds, the others stand by; it is
@@ -58,6 +68,10 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         "kube_api_qps": kube_api_qps,
         "kube_api_burst": kube_api_burst,
         "metrics_bind_address": metrics_bind_address,
+        "metrics_secure": metrics_secure,
+        "metrics_cert_path": metrics_cert_path,
+        "metrics_cert_name": metrics_cert_name,
+        "metrics_cert_key": metrics_cert_key,
         "health_probe_bind_address": health_probe_bind_address,
         "ready_file": ready_file,
         "leader_elect": bool(leader_election),

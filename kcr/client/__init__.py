@@ -9,7 +9,7 @@ from kcr.client.subresources import LogOptions
 from kcr.client.typed_apis import api_client
 from kcr.client.wire.http import HttpTransport
 from kcr.client.wire.limiter import RateLimit
-from kcr.client.wire.observed import OnRequest
+from kcr.client.wire.observed import RequestObserver
 from kcr.client.wire.transport import Request, Response, Transport
 
 __all__ = [
@@ -23,10 +23,10 @@ __all__ = [
     "FixedCredentials",
     "HttpTransport",
     "LogOptions",
-    "OnRequest",
     "PemSource",
     "RateLimit",
     "Request",
+    "RequestObserver",
     "Response",
     "Transport",
     "api_client",

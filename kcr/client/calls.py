@@ -10,7 +10,7 @@ import structlog
 from kcr.api.resources import ResourceType
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
-from kcr.client.wire.observed import ObservedTransport, OnRequest
+from kcr.client.wire.observed import ObservedTransport, RequestObserver
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
@@ -47,7 +47,7 @@ class Calls:
         *,
         limiter: RateLimit | None = None,
         field_manager: str = "kcr",
-        on_request: OnRequest | None = None,
+        observer: RequestObserver | None = None,
     ) -> None:
         """Make a client.
 
@@ -55,10 +55,9 @@ class Calls:
             transport: Sends requests to the server.
             limiter: Client-side rate limit; watches are exempt. None for no limit.
             field_manager: The field manager of this client's writes.
-            on_request: Called for every request, retry and watch: method, status code (0 when no answer
-                came), seconds until the answer began.
+            observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
         """
-        self._transport = transport if on_request is None else ObservedTransport(transport, on_request)
+        self._transport = transport if observer is None else ObservedTransport(transport, observer)
         self._limiter = limiter
         self._options = WriteOptions(field_manager)
         # Called before every write; it raises when this process may write no more.
@@ -79,6 +78,7 @@ class Calls:
         field_validation: FieldValidation | None = None,
         dry_run: bool | None = None,
         fence: Callable[[], None] | None = None,
+        throttled: bool = True,
     ) -> Self:
         """Return a client on the same connection with other options of writes; None keeps an option.
 
@@ -90,6 +90,7 @@ class Calls:
             dry_run: Whether writes are checked and answered by the server, and not kept.
             fence: Called before every write; what it raises keeps the write from being sent, such as
                 `LeaderElector.check`.
+            throttled: False lifts the rate limit, for the few requests that a user waits for.
         """
         other, old = copy.copy(self), self._options
         other._options = WriteOptions(
@@ -99,6 +100,7 @@ class Calls:
         )
         other._component = self._component if field_manager is None else field_manager
         other._fence = self._fence if fence is None else fence
+        other._limiter = self._limiter if throttled else None
         return other
 
     @property
@@ -198,7 +200,7 @@ class Calls:
             verb, resource, group = right
             _log.error(
                 "permission is missing", verb=verb, resource=resource, group=group, error=error.message,
-                remedy="grant it with a Role or ClusterRole; the ClusterRole in kcr's README has all that kcr needs",
+                remedy="grant it with a Role or ClusterRole, such as `kcr rbac generate` writes",
             )  # fmt: skip
 
     def _log_warnings(self, header: str) -> None:

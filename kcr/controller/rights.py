@@ -11,11 +11,19 @@ _VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "delete
 
 
 class Right(NamedTuple):
-    """One verb on one resource; the resource has its subresource behind a slash, such as `jobs/status`."""
+    """One verb on one resource.
+
+    Attributes:
+        group: The API group, `""` for core.
+        resource: The plural, with a subresource behind a slash, such as `jobs/status`.
+        verb: What is done with it.
+        namespaced: Whether objects live in namespaces. A Role grants nothing on those that do not.
+    """
 
     group: str
     resource: str
     verb: str
+    namespaced: bool = True
 
 
 def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozenset[Right]:
@@ -40,7 +48,7 @@ def rights(kind: type[Resource], *verbs: str, subresource: str = "") -> frozense
         what = f"no verb is {unknown[0]!r}" if verbs else "no verb is given"
         raise ValueError(f"rights of {kind.resource.display}: {what}: verbs are {', '.join(_VERBS)}")
     resource = f"{kind.resource.plural}/{subresource}" if subresource else kind.resource.plural
-    return frozenset(Right(kind.resource.group, resource, verb) for verb in verbs)
+    return frozenset(Right(kind.resource.group, resource, verb, kind.resource.namespaced) for verb in verbs)
 
 
 def policy_rules(wanted: Iterable[Right]) -> list[dict[str, list[str]]]:
@@ -49,8 +57,8 @@ def policy_rules(wanted: Iterable[Right]) -> list[dict[str, list[str]]]:
     Source: kubernetes/staging/src/k8s.io/api/rbac/v1/types.go, PolicyRule.
     """
     verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for group, resource, verb in wanted:
-        verbs[group, resource].add(verb)
+    for right in wanted:
+        verbs[right.group, right.resource].add(right.verb)
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for group, resource in sorted(verbs):
         alike[group, tuple(verb for verb in _VERBS if verb in verbs[group, resource])].append(resource)

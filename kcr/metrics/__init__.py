@@ -7,5 +7,6 @@ and clients count in objects of their own, with plain numbers; series are made o
 from kcr.metrics.controllers import ControllerMetrics, Outcome
 from kcr.metrics.queues import QUEUE_BUCKETS, QueueMetrics
 from kcr.metrics.registry import Metrics
+from kcr.metrics.requests import HostRequests
 
-__all__ = ["QUEUE_BUCKETS", "ControllerMetrics", "Metrics", "Outcome", "QueueMetrics"]
+__all__ = ["QUEUE_BUCKETS", "ControllerMetrics", "HostRequests", "Metrics", "Outcome", "QueueMetrics"]

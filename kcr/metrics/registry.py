@@ -1,7 +1,6 @@
 """The metrics of a process, in one registry."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
@@ -11,7 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from kcr.metrics.controllers import CONTROLLER_ROWS, ELECTION_LABELS, ELECTION_ROWS, ControllerMetrics
 from kcr.metrics.informers import INFORMER_LABELS, INFORMER_ROWS
 from kcr.metrics.queues import QUEUE_LABELS, QUEUE_ROWS, QueueMetrics
-from kcr.metrics.requests import Requests
+from kcr.metrics.requests import HostRequests, Requests
 from kcr.metrics.table import MetricsTable
 
 LAG_BUCKETS = (.001, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10)  # fmt: skip
@@ -56,13 +55,25 @@ class Metrics:
         controller = self._controllers.sources[name,] = ControllerMetrics(workers)
         return controller
 
-    def requests(self, host: str) -> Callable[[str, int, float], None]:
-        """Return what a `Client` takes as `on_request`: it counts by server, method and status code, never by path."""
-        return partial(self._requests.observe, host)
+    def requests(self, host: str) -> HostRequests:
+        """Return what a `Client` takes as `observer`: it counts by server, method and status code, never by path."""
+        return self._requests.host(host)
 
     def rate_limiter(self, host: str) -> Callable[[str, float], None]:
         """Return what a `RateLimit` takes as `on_wait`: it counts by server and method."""
-        return partial(self._requests.observe_wait, host)
+        return self._requests.host(host).waited
+
+    def resolver(self, host: str, seconds: float) -> None:
+        """Count how long the name of a server took to be resolved: what an `HttpTransport` takes as `on_resolve`."""
+        self._requests.resolved(host, seconds)
+
+    def exec_plugin(self, calls: Mapping[tuple[int, str], int]) -> None:
+        """Export the calls of a credential plugin from now on.
+
+        Args:
+            calls: How many, by exit code and client-go's word for what came of them.
+        """
+        self._requests.add_plugin(calls)
 
     def informer(self, resource: tuple[str, str, str, str], informer: Any) -> None:
         """Export the metrics of an informer from now on.

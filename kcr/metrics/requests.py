@@ -1,50 +1,128 @@
-"""Metrics of client requests and of the client's rate limiter.
+"""Metrics of client requests, as client-go's are registered.
 
-Source: component-base/metrics/prometheus/restclient/metrics.go.
+Two families differ in what they observe: a request's duration is until its answer begins, for each attempt by itself
+and for watches as well; upstream's is until the body is read, all attempts together. Those about transports, which
+client-go caches, and about certificates of exec plugins are not there.
+
+Source: component-base/metrics/prometheus/restclient/metrics.go; client-go/rest/{request,with_retry}.go.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from kcr.metrics.table import Histogram
 
 REQUEST_BUCKETS = (.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60)  # fmt: skip
+RESOLVER_BUCKETS = REQUEST_BUCKETS[:-1]
+SIZE_BUCKETS = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
+
+
+class _MethodHistograms(dict[str, Histogram]):
+    """A histogram by HTTP method."""
+
+    def __init__(self, buckets: Sequence[float]) -> None:
+        super().__init__()
+        self._buckets = buckets
+
+    def __missing__(self, method: str) -> Histogram:
+        made = self[method] = Histogram(self._buckets)
+        return made
+
+
+class HostRequests:
+    """Counts the requests to one server: what a `Client` takes as `observer`."""
+
+    def __init__(self) -> None:
+        # By status code (0 for no answer) and method.
+        self.counts: Counter[tuple[int, str]] = Counter()
+        self.retries: Counter[tuple[int, str]] = Counter()
+        self.seconds = _MethodHistograms(REQUEST_BUCKETS)
+        self.waits = _MethodHistograms(REQUEST_BUCKETS)
+        self.sent = _MethodHistograms(SIZE_BUCKETS)
+        self.read = _MethodHistograms(SIZE_BUCKETS)
+
+    def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
+        """Count a request; see `RequestObserver`."""
+        self.counts[code, method] += 1
+        self.seconds[method].observe(seconds)
+        if sent is not None:
+            self.sent[method].observe(sent)
+        if is_retry:
+            self.retries[code, method] += 1
+
+    def received(self, method: str, size: int) -> None:
+        """Count the body of an answer."""
+        self.read[method].observe(size)
+
+    def waited(self, method: str, seconds: float) -> None:
+        """Count how long a request has waited for the client's rate limiter."""
+        self.waits[method].observe(seconds)
 
 
 class Requests:
-    """Counts requests, and takes their time."""
+    """The requests to all servers."""
 
     def __init__(self) -> None:
-        # By status code (0 for no answer), method and host; and by method and host.
-        self._counts: Counter[tuple[int, str, str]] = Counter()
-        self._seconds = defaultdict[tuple[str, str], Histogram](partial(Histogram, REQUEST_BUCKETS))
-        self._waits = defaultdict[tuple[str, str], Histogram](partial(Histogram, REQUEST_BUCKETS))
+        self._hosts: dict[str, HostRequests] = {}
+        self._resolved: dict[str, Histogram] = {}
+        # Calls of exec plugins, by exit code and what came of them.
+        self._plugins: list[Mapping[tuple[int, str], int]] = []
 
-    def observe_wait(self, host: str, method: str, seconds: float) -> None:
-        """Count how long a request has waited for the client's rate limiter."""
-        self._waits[method, host].observe(seconds)
+    def host(self, host: str) -> HostRequests:
+        """Return the requests to a server; there is one counter of each."""
+        return self._hosts.setdefault(host, HostRequests())
 
-    def observe(self, host: str, method: str, code: int, seconds: float) -> None:
-        """Count a request by its status code, 0 for no answer."""
-        self._counts[code, method, host] += 1
-        self._seconds[method, host].observe(seconds)
+    def resolved(self, host: str, seconds: float) -> None:
+        """Count how long a name took to be resolved."""
+        self._resolved.setdefault(host, Histogram(RESOLVER_BUCKETS)).observe(seconds)
+
+    def add_plugin(self, calls: Mapping[tuple[int, str], int]) -> None:
+        """Export the calls of an exec plugin from now on."""
+        self._plugins.append(calls)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
         words = "Number of HTTP requests, partitioned by status code, method, and host."
         total = CounterMetricFamily("rest_client_requests", words, labels=("code", "method", "host"))
-        for (code, method, host), count in self._counts.items():
-            total.add_metric((str(code) if code else "<error>", method, host), count)
+        words = "Number of request retries, partitioned by status code, verb, and host."
+        retries = CounterMetricFamily("rest_client_request_retries", words, labels=("code", "verb", "host"))
+        for host, requests in self._hosts.items():
+            for family, counts in ((total, requests.counts), (retries, requests.retries)):
+                for (code, method), count in counts.items():
+                    family.add_metric((str(code) if code else "<error>", method, host), count)
         yield total
-        for name, words, histograms in (
-            ("request_duration", "Request latency in seconds.", self._seconds),
-            ("rate_limiter_duration", "Client side rate limiter latency in seconds.", self._waits),
-        ):
-            help_text = f"{words} Broken down by verb, and host."
-            family = HistogramMetricFamily(f"rest_client_{name}_seconds", help_text, labels=("verb", "host"))
-            for pair, histogram in histograms.items():
-                histogram.add_to(family, pair)
-            yield family
+        yield retries
+        for name, help_text, attribute in _HISTOGRAMS:
+            histograms = HistogramMetricFamily(f"rest_client_{name}", help_text, labels=("verb", "host"))
+            for host, requests in self._hosts.items():
+                for method, histogram in getattr(requests, attribute).items():
+                    histogram.add_to(histograms, (method, host))
+            yield histograms
+        words = "DNS resolver latency in seconds. Broken down by host."
+        resolved = HistogramMetricFamily("rest_client_dns_resolution_duration_seconds", words, labels=("host",))
+        for host, histogram in self._resolved.items():
+            histogram.add_to(resolved, (host,))
+        yield resolved
+        plugins = CounterMetricFamily("rest_client_exec_plugin_call", _PLUGIN_HELP, labels=("code", "call_status"))
+        for (code, status), count in sum(map(Counter, self._plugins), Counter[tuple[int, str]]()).items():
+            plugins.add_metric((str(code), status), count)
+        yield plugins
+
+
+# Their names and help texts, and where the values are.
+_HISTOGRAMS = (
+    ("request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.", "seconds"),
+    (
+        "rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.",
+        "waits",
+    ),
+    ("request_size_bytes", "Request size in bytes. Broken down by verb and host.", "sent"),
+    ("response_size_bytes", "Response size in bytes. Broken down by verb and host.", "read"),
+)  # fmt: skip
+_PLUGIN_HELP = (
+    "Number of calls to an exec plugin, partitioned by the type of event encountered (no_error, "
+    "plugin_execution_error, plugin_not_found_error, client_internal_error) and an optional exit code. The exit code "
+    "will be set to 0 if and only if the plugin call was successful."
+)

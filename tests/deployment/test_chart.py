@@ -44,7 +44,7 @@ EVERYTHING: dict[str, Any] = {
         "readiness": {"initialDelaySeconds": 2, "periodSeconds": 6, "timeoutSeconds": 6, "failureThreshold": 4},
     },
     "metrics": {
-        "port": 9090, "service": {"annotations": {"a": "b"}},
+        "port": 9090, "service": {"annotations": {"a": "b"}}, "secure": True, "certSecret": "kcr-metrics-certs",
         "serviceMonitor": {"enabled": True, "interval": "15s", "scrapeTimeout": "5s", "labels": {"prometheus": "main"}},
         "prometheusRule": {"enabled": True, "labels": {"a": "b"}, "extraRules": [{"alert": "A", "expr": "vector(1)"}]},
         "dashboard": {"enabled": True, "labels": {"grafana_dashboard": "2", "more": "x"}},
@@ -78,6 +78,7 @@ SETS = {
         "serviceAccount": {"create": False, "name": "mine"},
     },
     "no-roles": {"rbac": {"create": False}, "podDisruptionBudget": {"enabled": False}},
+    "self-signed": {"metrics": {"secure": True, "serviceMonitor": {"enabled": True}}},
     "alerts-without-election": {
         "replicas": 1, "leaderElection": {"enabled": False}, "metrics": {"prometheusRule": {"enabled": True}},
     },
@@ -140,6 +141,7 @@ async def test_server_takes_what_is_rendered(name: str) -> None:
         ({"controllers": ["ttl"]}, "controllers: ttl cannot run beside the cluster's own: set takeOver=true"),
         ({"leaderElection": {"enabled": False}}, "set leaderElection.enabled=true or replicas=1"),
         ({"featureGates": {"WorkloadWithJob": True}}, "WorkloadWithJob needs GenericWorkload=true"),
+        ({"metrics": {"certSecret": "a"}}, "certSecret needs metrics.secure=true"),
         ({"metrics": {"enabled": False, "dashboard": {"enabled": True}}}, "need metrics.enabled=true"),
     ],
     ids=str,
@@ -158,6 +160,18 @@ def test_pod_may_do_nothing_on_its_node() -> None:
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
     }  # fmt: skip
+
+
+def test_readers_of_protected_metrics_verify_the_certificate_there_is() -> None:
+    tls = {}
+    for name in ("everything", "self-signed"):
+        (monitor,) = of_kind(manifests(SETS[name]), "ServiceMonitor")
+        (endpoint,) = monitor["spec"]["endpoints"]
+        assert (endpoint["scheme"], endpoint["bearerTokenFile"].rpartition("/")[2]) == ("https", "token")
+        tls[name] = endpoint["tlsConfig"]
+    ca = {"secret": {"name": "kcr-metrics-certs", "key": "ca.crt"}}
+    assert tls["everything"] == {"serverName": "batch-metrics.kcr-system.svc", "ca": ca}
+    assert tls["self-signed"] == {"insecureSkipVerify": True}
 
 
 @pytest.mark.parametrize("name", ["everything", "alerts-without-election"])

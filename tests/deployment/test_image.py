@@ -108,7 +108,8 @@ def test_locks_have_hashes_for_what_kcr_run_needs_and_no_more() -> None:
     assert len(packages) == len(re.findall(r"^[\w.-]+==", LOCK.read_text(), re.MULTILINE))
     assert all(hashes for hashes, _ in packages.values())
     direct = {name for name, (_, why) in packages.items() if "kcr (pyproject.toml)" in why}
-    assert direct == names(project["dependencies"]) | names(project["optional-dependencies"]["speed"])
+    extras = project["optional-dependencies"]
+    assert direct == names(project["dependencies"]) | names(extras["speed"]) | names(extras["secure"])
     for name, (_, why) in packages.items():
         asking = set(re.findall(r"# +(?:via +)?([\w.-]+)(?: \(pyproject.toml\))?$", why, re.MULTILINE)) - {"via"}
         assert asking <= packages.keys() | {"kcr"}, f"{name} is asked for by none of the others"

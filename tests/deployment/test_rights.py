@@ -17,6 +17,7 @@ from kcr.app.plugins import attach, find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
+from kcr.controller import policy_rules
 from kcr.errors import ApiError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
@@ -78,6 +79,21 @@ def test_one_namespace_needs_no_right_beside_it() -> None:
     assert not of_kind(found, "ClusterRole") + of_kind(found, "ClusterRoleBinding")
     by_namespace = {role["metadata"]["namespace"]: rights_in([role]) for role in of_kind(found, "Role")}
     assert by_namespace == {"team": asyncio.run(declared(CONTROLLERS)), "kcr-system": LEASE_RIGHTS}
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
+async def test_protected_metrics_have_the_rights_they_need(kcr_clock: VirtualClock) -> None:
+    found = manifests({"metrics": {"secure": True}, "watchNamespace": "default"})
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        wanted = Wanted(frozenset(), metrics_secure=True)
+        for client, is_wrong in ((account(cluster, found), False), (cluster.client_as("other"), True)):
+            checks = {finding.check: finding for finding in await check_cluster(client, wanted, kcr_clock)}
+            assert checks["rights"].is_wrong is is_wrong
+        assert "create tokenreviews.authentication.k8s.io; create subjectaccess" in checks["rights"].text
+        bound = {one["roleRef"]["name"] for one in of_kind(found, "ClusterRoleBinding")}
+        assert bound == {"kcr-metrics-auth"}, "who reads the metrics is for the administrator to say"
 
 
 @NEEDS_HELM
@@ -161,9 +177,9 @@ async def test_each_verb_that_is_missing_is_named(kcr_clock: VirtualClock, kind:
         await install(cluster.client, found)
         client = account(cluster, found)
         granted = sorted(rights_in([role]))
-        for group, resource, verb in granted:
-            left = [right for right in granted if right != (group, resource, verb)]
-            rules = [{"apiGroups": [g], "resources": [r], "verbs": [v]} for g, r, v in left]
+        for lacking in granted:
+            group, resource, verb, _ = lacking
+            rules = policy_rules(right for right in granted if right != lacking)
             await cluster.client.request("PUT", name, codec.encode({**role, "rules": rules}))
             finding = await check(client, kcr_clock, CONTROLLERS)
             if kind == "Role" and resource == "events":

@@ -40,7 +40,7 @@ def test_every_block_is_for_the_shell_and_found() -> None:
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
-    lease, stuck = OPERATE
+    lease, protect, stuck = OPERATE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -59,6 +59,11 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         async with kcr("run", "--kubeconfig", str(kubeconfig), *ELECTED) as running:
             await running.ready()
             assert "kcr" in await kubectl.in_shell(lease, ROOT)
+        text = await kubectl.in_shell(protect, ROOT)
+        assert "clusterrolebinding.rbac.authorization.k8s.io/kcr-metrics-reader created" in text
+        assert "--metrics-secure" in await kubectl("-n kcr-system get deployment kcr -o yaml")
+        prometheus = "--as=system:serviceaccount:monitoring:prometheus"
+        assert await kubectl(f"auth can-i get /metrics {prometheus}") == "yes\n"
         assert "successfully rolled out" in await kubectl.in_shell(upgrade, ROOT)
         assert "--take-over" in await kubectl("-n kcr-system get deployment kcr -o yaml")
         assert "Rollback was a success" in await kubectl.in_shell(rollback, ROOT)

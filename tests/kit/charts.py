@@ -11,6 +11,7 @@ import yaml
 from kcr.api import codec
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
+from kcr.controller import Right
 from tests.kit.documents import ROOT
 from tools.chart import render
 from tools.helm import find_helm
@@ -36,13 +37,13 @@ def of_kind(found: Iterable[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [manifest for manifest in found if manifest["kind"] == kind]
 
 
-def rights_in(roles: Iterable[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
-    """Group, resource and verb of all that roles grant."""
+def rights_in(roles: Iterable[Mapping[str, Any]]) -> set[Right]:
+    """All that roles grant, on kinds of namespaces."""
     return {
-        (group, resource, verb)
+        Right(group, resource, verb)
         for role in roles
         for rule in role["rules"]
-        for group in rule["apiGroups"]
+        for group in rule.get("apiGroups", ())
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }

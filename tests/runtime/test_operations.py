@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 import kcr
 from kcr.api.core import ConfigMap, Namespace
+from kcr.apiserver.authentication.users import user_named
 from kcr.client import Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import ForbiddenError
@@ -48,7 +49,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 def manager_on(transport: Transport) -> kcr.Manager:
     metrics = kcr.Metrics()
-    client = kcr.Client(transport, on_request=metrics.requests("api"))
+    client = kcr.Client(transport, observer=metrics.requests("api"))
     manager = kcr.Manager(client, random=random.Random(0), metrics=metrics)
     manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0")
     return manager
@@ -130,6 +131,28 @@ async def test_metrics_tell_of_queues_controllers_requests_and_stores(cluster: E
         assert "process_resident_memory_bytes" in text
         assert (await ports.get("metrics", "/"))[0] == 404
         assert (await ports.get("probes", "/metrics"))[0] == 404
+
+
+async def test_protected_metrics_ask_the_api_server_and_probes_do_not(cluster: EmbeddedCluster) -> None:
+    manager = kcr.Manager(kcr.Client(cluster.transport), random=random.Random(0))
+    manager.expose(metrics="127.0.0.1:0", probes="127.0.0.1:0", metrics_secure=kcr.SecureServing())
+    cluster.server.users["t0p"] = user_named("prometheus")
+    async with running(manager) as ports, aiohttp.ClientSession() as session:
+        url = f"https://{ports.address('metrics')}"
+        for token, status, text in (("t0p", 200, "workqueue_depth"), ("wrong", 401, "Unauthorized")):
+            headers = {"Authorization": f"Bearer {token}"}
+            async with session.get(f"{url}/metrics", headers=headers, ssl=False) as answer:
+                assert (answer.status, text in await answer.text()) == (status, True)
+        async with session.get(f"{url}/other", ssl=False) as answer:
+            assert answer.status == 404
+        async with session.post(f"{url}/metrics", ssl=False) as answer:
+            assert answer.status == 405
+        assert (await ports.get("probes", "/livez"))[0] == 200
+
+
+async def test_protected_metrics_need_an_address(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(kcr.ConfigError, match="metrics are served nowhere"):
+        kcr.Manager(kcr.Client(cluster.transport)).expose(metrics_secure=kcr.SecureServing())
 
 
 async def test_taken_port_ends_the_manager_with_one_error(cluster: EmbeddedCluster) -> None:

@@ -19,6 +19,7 @@ from kcr.app.plugins import find_plugins
 from kcr.app.rbac import LEASE_RIGHTS, rights_of
 from kcr.cluster import EmbeddedCluster, InProcessTransport
 from kcr.cluster.node import RunResult
+from kcr.controller import Right
 from kcr.errors import BadRequestError, ForbiddenError
 from kcr.testing import FaultyTransport, VirtualClock
 from tests.kit import cronjob_harness, harness
@@ -30,8 +31,6 @@ pytestmark = pytest.mark.kcr_virtual
 GATES = "GenericWorkload=true,WorkloadWithJob=true"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-# Group, resource with its subresource, and verb.
-Right = tuple[str, str, str]
 
 
 def role() -> dict[str, Any]:
@@ -42,7 +41,7 @@ def role() -> dict[str, Any]:
 
 def rights() -> set[Right]:
     return {
-        (group, resource, verb)
+        Right(group, resource, verb)
         for rule in role()["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -52,15 +51,15 @@ def rights() -> set[Right]:
 
 # Asked by the API server's own admission, and by the elector (tests/runtime/leaderelection).
 NEVER_ASKED = {
-    ("batch", "jobs/finalizers", "update"),
-    ("batch", "cronjobs/finalizers", "update"),
-    *(("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "update")),
+    Right("batch", "jobs/finalizers", "update"),
+    Right("batch", "cronjobs/finalizers", "update"),
+    *(Right("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "update")),
 }
 
 
 def asked(transport: FaultyTransport) -> set[Right]:
     return {
-        (call.resource[0], "/".join(filter(None, (call.resource[2], call.subresource))), call.verb)
+        Right(call.resource[0], "/".join(filter(None, (call.resource[2], call.subresource))), call.verb)
         for call in transport.calls
     }
 

@@ -250,6 +250,10 @@ async def test_program_reads_options_before_variables_before_arguments(tmp_path:
             PROGRAM.replace("run(setup)", "run(setup, metrics_bind_address='80')"), [], {},
             "Invalid value for metrics_bind_address: '80' is no address", id="argument",
         ),
+        pytest.param(
+            PROGRAM.replace("run(setup)", "run(setup, metrics_secure=True)"), [], {},
+            "--metrics-secure: metrics are served nowhere: add --metrics-bind-address=:8443", id="secure-nowhere",
+        ),
     ],
 )  # fmt: skip
 async def test_wrong_usage_of_a_program_is_one_line(

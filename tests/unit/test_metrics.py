@@ -5,10 +5,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcr.api.meta import Key
+from kcr.client import Client
 from kcr.controller import Controller, Result
+from kcr.errors import TransportError
 from kcr.metrics import QUEUE_BUCKETS, Metrics
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential, WorkQueue
+from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -142,15 +145,83 @@ async def test_reconcile_times_have_the_fields_buckets() -> None:  # CM-57
 
 async def test_requests_are_counted_without_their_paths() -> None:  # CM-59
     metrics = Metrics()
-    observe = metrics.requests("api:6443")
-    observe("GET", 200, 0.1)
-    observe("GET", 404, 0.2)
-    observe("POST", 0, 0.3)
+    observe = metrics.requests("api:6443").answered
+    observe("GET", 200, 0.1, 0, is_retry=False)
+    observe("GET", 404, 0.2, 0, is_retry=False)
+    observe("POST", 0, 0.3, 100, is_retry=False)
     assert value(metrics, "rest_client_requests_total", code="404", method="GET", host="api:6443") == 1
     assert value(metrics, "rest_client_requests_total", code="<error>", method="POST", host="api:6443") == 1
     duration = "rest_client_request_duration_seconds"
     assert value(metrics, f"{duration}_count", verb="GET", host="api:6443") == 2
     assert value(metrics, f"{duration}_sum", verb="POST", host="api:6443") == 0.3
+
+
+async def test_requests_have_sizes_and_retries(kcr_clock: VirtualClock) -> None:
+    metrics, script = Metrics(), Script(failure(429), TransportError("cut"), Say(b"12345"), Say(b"1"))
+    script.answers[0].headers = {"retry-after": "1"}  # type: ignore[union-attr]  # an answer, no exception
+    client = Client(script, observer=metrics.requests("api"))
+    assert await client.request("GET", "/x") == b"12345"
+    await client.request("POST", "/x", b"123")
+    retries = {code: value(metrics, "rest_client_request_retries_total", code=code, verb="GET", host="api")
+               for code in ("429", "<error>", "200")}  # fmt: skip
+    assert retries == {"429": None, "<error>": 1, "200": 1}, "each attempt after the first"
+
+    def size(what: str, part: str, verb: str) -> float | None:
+        return value(metrics, f"rest_client_{what}_size_bytes_{part}", verb=verb, host="api")
+
+    assert (size("request", "count", "GET"), size("request", "sum", "GET")) == (3, 0)
+    assert (size("request", "count", "POST"), size("request", "sum", "POST")) == (1, 3)
+    assert (size("response", "count", "GET"), size("response", "sum", "POST")) == (2, 1), "a refusal has a body, too"
+
+
+async def test_watch_has_no_size(kcr_clock: VirtualClock) -> None:
+    metrics = Metrics()
+    async with Client(Script(Say(b"{}")), observer=metrics.requests("api")).lines("/x?watch=1") as lines:
+        assert [line async for line in lines] == [b"{}"]
+    assert value(metrics, "rest_client_requests_total", code="200", method="GET", host="api") == 1
+    assert value(metrics, "rest_client_request_size_bytes_count", verb="GET", host="api") is None
+    assert value(metrics, "rest_client_response_size_bytes_count", verb="GET", host="api") is None
+
+
+def test_calls_of_all_plugins_are_added_up() -> None:
+    metrics = Metrics()
+    for calls in ({(0, "no_error"): 2}, {(0, "no_error"): 1, (3, "plugin_execution_error"): 1}):
+        metrics.exec_plugin(calls)
+    name = "rest_client_exec_plugin_call_total"
+    assert value(metrics, name, code="0", call_status="no_error") == 3
+    assert value(metrics, name, code="3", call_status="plugin_execution_error") == 1
+
+
+# Help texts and buckets: component-base/metrics/prometheus/restclient/metrics.go.
+SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
+SIZES = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216]
+
+
+@pytest.mark.parametrize(
+    ("name", "help_text", "buckets"),
+    [
+        ("request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.", SECONDS),
+        (
+            "rate_limiter_duration_seconds",
+            "Client side rate limiter latency in seconds. Broken down by verb, and host.",
+            SECONDS,
+        ),
+        ("request_size_bytes", "Request size in bytes. Broken down by verb and host.", SIZES),
+        ("response_size_bytes", "Response size in bytes. Broken down by verb and host.", SIZES),
+        ("dns_resolution_duration_seconds", "DNS resolver latency in seconds. Broken down by host.", SECONDS[:-1]),
+    ],
+)
+def test_histograms_of_requests_are_those_of_client_go(name: str, help_text: str, buckets: list[float]) -> None:
+    metrics = Metrics()
+    requests = metrics.requests("api")
+    requests.answered("GET", 200, 0.1, 10, is_retry=False)
+    requests.received("GET", 10)
+    requests.waited("GET", 0.1)
+    metrics.resolver("api", 0.1)
+    (family,) = [found for found in metrics.registry.collect() if found.name == f"rest_client_{name}"]
+    assert family.documentation == help_text
+    bounds = [float(sample.labels["le"]) for sample in family.samples if sample.name.endswith("_bucket")]
+    assert bounds[:-1] == buckets
 
 
 class FakeStore:
@@ -201,8 +272,8 @@ async def test_metrics_of_a_busy_process_stay_few() -> None:  # ST-38
     for number in range(5):
         WorkQueue[str](metrics=metrics.queue(f"queue-{number}"))
         metrics.controller(f"controller-{number}", 1)
-    observe = metrics.requests("api")
+    observe = metrics.requests("api").answered
     for method in ("GET", "POST", "PATCH", "DELETE", "PUT"):
-        observe(method, 200, 0.0)
+        observe(method, 200, 0.0, 0, is_retry=False)
     await asyncio.sleep(0)
     assert len(metrics.render()[0].splitlines()) < 2000

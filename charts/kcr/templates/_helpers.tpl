@@ -54,9 +54,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- fail "featureGates: WorkloadWithJob needs GenericWorkload=true as well" -}}
 {{- end -}}
 {{- if not .Values.metrics.enabled -}}
-{{- if or .Values.metrics.serviceMonitor.enabled .Values.metrics.prometheusRule.enabled .Values.metrics.dashboard.enabled -}}
-{{- fail "metrics: serviceMonitor, prometheusRule and dashboard need metrics.enabled=true" -}}
+{{- if or .Values.metrics.serviceMonitor.enabled .Values.metrics.prometheusRule.enabled .Values.metrics.dashboard.enabled .Values.metrics.secure -}}
+{{- fail "metrics: secure, serviceMonitor, prometheusRule and dashboard need metrics.enabled=true" -}}
 {{- end -}}
+{{- end -}}
+{{- if and .Values.metrics.certSecret (not .Values.metrics.secure) -}}
+{{- fail "metrics: certSecret needs metrics.secure=true" -}}
 {{- end -}}
 {{- end }}
 

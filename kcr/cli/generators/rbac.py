@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from typing import Any
 
 import click
 import yaml
@@ -33,10 +34,9 @@ def command() -> None:
 )  # fmt: skip
 @click.option("--namespace", default="", show_default="all", metavar="NAME", help="Grant the rights in one namespace.")
 @click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
+@click.option("--metrics-secure", is_flag=True, help="Grant the rights of protected metrics as well.")
 @shared.feature_gates_option
-def generate(
-    *, controllers: str, name: str, service_account: Key, namespace: str, leader_elect: bool, feature_gates: str
-) -> None:
+def generate(*, controllers: str, service_account: Key, namespace: str, feature_gates: str, **values: Any) -> None:
     """Write the rights that controllers need: what they watch, and what they declare of their requests.
 
     Controllers of your own are named MODULE:SETUP, and declare their requests with
@@ -50,7 +50,10 @@ def generate(
         for called in (called for called, asked in each.items() if all(right.verb in _WATCHING for right in asked)):
             click.echo(f"kcr: {called}: {_READS_ONLY}", err=True)
         found = frozenset[Right]().union(*each.values())
-        manifests = rbac_manifests(found, name=name, account=service_account, namespace=namespace, elects=leader_elect)
+        manifests = rbac_manifests(
+            found, name=values["name"], account=service_account, namespace=namespace, elects=values["leader_elect"],
+            metrics_secure=values["metrics_secure"],
+        )  # fmt: skip
         return yaml.safe_dump_all(manifests, sort_keys=False)
 
     click.echo(asyncio.run(wanted()), nl=False)

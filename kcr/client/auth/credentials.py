@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import os
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -193,12 +194,16 @@ class RenewedCredentials:
 class PluginCredentials(RenewedCredentials):
     """The credential of an exec plugin, cached until shortly before it expires.
 
-    Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go.
+    Attributes:
+        calls: How often the plugin was called, by its exit code and what came of it, for metrics.
+
+    Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/{exec,metrics}.go.
     """
 
     def __init__(self, spec: PluginSpec, *, clock: Clock | None = None) -> None:
         super().__init__(clock)
         self._spec = spec
+        self.calls: Counter[tuple[int, str]] = Counter()
 
     async def _obtain(self) -> tuple[Credential, datetime | None]:
         answer = await self._run()
@@ -218,19 +223,23 @@ class PluginCredentials(RenewedCredentials):
                 stderr=asyncio.subprocess.PIPE,
             )
         except OSError as error:
+            self.calls[1, "plugin_not_found_error"] += 1
             hint = f"; {' '.join(self._spec.hint.split())}" if self._spec.hint else ""
             raise TransportError(f"{name}: {error.strerror or error}{hint}") from error
         try:
             async with asyncio.timeout(_PLUGIN_SECONDS):
                 out, err = await process.communicate()
         except TimeoutError as error:
+            self.calls[1, "client_internal_error"] += 1
             raise TransportError(f"{name}: no answer within {_PLUGIN_SECONDS:.0f} s") from error
         finally:
             if process.returncode is None:
                 process.kill()
-        if process.returncode:
+        code = process.returncode or 0
+        self.calls[code, "plugin_execution_error" if code else "no_error"] += 1
+        if code:
             said = " ".join(err.decode(errors="replace").split())[-256:]
-            raise TransportError(f"{name}: exit code {process.returncode}: {said}")
+            raise TransportError(f"{name}: exit code {code}: {said}")
         try:
             status = msgspec.json.decode(out, type=_PluginAnswer).status
         except msgspec.DecodeError as error:

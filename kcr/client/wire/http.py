@@ -1,8 +1,7 @@
-"""HTTP and TLS: the one module that uses aiohttp's client, and the only place where its exceptions are seen."""
+"""HTTP and TLS by aiohttp's client: the only place where its exceptions are seen."""
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,7 +9,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 import structlog
@@ -21,28 +20,18 @@ from yarl import URL
 from kcr.client.auth import tls
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import Credential
+from kcr.client.wire.connections import OnResolve, make_connector
 from kcr.client.wire.transport import Request
 from kcr.errors import ConfigError, TransportError
 
 _log = structlog.get_logger("kcr.client")
 
 _CONNECT_SECONDS = 10.0
-_KEEP_ALIVE_SECONDS = 60.0
 _CALLS_AT_ONCE = 100
 # One line is one watch event, and an object may have 3 MiB as the server counts.
 _LINE_BYTES = 32 * 1024 * 1024
 # Certificates are looked at again this often, to see whether their files have changed.
 _CERTIFICATE_SECONDS = 60.0
-# Finds dead connections below HTTP: probes after 30 s of silence, and no acknowledgement awaited beyond 30 s.
-# By name, because not every system has all of them.
-_SOCKET_OPTIONS: tuple[tuple[int, str, int], ...] = (
-    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
-    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
-    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
-    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
-    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 30_000),
-)
 _FAILURES = (aiohttp.ClientError, HttpProcessingError, TimeoutError, OSError, ValueError)
 
 
@@ -53,17 +42,19 @@ class HttpTransport:
     credential is renewed once and the request sent again. Use it as a context, or call `aclose`.
     """
 
-    def __init__(self, config: ClusterConfig, *, user_agent: str = "") -> None:
+    def __init__(self, config: ClusterConfig, *, user_agent: str = "", on_resolve: OnResolve | None = None) -> None:
         """Make a transport; nothing is sent yet.
 
         Args:
             config: The cluster.
             user_agent: Names the program to the server, such as `website/1.2`; kcr's own name comes after it.
+            on_resolve: Called when the name of the server was resolved, with the seconds, such as `metrics.resolver`.
 
         Raises:
             ConfigError: A certificate or key is unusable.
         """
         self._config = config
+        self._on_resolve = on_resolve
         self._user_agent = f"{user_agent} kcr/{version('kcr')}".lstrip()
         self._headers = (
             ("User-Agent", self._user_agent),
@@ -176,11 +167,8 @@ class HttpTransport:
             self._looked_at = now
             self._refresh(credential)
         if self._pool is None:
-            connector = aiohttp.TCPConnector(
-                limit=0, ssl=self._tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=_socket
-            )
             session = aiohttp.ClientSession(
-                connector=connector,
+                connector=make_connector(self._tls, self._on_resolve),
                 headers=self._headers,
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -297,17 +285,6 @@ def _encoding(config: ClusterConfig) -> str:
     except ValueError:
         near = host == "localhost"
     return "gzip" if config.compression and not near else "identity"
-
-
-def _socket(address: Any) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
-    for level, name, value in _SOCKET_OPTIONS:
-        option = getattr(socket, name, None)
-        if option is not None:
-            made.setsockopt(level, option, value)
-    return made
 
 
 def _failure(request: Request, error: Exception, server: str = "") -> TransportError:

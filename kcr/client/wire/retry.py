@@ -76,12 +76,12 @@ async def _again(request: Request, send: Callable[[Request], Awaitable[T]], firs
         return seconds is None or now() + seconds >= deadline
 
     # The plain call before this policy was its first attempt.
-    past = [first]
+    past, retry = [first], request._replace(is_retry=True)
 
     async def attempt() -> T:
         if past:
             raise past.pop()
-        return await send(request)
+        return await send(retry)
 
     policy = tenacity.AsyncRetrying(sleep=asyncio.sleep, wait=wait, stop=is_over, reraise=True)
     answer: T = await policy(attempt)

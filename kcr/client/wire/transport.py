@@ -20,6 +20,7 @@ class Request(NamedTuple):
         timeout_seconds: How long the whole exchange may take; None for watches and logs that follow.
         idle_seconds: How long the answer may stay silent; None for no limit. Watches set it.
         component: The part of the program that asks, for the User-Agent; empty for the whole.
+        is_retry: Whether it has been sent before, for metrics.
     """
 
     method: str
@@ -29,6 +30,7 @@ class Request(NamedTuple):
     timeout_seconds: float | None = 30.0
     idle_seconds: float | None = None
     component: str = ""
+    is_retry: bool = False
 
 
 class Response(Protocol):

@@ -36,6 +36,7 @@ from kcr.api.batch import Job
 from kcr.client import Client, ClusterConfig, Credential, FixedCredentials, HttpTransport, PemSource, RateLimit
 from kcr.client import api_client as api_client_of
 from kcr.cluster import EmbeddedCluster
+from kcr.metrics import HostRequests
 from kcr.testing import FakeManager, FaultyTransport, VirtualClock
 
 pytestmark = pytest.mark.asyncio
@@ -206,15 +207,14 @@ async def test_kinds_of_models_are_asked_for_once(kcr_clock: VirtualClock) -> No
 @pytest.mark.kcr_virtual
 async def test_calls_keep_to_the_limit_are_retried_and_counted(kcr_clock: VirtualClock) -> None:
     async with virtual_cluster(kcr_clock) as cluster:
-        faults, counted = FaultyTransport(cluster.transport), []
+        faults, counted = FaultyTransport(cluster.transport), HostRequests()
         faults.on("list", nth=1).fail(kcr.TooManyRequestsError, retry_after_seconds=5)
-        client = Client(
-            faults, limiter=RateLimit(qps=1, burst=1), on_request=lambda method, code, _: counted.append((method, code))
-        )
+        client = Client(faults, limiter=RateLimit(qps=1, burst=1), observer=counted)
         began = kcr_clock.now()
         assert (await BatchV1Api(api_client_of(client)).list_namespaced_job("default")).items == []
         assert (kcr_clock.now() - began).total_seconds() >= 5
-        assert counted == [("GET", 429), ("GET", 200)]
+        assert counted.counts == {(429, "GET"): 1, (200, "GET"): 1}
+        assert counted.retries == {(200, "GET"): 1}
 
 
 @pytest.mark.kcr_virtual

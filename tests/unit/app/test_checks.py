@@ -91,7 +91,8 @@ async def test_each_right_is_asked_for() -> None:
 
 @pytest.mark.kcr_virtual
 async def test_rights_of_election_are_those_of_its_namespace() -> None:
-    answers = [review(allowed=False), review(allowed=True)] + [review(allowed=False)] * 5
+    rules = Say({"status": {"resourceRules": [], "incomplete": True}}, status=201)
+    answers = [review(allowed=False), rules, review(allowed=True)] + [review(allowed=False)] * 5
     findings = await found(*answers, wanted=Wanted(rights(Pod, "get"), election_namespace="ops"))
     assert findings["namespace"] == Finding("namespace", False, 'not told: "ops" cannot be read')
     assert findings["rights"].text.startswith(

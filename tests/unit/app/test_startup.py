@@ -1,12 +1,14 @@
 """The first words with an API server."""
 
 import ssl
+from typing import Any
 
 import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
-from kcr.app.startup import REVIEWS, check_access, explain_failure
+from kcr.app.permissions import REVIEWS, Permissions
+from kcr.app.startup import check_access, explain_failure
 from kcr.client import Client
 from kcr.errors import ConfigError, ForbiddenError, KcrError, TransportError, error_for
 from kcr.informer import Selection
@@ -52,6 +54,11 @@ def test_error_that_explains_itself_is_left_alone() -> None:
     assert explain_failure(ConfigError("no cluster is configured"), SERVER, SOURCE) == "no cluster is configured"
 
 
+async def check(script: Script, *selections: Selection[Any]) -> None:
+    client = Client(script)
+    await check_access(client, selections, Permissions(client))
+
+
 def review(*, allowed: bool) -> Say:
     return Say({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}, status=201)
 
@@ -63,7 +70,7 @@ async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, wher
     script = Script(Say({"items": []}), Say({"items": []}), review(allowed=True), review(allowed=False))
     words = f'^jobs.batch is forbidden: cannot watch resource "jobs" in API group "batch" {where}$'
     with pytest.raises(ForbiddenError, match=words) as caught:
-        await check_access(Client(script), (Selection(Pod, namespace), Selection(Job, namespace)))
+        await check(script, Selection(Pod, namespace), Selection(Job, namespace))
     assert script.targets[2:] == [REVIEWS, REVIEWS]
     assert "ClusterRole" in explain_failure(caught.value, SERVER, SOURCE)
 
@@ -71,19 +78,18 @@ async def test_right_to_watch_that_is_missing_shows_at_once(namespace: str, wher
 @pytest.mark.kcr_virtual
 async def test_server_without_access_reviews_is_taken_as_it_is() -> None:
     answers = (Say(b"404 page not found\n", status=404), failure(403, "Forbidden"), Say(b"<html>"))
-    await check_access(
-        Client(Script(*(Say({"items": []}) for _ in answers), *answers)), map(Selection, (Pod, Job, Pod))
-    )
+    for answer in answers:
+        await check(Script(Say({"items": []}), answer), Selection(Pod))
 
 
 @pytest.mark.kcr_virtual
 async def test_kind_that_is_not_installed_stops_nothing() -> None:  # CM-13
     script = Script(failure(404, "NotFound"), Say({"items": []}), review(allowed=True))
-    await check_access(Client(script), (Selection(Job), Selection(Pod)))
+    await check(script, Selection(Job), Selection(Pod))
     assert script.targets[2:] == [REVIEWS]
 
 
 @pytest.mark.kcr_virtual
 async def test_object_that_does_not_fit_its_type_is_no_obstacle() -> None:
     page = Say({"items": [{"metadata": {"name": 5}}]})
-    await check_access(Client(Script(page, review(allowed=True))), (Selection(Pod),))
+    await check(Script(page, review(allowed=True)), Selection(Pod))

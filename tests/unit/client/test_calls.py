@@ -103,6 +103,15 @@ async def test_requests_held_back_are_counted() -> None:
     assert limit.held_back == 2
 
 
+async def test_limit_can_be_lifted_for_what_somebody_waits_for() -> None:
+    script = Script(*(Say(POD) for _ in range(5)))
+    client = Client(script, limiter=RateLimit(1, 1))
+    for _ in range(4):
+        await client.with_options(throttled=False).get(Pod, Key("", "a"))
+    await client.get(Pod, Key("", "a"))
+    assert script.times == [script.times[0]] * 5
+
+
 async def test_time_spent_on_the_limiter_is_a_metric() -> None:  # CM-59
     metrics = Metrics()
     limit = RateLimit(10, 1, on_wait=metrics.rate_limiter("api:6443"))

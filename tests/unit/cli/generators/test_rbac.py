@@ -1,6 +1,7 @@
 """What `kcr rbac generate` writes for controllers of one's own, and what it says of those that declare too little."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -46,3 +47,36 @@ def test_setup_that_declares_no_requests_is_named(capsys: pytest.CaptureFixture[
     assert exit_code_of(["rbac", "generate", "--controllers", named]) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("kcr: controller 'idle_controllers:reads': no requests are declared beside what is watched")
+
+
+def written(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, list[dict[str, Any]]]:
+    """The rules of the roles, by kind, namespace and name, and whether they are bound."""
+    assert exit_code_of(["rbac", "generate", "--controllers", "idle_controllers:declares", *options]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    bound = {(one["roleRef"]["kind"], one["metadata"].get("namespace"), one["roleRef"]["name"])
+             for one in found if "roleRef" in one}  # fmt: skip
+    rules = {}
+    for one in found:
+        if "rules" in one:
+            metadata = one["metadata"]
+            is_bound = (one["kind"], metadata.get("namespace"), metadata["name"]) in bound
+            name = "/".join((metadata.get("namespace", ""), metadata["name"]))
+            rules[f"{one['kind']} {name}{'' if is_bound else ' unbound'}"] = one["rules"]
+    return rules
+
+
+def test_kind_outside_of_namespaces_needs_a_cluster_role(capsys: pytest.CaptureFixture[str]) -> None:
+    # A Role grants nothing on them.
+    assert written(capsys, "--namespace", "team") == {
+        "Role team/kcr": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}],
+        "ClusterRole /kcr": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}],
+    }
+
+
+def test_protected_metrics_need_reviews_and_a_role_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
+    found = written(capsys, "--namespace", "team", "--metrics-secure")
+    assert found["ClusterRole /kcr-metrics-auth"] == [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+    ]
+    assert found["ClusterRole /kcr-metrics-reader unbound"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]

@@ -123,17 +123,23 @@ async def test_plugin_that_writes_much_to_stderr_is_read() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("spec", "message"),
+    ("spec", "message", "call"),
     [
-        pytest.param(plugin("import sys; sys.exit('log in first')"), "exit code 1: log in first", id="fails"),
-        pytest.param(plugin("print('hello')"), "no ExecCredential", id="no-json"),
-        pytest.param(plugin(answering()), "neither a token nor a certificate", id="empty"),
+        pytest.param(
+            plugin("import sys; print('log in first', file=sys.stderr); sys.exit(3)"), "exit code 3: log in first",
+            (3, "plugin_execution_error"), id="fails",
+        ),
+        pytest.param(plugin("print('hello')"), "no ExecCredential", (0, "no_error"), id="no-json"),
+        pytest.param(plugin(answering()), "neither a token nor a certificate", (0, "no_error"), id="empty"),
         pytest.param(
             PluginSpec(command="/no/such/plugin", hint="get it\n at x"), "No such file or directory; get it at x",
-            id="missing",
+            (1, "plugin_not_found_error"), id="missing",
         ),
     ],
 )  # fmt: skip
-async def test_plugin_that_gives_nothing_says_why(spec: PluginSpec, message: str) -> None:
+async def test_plugin_that_gives_nothing_says_why(spec: PluginSpec, message: str, call: tuple[int, str]) -> None:
+    # What is counted is the call. Source: client-go/plugin/pkg/client/auth/exec/metrics.go, incrementCallsMetric.
+    credentials = PluginCredentials(spec)
     with pytest.raises(TransportError, match=message):
-        await PluginCredentials(spec).current()
+        await credentials.current()
+    assert credentials.calls == {call: 1}

@@ -12,13 +12,26 @@ pytestmark = pytest.mark.kcr_virtual
 POD = {"metadata": {"name": "a", "namespace": "default"}}
 
 
+class Notes:
+    """Keeps method, code and seconds of each request."""
+
+    def __init__(self, heard: list[tuple[str, int, float]]) -> None:
+        self._heard = heard
+
+    def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
+        self._heard.append((method, code, seconds))
+
+    def received(self, method: str, size: int) -> None:
+        return None
+
+
 async def test_every_request_that_was_sent_is_heard_of() -> None:
     # CM-59: retries and watches count; a request without an answer has code 0.
     heard: list[tuple[str, int, float]] = []
     busy = failure(429)
     busy.headers = {"retry-after": "1"}
     script = Script(busy, Say(POD), Say(), TransportError("cut"), failure(403))
-    client = Client(script, on_request=lambda verb, code, seconds: heard.append((verb, code, seconds)))
+    client = Client(script, observer=Notes(heard))
     await client.create(ConfigMap())
     async with client.watch(Pod, resource_version="1", timeout_seconds=300):
         await asyncio.sleep(60)

@@ -1,12 +1,14 @@
 """HTTP ports for metrics and probes."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import structlog
 
+from kcr.client.auth.credentials import redacted
 from kcr.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,17 +56,25 @@ class ProbeResponse(NamedTuple):
 
 
 class ProbeRequest(NamedTuple):
-    """A GET request.
+    """A GET or HEAD request.
 
     Attributes:
         path: The path, decoded.
         query: The query parameters, each with all its values.
         accept: The `Accept` header.
+        method: `GET` or `HEAD`.
+        authorization: The `Authorization` header.
     """
 
     path: str
-    query: Mapping[str, Sequence[str]]
-    accept: str
+    query: Mapping[str, Sequence[str]] = {}
+    accept: str = ""
+    method: str = "GET"
+    authorization: str = ""
+
+    def __repr__(self) -> str:
+        """Show no token."""
+        return redacted(self, "method", "path")
 
 
 class HTTPServer:
@@ -74,18 +84,26 @@ class HTTPServer:
         port: The port it listens on.
     """
 
-    def __init__(self, what: str, address: BindAddress, page: Callable[[ProbeRequest], ProbeResponse | None]) -> None:
+    def __init__(
+        self,
+        what: str,
+        address: BindAddress,
+        page: Callable[[ProbeRequest], Awaitable[ProbeResponse | None]],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """Make a server; it does not listen yet.
 
         Args:
             what: What it serves, for the log.
             address: Where to listen.
             page: Returns the response; None for 404.
+            tls: With its certificate; None for plain HTTP.
         """
         self.port = address.port
         self._what = what
         self._address = address
         self._page = page
+        self._tls = tls
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -104,7 +122,8 @@ class HTTPServer:
             stack.push_async_callback(runner.cleanup)
             await runner.setup()
             try:
-                await web.TCPSite(runner, self._address.host or None, self._address.port).start()
+                site = web.TCPSite(runner, self._address.host or None, self._address.port, ssl_context=self._tls)
+                await site.start()
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
                 raise ConfigError(
@@ -112,7 +131,8 @@ class HTTPServer:
                 ) from error
             self._open = stack.pop_all()
         self.port = runner.addresses[0][1]
-        _log.info("listening", what=self._what, address=str(self._address._replace(port=self.port)))
+        address = str(self._address._replace(port=self.port))
+        _log.info("listening", what=self._what, address=address, secure=self._tls is not None)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
@@ -125,7 +145,8 @@ class HTTPServer:
         if request.method not in ("GET", "HEAD"):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"}, text="405: Method Not Allowed\n")
         query = {name: request.query.getall(name) for name in request.query}
-        page = self._page(ProbeRequest(request.path, query, request.headers.get("Accept", "")))
+        accept, authorization = (request.headers.get(name, "") for name in ("Accept", "Authorization"))
+        page = await self._page(ProbeRequest(request.path, query, accept, request.method, authorization))
         if page is None:
             page = ProbeResponse(404, b"404 page not found\n")
         return web.Response(status=page.status, body=page.body, headers={"Content-Type": page.content_type})

@@ -30,7 +30,7 @@ def test_text_that_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
-def page(asked: ProbeRequest) -> ProbeResponse | None:
+async def page(asked: ProbeRequest) -> ProbeResponse | None:
     if asked.path != "/page":
         return None
     return ProbeResponse(500, f"{asked.query} {asked.accept}".encode(), "text/html")

@@ -1,0 +1,145 @@
+"""What the API server grants to the identity of this program, in as few requests as tell it exactly.
+
+One SelfSubjectRulesReview lists all rules that hold in a namespace. With the authorizers of most clusters (Node, RBAC)
+the list is complete for every identity but a kubelet's; with a webhook among them it says that it is not. So rights
+that a complete list has are granted, and each other one is asked for by itself (SelfSubjectAccessReview): a right is
+never called missing because of a list.
+
+Source: RulesFor in kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go,
+apiserver/pkg/authorization/union/union.go and apiserver/plugin/pkg/authorizer/webhook/webhook.go.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.api import codec
+from kcr.api.meta import Object
+from kcr.client import Client
+from kcr.controller import Right
+from kcr.errors import KcrError
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+RULES_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+# A review of rules is about one namespace. In this one, whose name is none, only the rules of the whole cluster hold.
+_NO_NAMESPACE = "-"
+# So many rights of one scope are asked for one by one: a list would save nothing.
+_FEW = 2
+_AT_ONCE = 10
+
+
+class Need(NamedTuple):
+    """A right that is needed in a namespace, at the cluster scope when that is empty."""
+
+    right: Right
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, right: Right, namespace: str) -> "Need":
+        """Return the need of a program that works in a namespace: what is in none is asked for at the cluster scope."""
+        return cls(right, namespace if right.namespaced else "")
+
+
+class _Rule(Object):
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+
+    def grants(self, right: Right) -> bool:
+        """Return whether the rule grants a right on all objects.
+
+        Source: kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go.
+        """
+        subresource = right.resource.partition("/")[2]
+        resources = {"*", right.resource, *([f"*/{subresource}"] if subresource else [])}
+        return (
+            not self.resource_names
+            and not {"*", right.verb}.isdisjoint(self.verbs)
+            and not {"*", right.group}.isdisjoint(self.api_groups)
+            and not resources.isdisjoint(self.resources)
+        )
+
+
+class _RulesStatus(Object):
+    resource_rules: tuple[_Rule, ...] = ()
+    incomplete: bool = True
+
+
+class _RulesReview(Object):
+    status: _RulesStatus
+
+
+class _Answer(Object):
+    status: Mapping[str, Any]
+
+
+class Permissions:
+    """Rights of this program, each asked for once."""
+
+    def __init__(self, client: Client) -> None:
+        """Know nothing yet.
+
+        Args:
+            client: Reaches the server as the identity whose rights they are.
+        """
+        self._client = client
+        self._known: dict[Need, bool | None] = {}
+        self._rules: dict[str, tuple[_Rule, ...]] = {}
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(self, needs: Iterable[Need]) -> dict[Need, bool | None]:
+        """Return which rights are granted; None for those of which the server does not tell.
+
+        Args:
+            needs: The rights; the answers have their order.
+        """
+        needs = list(dict.fromkeys(needs))
+        unknown = [need for need in needs if need not in self._known]
+        scopes = {need.namespace for need in unknown}
+        async with asyncio.TaskGroup() as group:
+            for namespace in sorted(scopes - self._rules.keys()):
+                if sum(need.namespace == namespace for need in unknown) > _FEW:
+                    group.create_task(self._list_rules(namespace))
+        async with asyncio.TaskGroup() as group:
+            for need in unknown:
+                if any(rule.grants(need.right) for rule in self._rules.get(need.namespace, ())):
+                    self._known[need] = True
+                else:
+                    group.create_task(self._ask(need))
+        return {need: self._known[need] for need in needs}
+
+    async def has(self, right: Right, namespace: str) -> bool | None:
+        """Return whether one right is granted in a namespace; None when the server does not tell."""
+        return (await self.ask([Need(right, namespace)])).popitem()[1]
+
+    async def _list_rules(self, namespace: str) -> None:
+        spec = {"namespace": namespace or _NO_NAMESPACE}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": spec}
+        try:
+            body = await self._client.request("POST", RULES_REVIEWS, codec.encode(review))
+            status = codec.decode(_RulesReview, body).status
+        except (KcrError, msgspec.DecodeError):
+            status = _RulesStatus()
+        self._rules[namespace] = () if status.incomplete else status.resource_rules
+
+    async def _ask(self, need: Need) -> None:
+        """Ask for one right.
+
+        Source: kubernetes/staging/src/k8s.io/kubectl/pkg/cmd/auth/cani.go.
+        """
+        right, namespace = need
+        resource, _, subresource = right.resource.partition("/")
+        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        attributes |= {"subresource": subresource} if subresource else {}
+        attributes |= {"namespace": namespace} if namespace else {}
+        spec = {"resourceAttributes": attributes}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+        try:
+            async with self._places:
+                body = await self._client.request("POST", REVIEWS, codec.encode(review))
+            self._known[need] = bool(codec.decode(_Answer, body).status.get("allowed"))
+        except (KcrError, msgspec.DecodeError):
+            self._known[need] = None
