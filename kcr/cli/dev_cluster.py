@@ -45,9 +45,11 @@ def start(title: str, values: Mapping[str, Any]) -> int:
     code = run_to_end(lambda: _dev(title, values, setups, documents), force_on_second_signal=False)
     if code is not None:
         return code
-    # The last line must not be the one that names the kubeconfig, which is removed.
+    # The last line must not be the one that names the kubeconfig: it is removed, or leads nowhere for now.
+    data = values["data_dir"]
+    rest = f"kcr dev --data-dir {shlex.quote(str(data))} continues it" if data else "its kubeconfig is removed"
     with suppress(OSError):
-        click.echo("kcr dev: the cluster has ended, and its kubeconfig is removed", err=True)
+        click.echo(f"kcr dev: the cluster has ended, and {rest}", err=True)
     return 130 if values["wait"] else 0
 
 
@@ -62,7 +64,7 @@ async def _dev(
     settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
         manager, client, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
-        path = stack.enter_context(private_file(paths, kubeconfig))
+        path = stack.enter_context(private_file(paths, kubeconfig, keep=values["data_dir"] is not None))
         display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):

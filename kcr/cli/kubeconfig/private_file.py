@@ -33,15 +33,17 @@ def candidates(default: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def private_file(paths: Iterator[Path], text: str) -> Iterator[Path]:
+def private_file(paths: Iterator[Path], text: str, *, keep: bool = False) -> Iterator[Path]:
     """Keep a kubeconfig in a file that only its owner can read, for as long as the context lives.
 
     Args:
         paths: Where it may go: the first that no running `kcr dev` holds is used.
         text: The kubeconfig.
+        keep: Whether the file stays at the end, for a cluster that comes again with the same credentials.
 
     Yields:
-        The path it went to. At the end the file is removed, unless the user has put another one in its place.
+        The path it went to. At the end the file is removed, unless it is to stay or the user has put another one in
+        its place.
 
     Raises:
         ConfigError: All are in use, one is not ours to replace, or it cannot be written.
@@ -59,7 +61,7 @@ def private_file(paths: Iterator[Path], text: str) -> Iterator[Path]:
         yield path
     finally:
         with suppress(OSError):
-            if _is_at(path, descriptor):
+            if not keep and _is_at(path, descriptor):
                 path.unlink()
         os.close(descriptor)
 

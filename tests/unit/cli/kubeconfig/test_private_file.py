@@ -36,6 +36,15 @@ def test_file_in_use_is_left_to_its_owner(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_file_of_a_cluster_that_comes_again_stays(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    for text in ("first", "second"):
+        with private_file(iter([path]), text, keep=True):
+            pass
+        assert path.read_text(encoding="utf-8") == MARK + text
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_file_that_the_user_put_there_since_stays(tmp_path: Path) -> None:
     path = tmp_path / "dev.kubeconfig"
     with private_file(iter([path]), "old"):
