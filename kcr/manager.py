@@ -52,6 +52,7 @@ class Manager:
         namespace: The one namespace to watch; empty for all.
         metrics: The metrics of the process; controllers register their own there.
         health: The health checks; controllers add their own.
+        elector: Decides whether this replica leads; None for a program that runs once.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Manager:
         self._recorders: dict[str, EventRecorder] = {}
         # What the leader must not write any more, it may still report.
         self._recorder_client = client
-        self._elector = leader_election
+        self.elector = leader_election
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
         self._electing = RunnableGroup("leader election")
@@ -311,12 +312,12 @@ class Manager:
 
     async def _lead_and_work(self) -> None:
         try:
-            if self._elector is not None:
-                self._electing.add(self._campaign, self._elector.config.name)
+            if self.elector is not None:
+                self._electing.add(self._campaign, self.elector.config.name)
                 self._ready.set()
-                _log.info("ready: caches are synced, standing by", lease=str(self._elector.config.key))
-                await self._elector.elected.wait()
-                self._elector.record_event(self.recorder(self._elector.config.name))
+                _log.info("ready: caches are synced, standing by", lease=str(self.elector.config.key))
+                await self.elector.elected.wait()
+                self.elector.record_event(self.recorder(self.elector.config.name))
             async with self._working:
                 self._ready.set()
                 _log.info("ready: caches are synced, workers run")
@@ -327,9 +328,9 @@ class Manager:
 
     async def _campaign(self) -> None:
         """Run the elector; it ends after the controllers do, unless it loses."""
-        assert self._elector is not None
+        assert self.elector is not None
         try:
-            await self._elector.run()
+            await self.elector.run()
         except LeadershipLostError:
             for controller in self._controllers.values():
                 controller.skip_grace_period()

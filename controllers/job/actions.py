@@ -67,9 +67,10 @@ class Actions:
         self._recorder.event(job, kind, reason, message)
 
     async def await_live(self, job: Job) -> None:
-        """Defer the Job until the store shows it as it is: a write of its status had no answer, and may have happened.
+        """Defer the Job until the store shows it as it is.
 
-        A pod that was counted by it, and was deleted by another client since, would be created once more.
+        A write of its status had no answer, and may have happened; or the leader before this one wrote it while the
+        watch of Jobs was broken. A pod that was counted, and was deleted since, would be created once more.
         """
         live = await self._client.get(Job, job.key)
         self._own_writes.require_version(job.key, self._jobs, live.metadata.resource_version)
@@ -91,7 +92,8 @@ class Actions:
 
         Jobs and pods come over two watches. The one may show that another controller has counted a pod, while the other
         still shows this pod as it was before: it would be counted once more, and might even be the failure too many.
-        Upstream has no such care, and relies on its lease.
+        Nor need a new leader's show the pods that the leader before it created. Upstream has no such care: it relies on
+        its lease, and a new leader lists everything first.
         """
         labels = text(job.spec.selector) if job.spec.selector is not None else ""
         pods = await self._client.list(Pod, job.metadata.namespace, labels=labels)

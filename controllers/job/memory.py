@@ -4,7 +4,7 @@ Everything here may be lost at any moment: it saves waiting and requests, and ne
 All of it is filed under namespace, name and UID, so that a Job created anew under an old name starts clean.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -23,16 +23,20 @@ WARNING_SECONDS = 600.0
 class JobState:
     """What this process remembers of one Job."""
 
-    def __init__(self, uid: str) -> None:
+    def __init__(self, uid: str, since: int = 0) -> None:
+        """Start with nothing; `since` is the version from which on this process leads."""
         self.uid = uid
+        # The version that the store of Jobs has to reach before it is used: the leader before this one may have written
+        # what it does not show. 0 once it was compared with the server.
+        self.unverified_before = since
         self.backoff = Backoff()
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
         # The status as it was last written here, or seen.
         self._status = JobStatus()
         # The version that the store of pods has to reach before it is used: that of a status that another client
-        # wrote, or that was written here after a live list of the pods. 0 for none.
-        self._counted_at = 0
+        # wrote, or that was written here after a live list of the pods, or with which this process leads. 0 for none.
+        self._counted_at = since
         # Whether this sync lists the pods live.
         self._ahead = False
         # Whether `_status` is what this process has seen or written, with no write in between that had no answer.
@@ -50,7 +54,8 @@ class JobState:
         self.sees_concurrent_controller = self.knows_status and job.status != self._status
         self.knows_status = True
         if job.status != self._status:
-            self._status, self._counted_at = job.status, version_of(job.metadata.resource_version)
+            self._status = job.status
+            self._counted_at = max(self._counted_at, version_of(job.metadata.resource_version))
         self._ahead = pods_version < self._counted_at
         return self._ahead
 
@@ -69,9 +74,11 @@ class Memory:
         batching: Enqueues busy Jobs once per period; forgotten likewise.
     """
 
-    def __init__(self, own_writes: OwnWrites, batching: Batching) -> None:
+    def __init__(self, own_writes: OwnWrites, batching: Batching, since: Callable[[], int] = lambda: 0) -> None:
+        """Start with nothing; `since` returns the version with which this process leads, 0 without election."""
         self.own_writes = own_writes
         self.batching = batching
+        self._since = since
         self._jobs: dict[Key, JobState] = {}
         self._log = RateLimitedLogger(structlog.get_logger(), WARNING_SECONDS)
 
@@ -80,7 +87,7 @@ class Memory:
         state = self._jobs.get(job.key)
         if state is None or state.uid != job.metadata.uid:
             self.forget(job.key)
-            state = self._jobs[job.key] = JobState(job.metadata.uid)
+            state = self._jobs[job.key] = JobState(job.metadata.uid, self._since())
         return state
 
     @contextmanager

@@ -77,8 +77,9 @@ class JobReconciler:
             self.actions.event(job, "Warning", "UnknownCompletionMode", message)
             return Result()
         own = self.memory.own_writes.of(job)
-        if own.unconfirmed_status:
+        if own.unconfirmed_status or self.jobs.resource_version < state.unverified_before:
             await self.actions.await_live(job)
+            state.unverified_before = 0
             return Result(requeue_after=timedelta())
         self._confirm(job)
         with self.metrics.sync(job) as sync, self.memory.in_use(state, key):

@@ -13,6 +13,10 @@ What it guarantees, and to whom:
   client (fencing): a process that was stopped and wakes up after its lease has ended raises `LeadershipLostError`.
 - *Release on stop.* The manager ends its controllers first and releases the Lease after that, so that the next leader
   begins at once, and never beside them.
+- *A standby's caches may lag.* Whoever leads next may not see yet what the leader before it wrote: its watches may have
+  been broken at that moment. What that one wrote is older than `LeaderElector.leading_since`. A controller that creates
+  objects under names that it draws asks the server, once for each of its objects, until its stores have passed that
+  version; the Job controller does. Names that follow from the owner are safe without.
 - *Renewal does not depend on the program's event loop.* `ElectorThread` runs on a thread, a loop and connections of its
   own. A program that is wedged, which its missing heartbeat tells, loses its lease all the same.
 

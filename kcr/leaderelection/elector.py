@@ -14,6 +14,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, NotFoundError, TransportError
 from kcr.events import EventRecorder
+from kcr.informer.store import version_of
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.record import Observation, claimed, released
 from kcr.ratelimitedlog import RateLimitedLogger
@@ -37,6 +38,7 @@ class LeaderElector:
         config: The Lease, the identity and the durations.
         elected: Set while this process leads.
         lease: The Lease as it was last seen; None before the first contact.
+        leading_since: The version of the Lease with which this process began to lead; 0 before.
         slow_renewals: How many renewals had to read the Lease first.
     """
 
@@ -62,6 +64,7 @@ class LeaderElector:
         """
         self.config = config
         self.elected = asyncio.Event()
+        self.leading_since = 0
         self.slow_renewals = 0
         self._client = client
         self._clock = clock
@@ -98,6 +101,8 @@ class LeaderElector:
         _log.info("attempting to acquire leader lease", lease=key, identity=self.config.identity)
         try:
             await self._acquire()
+            assert self.lease is not None
+            self.leading_since = version_of(self.lease.metadata.resource_version)
             self.elected.set()
             self._on_elected()
             _log.info("successfully acquired lease", lease=key, identity=self.config.identity)

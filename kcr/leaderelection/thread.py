@@ -65,6 +65,11 @@ class ElectorThread:
         return self._elector is not None and self._elector.leads
 
     @property
+    def leading_since(self) -> int:
+        """The version of the Lease with which this process began to lead; 0 before."""
+        return self._elector.leading_since if self._elector is not None else 0
+
+    @property
     def slow_renewals(self) -> int:
         """How many renewals had to read the Lease first."""
         return self._elector.slow_renewals if self._elector is not None else 0
