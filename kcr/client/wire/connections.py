@@ -1,26 +1,16 @@
-"""Connections: how names are resolved, how sockets are set up, and how long idle ones stay open."""
+"""Connections: how names are resolved, and how long idle ones stay open."""
 
 import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-_KEEP_ALIVE_SECONDS = 60.0
-# Finds dead connections below HTTP: probes after 30 s of silence, and no acknowledgement awaited beyond 30 s.
-# By name, because not every system has all of them.
-_SOCKET_OPTIONS: tuple[tuple[int, str, int], ...] = (
-    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-    (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
-    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
-    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 10),
-    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
-    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 30_000),
-)
+from kcr.client.wire.sockets import make_socket
 
+_KEEP_ALIVE_SECONDS = 60.0
 # Called with a name and the seconds until it was resolved, or could not be.
 OnResolve = Callable[[str, float], None]
 
@@ -35,7 +25,7 @@ def make_connector(tls: ssl.SSLContext, on_resolve: OnResolve | None) -> aiohttp
     """
     resolver = TimedResolver(on_resolve) if on_resolve is not None else None
     return aiohttp.TCPConnector(
-        limit=0, ssl=tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=_socket, resolver=resolver
+        limit=0, ssl=tls, keepalive_timeout=_KEEP_ALIVE_SECONDS, socket_factory=make_socket, resolver=resolver
     )
 
 
@@ -60,14 +50,3 @@ class TimedResolver(AbstractResolver):
     async def close(self) -> None:
         """Hold nothing any more."""
         await self._inner.close()
-
-
-def _socket(address: Any) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
-    for level, name, value in _SOCKET_OPTIONS:
-        option = getattr(socket, name, None)
-        if option is not None:
-            made.setsockopt(level, option, value)
-    return made
