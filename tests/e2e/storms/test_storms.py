@@ -1,0 +1,75 @@
+"""API server and controllers are killed, stopped and frozen again and again while Jobs run: nothing is lost or doubled.
+
+`make soak` has a storm of ten minutes with 200 Jobs. Another length, with the figures of the storm:
+`KCR_STORM_MINUTES=30 .venv/bin/pytest -m soak -s tests/e2e/storms`.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kcr.api.core import Pod
+from kcr.controllers.job.decisions.pods import is_tracked
+from kcr.testing import eventually
+from tests.e2e.processes import Start
+from tests.e2e.storms import storm
+from tests.e2e.storms.comparison import wrongs_of
+from tests.e2e.storms.storm import CALM, STORMY, Histories, Processes, Weather
+from tests.e2e.storms.workload import planned_jobs
+
+MINUTES = float(os.environ.get("KCR_STORM_MINUTES", "10"))
+SHORT = Weather(seconds=14, server=(2.0, 5.0), replicas=(1.0, 4.0))
+LONG = Weather(seconds=60 * MINUTES, server=(3.0, 12.0), replicas=(2.0, 15.0))
+# In the last third of ten minutes the bystander sees some twenty restarts: a leak of 100 KiB with each is found.
+MOST_GROWTH = 2 << 20
+
+
+@pytest.mark.e2e
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("weather", "jobs", "seed"),
+    [
+        pytest.param(SHORT, 20, 1, id="short", marks=pytest.mark.timeout(240)),
+        pytest.param(LONG, 200, 2, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
+    ],
+)
+async def test_all_jobs_end_whatever_is_killed(
+    kcr: Start, tmp_path: Path, weather: Weather, jobs: int, seed: int
+) -> None:
+    random = Random(seed)
+    records = tmp_path / "records"
+    records.mkdir()
+    planned = planned_jobs(jobs, lambda number: CALM if number % 5 == number // 10 % 5 else STORMY, records, random)
+    processes = Processes(kcr, tmp_path, random)
+    async with storm.running(processes) as (client, seen):
+        async with storm.storming(processes, seen.leadership, weather, random):
+            await storm.create_jobs(client, planned, weather.seconds / jobs)
+        try:
+            await eventually(lambda: seen.all_ended(planned), seconds=storm.PATIENCE)
+        finally:
+            print(figures(processes, seen))
+        left = [pod.metadata.name for pod in await client.list(Pod) if is_tracked(pod)]
+    assert not left
+    assert not [f"{one.name}: {wrong}" for one in planned for wrong in wrongs_of(one, seen)]
+    assert not seen.jobs.wrongs + seen.leadership.wrongs() + processes.wrongs()
+    assert not [wrong for stream in seen.streams for wrong in stream.wrongs]
+    assert len(set(seen.leadership.holders)) > 2
+    assert len(processes.bystander.runs) == 1, processes.bystander.runs[0].err.splitlines()[-1]
+    assert processes.memory["bystander"].growth < MOST_GROWTH
+
+
+def figures(processes: Processes, seen: Histories) -> str:
+    lines = [
+        f"{name}: {len(one.runs)} processes, blows {dict(one.blows)}, exit codes {dict(one.codes)}, stopped within "
+        f"{one.longest_stop:.1f} s, at most {processes.memory[name].most >> 20} MiB"
+        for name, one in processes.all.items()
+    ]
+    lines += [
+        f"{len(seen.leadership.holders)} changes of leader, {sum(seen.leadership.marks.values())} marks",
+        f"{len(seen.jobs.last)} Jobs, {sum(map(len, seen.pods.last.values()))} pods",
+        f"bystander grew by {processes.memory['bystander'].growth / 2**20:.2f} MiB",
+        f"the observer's streams broke {[stream.restarts for stream in seen.streams]} times",
+    ]
+    return "\n".join(lines)
