@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcr.api import codec
 from kcr.api.batch import Job
@@ -117,6 +118,20 @@ async def test_controllers_work_with_these_rights(kcr_clock: VirtualClock) -> No
         assert "stays" in names
         status = await cluster.client.request("GET", "/apis/batch/v1/namespaces/default/cronjobs/tick")
         assert b"lastSuccessfulTime" in status
+
+
+@NEEDS_HELM
+@pytest.mark.kcr_virtual
+@pytest.mark.parametrize("namespace", ["", "default"], ids=["cluster", "namespace"])
+async def test_checks_ask_for_nothing_that_is_not_granted(kcr_clock: VirtualClock, namespace: str) -> None:
+    found = manifests({**ALL, "watchNamespace": namespace})
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
+        await install(cluster.client, found)
+        wanted = Wanted(await declared(CONTROLLERS), namespace, takes_over=True, election_namespace="kcr-system")
+        with capture_logs() as logs:
+            findings = await check_cluster(account(cluster, found), wanted, kcr_clock)
+        assert not [log for log in logs if log["log_level"] in ("warning", "error")]
+        assert not [finding for finding in findings if finding.is_wrong]
 
 
 @NEEDS_HELM

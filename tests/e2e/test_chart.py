@@ -1,6 +1,5 @@
-"""The replicas of the chart's Deployment as processes: with its arguments, its account, and the rights that it grants."""
+"""The replicas of the chart's Deployment as processes: its arguments, its account, and the rights that it grants."""
 
-import asyncio
 import re
 import signal
 from pathlib import Path
@@ -17,7 +16,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
 from tests.e2e.processes import Start
 from tests.kit.charts import NEEDS_HELM, install, manifests, of_kind
-from tests.kit.harness import create, finished, manifest
+from tests.kit.harness import create, finished, manifest, read
 
 pytestmark = [NEEDS_HELM, pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -26,6 +25,7 @@ VALUES = {
     "leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "200ms"},
 }  # fmt: skip
 SLOW = {"sim.kcr.dev/run-for": "1s"}
+PARALLEL: dict[str, Any] = {"completions": 6, "parallelism": 2, "annotations": SLOW}
 
 
 async def account_kubeconfig(cluster: EmbeddedCluster, pod: dict[str, Any], namespace: str, folder: Path) -> str:
@@ -49,7 +49,6 @@ async def test_replicas_of_the_chart_run_jobs_through_a_change_of_leader(kcr: St
         kubeconfig = await account_kubeconfig(cluster, pod, namespace, tmp_path)
         names = ("one", "other")
         async with (
-            asyncio.TaskGroup(),
             kcr("run", *arguments, KUBECONFIG=kubeconfig, HOSTNAME=names[0]) as one,
             kcr("run", *arguments, KUBECONFIG=kubeconfig, HOSTNAME=names[1]) as other,
         ):
@@ -61,19 +60,18 @@ async def test_replicas_of_the_chart_run_jobs_through_a_change_of_leader(kcr: St
 
             first = await eventually(leader)
             for number in range(3):
-                job = manifest(f"job-{number}", completions=4, parallelism=2, annotations=SLOW)
-                await create(cluster.client, job)
+                await create(cluster.client, manifest(f"job-{number}", **PARALLEL))
             await create(cluster.client, manifest("short-lived", ttlSecondsAfterFinished=1, annotations=SLOW))
 
-            async def has_begun() -> bool:
-                return all(job.status.active for job in await cluster.client.list(Job, "default"))
+            async def is_active() -> bool:
+                return (await read(cluster.client, "job-2")).status.active == 2
 
-            await eventually(has_begun)
+            await eventually(is_active)
             await replicas.pop(first).stop(signal.SIGKILL)
             ((second, survivor),) = replicas.items()
             for number in range(3):
-                job = await finished(cluster.client, f"job-{number}", seconds=60)
-                assert (job.status.succeeded, job.status.failed) == (4, 0)
+                status = (await finished(cluster.client, f"job-{number}", seconds=60)).status
+                assert (status.succeeded, status.failed) == (6, 0)
             await eventually(lambda: is_gone(cluster, "short-lived"))
             assert await leader() == second
             assert await survivor.stop() == 0
