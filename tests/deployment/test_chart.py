@@ -23,6 +23,7 @@ from tests.kit.charts import (
 )  # fmt: skip
 from tools.chart import CHART, INSTALL, install_manifests, render
 
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 MATCH = {"matchLabels": {"app": "x"}}
 # Every value differs from its default in one of these at least.
@@ -40,8 +41,14 @@ EVERYTHING: dict[str, Any] = {
     "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]},
     "probes": {
         "port": 9091,
-        "liveness": {"initialDelaySeconds": 16, "periodSeconds": 21, "timeoutSeconds": 6, "failureThreshold": 4},
-        "readiness": {"initialDelaySeconds": 2, "periodSeconds": 6, "timeoutSeconds": 6, "failureThreshold": 4},
+        "liveness": {
+            "initialDelaySeconds": 16, "periodSeconds": 21, "timeoutSeconds": 6, "failureThreshold": 4,
+            "successThreshold": 1, "terminationGracePeriodSeconds": 20,
+        },
+        "readiness": {
+            "initialDelaySeconds": 2, "periodSeconds": 6, "timeoutSeconds": 6, "failureThreshold": 4,
+            "successThreshold": 2,
+        },
     },
     "metrics": {
         "port": 9090, "service": {"annotations": {"a": "b"}}, "secure": True, "certSecret": "kcr-metrics-certs",
@@ -105,9 +112,20 @@ def without(values: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     return left
 
 
+def properties(schema: Mapping[str, Any], *path: str) -> Iterator[tuple[str, ...]]:
+    """The values that a schema names."""
+    for name, inner in schema["properties"].items():
+        if "properties" in inner:
+            yield from properties(inner, *path, name)
+        else:
+            yield (*path, name)
+
+
 def test_each_value_is_set_by_a_test() -> None:
     used = set(chain.from_iterable(leaves(values) for values in SETS.values()))
-    assert not [path for path in leaves(DEFAULTS) if not any(there[: len(path)] == path for there in used)]
+    # What other charts share is not read.
+    named = {path for path in properties(SCHEMA) if path != ("global",)}
+    assert not [path for path in {*leaves(DEFAULTS), *named} if not any(there[: len(path)] == path for there in used)]
 
 
 @pytest.mark.timeout(60)

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from itertools import combinations
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from structlog.testing import capture_logs
@@ -30,6 +30,7 @@ from tools.chart import CONTROLLERS, INSTALL, RIGHTS, rights_by_controller
 ALL = {"controllers": list(CONTROLLERS), "takeOver": True}
 CHOICES = [names for count in (1, 2, 3) for names in combinations(CONTROLLERS, count)]
 GATES = {"GenericWorkload": True, "WorkloadWithJob": True}
+GATES_ENVIRON = {"KCR_FEATURE_GATES": ",".join(f"{name}=true" for name in GATES)}
 EVERY_MINUTE = {
     "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "tick", "namespace": "default"},
     "spec": {
@@ -43,8 +44,14 @@ async def declared(names: tuple[str, ...], environ: dict[str, str] | None = None
     return rights_of(find_plugins(names), environ or {})
 
 
-async def check(client: Client, clock: VirtualClock, names: tuple[str, ...], namespace: str = "") -> Finding:
-    wanted = Wanted(await declared(names), namespace, election_namespace="kcr-system")
+async def check(
+    client: Client,
+    clock: VirtualClock,
+    names: tuple[str, ...],
+    namespace: str = "",
+    environ: dict[str, str] | None = None,
+) -> Finding:
+    wanted = Wanted(await declared(names, environ), namespace, election_namespace="kcr-system")
     found = await check_cluster(client, wanted, clock)
     return next(finding for finding in found if finding.check == "rights")
 
@@ -70,8 +77,7 @@ def test_role_grants_what_the_controllers_declare(names: tuple[str, ...]) -> Non
 @NEEDS_HELM
 def test_workloads_of_jobs_need_more_rights() -> None:
     found = manifests({"featureGates": GATES})
-    gates = ",".join(f"{name}=true" for name in GATES)
-    assert rights_in(of_kind(found, "ClusterRole")) == asyncio.run(declared(("job",), {"KCR_FEATURE_GATES": gates}))
+    assert rights_in(of_kind(found, "ClusterRole")) == asyncio.run(declared(("job",), GATES_ENVIRON))
 
 
 @NEEDS_HELM
@@ -179,27 +185,64 @@ async def test_account_can_be_elected_in_its_namespace(kcr_clock: VirtualClock) 
             await client.get(Lease, Key("default", "kcr"))
 
 
+class Granted(NamedTuple):
+    """A rendering, and the role in it of which one verb after the other is taken away."""
+
+    values: dict[str, Any]
+    controllers: tuple[str, ...]
+    role: str
+    scope: str
+    namespace: str = ""
+    environ: dict[str, str] = {}
+
+
+def everywhere(*controllers: str) -> Granted:
+    values = {"controllers": list(controllers), "takeOver": True}
+    return Granted(values, controllers, "/kcr", "at the cluster scope")
+
+
 @NEEDS_HELM
 @pytest.mark.kcr_virtual
 @pytest.mark.parametrize(
-    ("kind", "scope"), [("ClusterRole", "at the cluster scope"), ("Role", 'in the namespace "kcr-system"')]
+    "granted",
+    [
+        pytest.param(everywhere(*CONTROLLERS), id="all"),
+        *(pytest.param(everywhere(name), id=name) for name in CONTROLLERS),
+        pytest.param(
+            Granted({"featureGates": GATES}, ("job",), "/kcr", "at the cluster scope", environ=GATES_ENVIRON),
+            id="workloads",
+        ),
+        pytest.param(
+            Granted({**ALL, "watchNamespace": "team"}, CONTROLLERS, "team/kcr", 'in the namespace "team"', "team"),
+            id="one-namespace",
+        ),
+        pytest.param(
+            Granted(ALL, CONTROLLERS, "kcr-system/kcr-leader-election", 'in the namespace "kcr-system"'),
+            id="leader-election",
+        ),
+    ],
 )
-async def test_each_verb_that_is_missing_is_named(kcr_clock: VirtualClock, kind: str, scope: str) -> None:
-    found = manifests(ALL)
-    (role,) = of_kind(found, kind)
+async def test_each_verb_that_is_missing_is_named(kcr_clock: VirtualClock, granted: Granted) -> None:
+    found = manifests(granted.values)
+    roles = of_kind(found, "ClusterRole") + of_kind(found, "Role")
+    role = next(role for role in roles if full_name(role) == granted.role)
     name = f"{collection(role)}/{role['metadata']['name']}"
     async with EmbeddedCluster(clock=kcr_clock, random=Random(0), authorization="rbac") as cluster:
         await install(cluster.client, found)
         client = account(cluster, found)
-        granted = sorted(rights_in([role]))
-        for lacking in granted:
+        rights = sorted(rights_in([role]))
+        for lacking in rights:
             group, resource, verb, _ = lacking
-            rules = policy_rules(right for right in granted if right != lacking)
+            rules = policy_rules(right for right in rights if right != lacking)
             await cluster.client.request("PUT", name, codec.encode({**role, "rules": rules}))
-            finding = await check(client, kcr_clock, CONTROLLERS)
-            if kind == "Role" and resource == "events":
+            finding = await check(client, kcr_clock, granted.controllers, granted.namespace, granted.environ)
+            if granted.role.endswith("election") and resource == "events":
                 # The ClusterRole grants it everywhere.
                 assert not finding.is_wrong
                 continue
             which = f"{resource}.{group}" if group else resource
-            assert finding.text.startswith(f"cannot {verb} {which} {scope}: grant them"), finding
+            assert finding.text.startswith(f"cannot {verb} {which} {granted.scope}: grant them"), finding
+
+
+def full_name(role: dict[str, Any]) -> str:
+    return f"{role['metadata'].get('namespace', '')}/{role['metadata']['name']}"
