@@ -190,5 +190,5 @@ class Leadership:
             if what == "leads":
                 holder = who
             elif who != holder:
-                found.append(f"at version {version} {who} writes while {holder or 'nobody'} leads")
+                found.append(f"at version {version} {who} writes, and the holder of the Lease is {holder!r}")
         return found
