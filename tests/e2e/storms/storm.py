@@ -9,7 +9,7 @@ from random import Random
 from textwrap import dedent
 from typing import NamedTuple
 
-from kcr.api.batch import Job, is_finished
+from kcr.api.batch import CronJob, Job, is_finished
 from kcr.api.coordination import Lease
 from kcr.api.core import ConfigMap, Namespace, Pod
 from kcr.api.meta import Key, ObjectMeta
@@ -25,6 +25,7 @@ from tests.e2e.storms.workload import PlannedJob
 
 # Where the replicas work, and where the bystander does.
 STORMY, CALM = "default", "calm"
+CRON_JOB = "tick"
 # How many seconds a process may take to begin, and a Job to end: more than any does on a machine with much to do.
 PATIENCE = 60.0
 SERVES = "kubectl --kubeconfig"
@@ -138,6 +139,12 @@ class Histories:
         """The last state of a Job; None before it was seen."""
         return self.jobs.last.get((planned.namespace, planned.name))
 
+    @property
+    def runs_of_cron_job(self) -> list[int]:
+        """The minutes for which the CronJob has made a Job, in order."""
+        names = [name for _, name in self.jobs.last if name.startswith(f"{CRON_JOB}-")]
+        return sorted(int(name.removeprefix(f"{CRON_JOB}-")) for name in names)
+
     def all_ended(self, planned: Sequence[PlannedJob]) -> bool:
         """Whether all Jobs have ended, and those are gone that are to go."""
         unfinished = [
@@ -166,6 +173,17 @@ async def prepare(client: Client) -> None:
     """Create the namespace of the bystander, and what the replicas mark."""
     await insist(lambda: client.create(Namespace(metadata=ObjectMeta(name=CALM))))
     await insist(lambda: client.create(ConfigMap(metadata=ObjectMeta(name="marks", namespace=STORMY))))
+
+
+async def create_cron_job(client: Client) -> None:
+    """Create a CronJob that runs every minute."""
+    container = {"name": "main", "image": "busybox", "command": ["true"]}
+    template = {"spec": {"restartPolicy": "OnFailure", "containers": [container]}}
+    manifest = {
+        "metadata": {"name": CRON_JOB, "namespace": STORMY},
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template}}},
+    }
+    await insist(partial(client.create_manifest, CronJob, manifest, STORMY))
 
 
 async def create_jobs(client: Client, planned: Sequence[PlannedJob], pause: float) -> None:
