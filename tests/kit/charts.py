@@ -80,15 +80,14 @@ def account(cluster: EmbeddedCluster, found: Iterable[Mapping[str, Any]]) -> Cli
     return cluster.client_as(f"system:serviceaccount:{namespace}:{name}", groups)
 
 
-def metrics_in(expression: str) -> set[str]:
-    """The metrics that a query of Prometheus names: what stands before braces."""
-    return set(re.findall(r"([a-z][a-z0-9_]*)\{", expression))
-
-
-def documented_metrics() -> set[str]:
-    """The series that docs/reference/metrics.md promises."""
+def documented_metrics() -> dict[str, set[str]]:
+    """The series that docs/reference/metrics.md promises, with their labels."""
     text = Path(ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
-    series = set()
-    for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", text, re.MULTILINE):
-        series |= {f"{name}_{end}" for end in ("bucket", "sum", "count")} if kind == "histogram" else {name}
+    series: dict[str, set[str]] = {}
+    for name, kind, shown in re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", text, re.MULTILINE):
+        labels = set(re.findall(r"`(\w+)`", shown))
+        if kind == "histogram":
+            series |= {f"{name}_sum": labels, f"{name}_count": labels, f"{name}_bucket": labels | {"le"}}
+        else:
+            series[name] = labels
     return series

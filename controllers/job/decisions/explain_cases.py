@@ -199,10 +199,13 @@ def running(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
     """It waits for its pods."""
     active = plan.counts.active
     waiting = explain_pods.waiting_texts(active, _NAMED)
+    if not active and seen.job.spec.parallelism == 0:
+        return Case("has nothing to do: its parallelism is 0", _terminating(seen))
+    if not active and (ends := plan.counts.terminating):
+        steps = [Step("creates a replacement when the pod has ended")]
+        return Case(f"waits for {counted(ends, 'terminating pod')} to end", _terminating(seen), steps)
     if not active:
-        return Case(
-            "has nothing to do: its parallelism is 0" if seen.job.spec.parallelism == 0 else "waits for a change"
-        )
+        return Case("waits for a change")
     started = [pod for pod in active if pod.status.phase == "Running"]
     headline = (
         f"runs {counted(len(started), 'pod')}" if started else f"waits for {counted(len(active), 'pod')} to start"

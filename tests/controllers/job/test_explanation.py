@@ -101,7 +101,11 @@ async def test_pod_stuck_terminating_is_named_with_its_node(sim: Simulation) -> 
     await sim.bind(*sim.active())
     await sim.ready(*sim.active())
     await sim.delete_pods(sim.active())
-    await sim.clock.advance(120)
+    await sim.clock.advance(10)
+    headline, *_, reason = (await explained(sim)).splitlines()[:5]
+    assert headline == "job default/pi: waits for 1 terminating pod to end"
+    assert reason == "  why         pod pi-x is terminating for 10s"
+    await sim.clock.advance(110)
     assert await explained(sim) == text("""
         job default/pi: waits for 1 pod stuck terminating
           wanted      1 completion, 1 pod at once, backoffLimit 6
