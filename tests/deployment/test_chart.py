@@ -1,6 +1,7 @@
 """The chart renders as its values say, into what an API server takes."""
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from random import Random
