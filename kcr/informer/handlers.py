@@ -8,10 +8,15 @@ import structlog
 
 from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
+from kcr.workqueue.priorities import LOW_PRIORITY
+from kcr.workqueue.reasons import Dispatch, Reason
 
 R = TypeVar("R", bound=Resource)
 
 _log = structlog.get_logger("kcr.informer")
+
+# The event of objects that a handler starts with. Nothing has changed, so their keys have a low priority.
+INITIAL_LIST = "initial list"
 
 
 class Handler(Generic[R]):
@@ -50,17 +55,23 @@ class Registration(Generic[R]):
     """
 
     def __init__(
-        self, handler: Handler[R], failed: Callable[[], None], removed: "Callable[[Registration[R]], None]"
+        self,
+        handler: Handler[R],
+        current: Dispatch,
+        failed: Callable[[], None],
+        removed: "Callable[[Registration[R]], None]",
     ) -> None:
         """Make a registration.
 
         Args:
             handler: The handler.
+            current: Holds the event while the handler is called with it.
             failed: Called when the handler raised.
             removed: Called when it is removed.
         """
         self.handler = handler
         self.is_removed = False
+        self._current = current
         self._failed = failed
         self._removed = removed
         self._synced = asyncio.Event()
@@ -89,16 +100,39 @@ class Registration(Generic[R]):
 
     # What follows is the informer's.
 
-    def dispatch(self, call: Callable[..., None], *arguments: object) -> None:
-        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change."""
+    def dispatch(self, reason: Reason, call: Callable[..., None], *arguments: object) -> None:
+        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change.
+
+        Args:
+            reason: The event, as the reason of the keys that the handler enqueues.
+            call: The handler's method.
+            arguments: Its arguments.
+        """
         if self.is_removed:
             return
+        self._current.reason = reason
+        self._current.priority = LOW_PRIORITY if reason.event == INITIAL_LIST else 0
         try:
             call(*arguments)
         except Exception as error:
             self._failed()
             _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
+        finally:
+            self._current.reason, self._current.priority = None, 0
 
     def declare_synced(self) -> None:
         """Note that the handler has been called with every object of the initial list."""
         self._synced.set()
+
+
+def reason_of(kind: str, event: str, obj: Resource, old_version: str = "") -> Reason:
+    """Return an event as the reason of the keys that are enqueued for it.
+
+    Args:
+        kind: The kind of the object.
+        event: `add`, `update` or `delete`.
+        obj: The object.
+        old_version: Its resourceVersion before an update.
+    """
+    metadata = obj.metadata
+    return Reason(kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)

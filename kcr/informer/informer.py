@@ -10,10 +10,11 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.errors import NotSyncedError
-from kcr.informer.handlers import Handler, Registration
+from kcr.informer.handlers import INITIAL_LIST, Handler, Registration, reason_of
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.store import Changes, Store, allow_unsynced_reads, version_of
+from kcr.workqueue.reasons import Dispatch, Reason, dispatch
 
 R = TypeVar("R", bound=Resource)
 
@@ -53,6 +54,9 @@ class Informer(Generic[R]):
         selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
         self._kind = selections[0].kind
+        self._kind_name = self._kind.resource.kind
+        self._initial = Reason(self._kind_name, INITIAL_LIST)
+        self._current = Dispatch()
         self._random = random or Random()
         self._synced = asyncio.Event()
         self._counts: Counter[str] = Counter()
@@ -78,6 +82,7 @@ class Informer(Generic[R]):
         """List and watch until cancelled or closed."""
         # Handlers run in this task, and may read the stores of other kinds that are not synced yet.
         allow_unsynced_reads.set(True)
+        dispatch.set(self._current)
         try:
             async with asyncio.TaskGroup() as group:
                 if not self.store.is_closed:
@@ -177,11 +182,12 @@ class Informer(Generic[R]):
         """
         if self._has_ended:
             raise RuntimeError(f"{self._kind.resource.display}: the informer has ended, no handler would be called")
-        registration = Registration(handler, self._count_failure, self._forget)
-        token = allow_unsynced_reads.set(True)
+        registration = Registration(handler, self._current, self._count_failure, self._forget)
+        token, outer = allow_unsynced_reads.set(True), dispatch.set(self._current)
         # No await in between: the handler misses no change and is called for none twice.
         for obj in self.store.snapshot():
-            registration.dispatch(handler.on_add, obj, True)
+            registration.dispatch(self._initial, handler.on_add, obj, True)
+        dispatch.reset(outer)
         allow_unsynced_reads.reset(token)
         if self.store.synced:
             registration.declare_synced()
@@ -221,13 +227,19 @@ class Informer(Generic[R]):
         for registration in registrations:
             handler = registration.handler
             for gone in changes.deleted:
-                registration.dispatch(handler.on_delete, gone, True)
+                registration.dispatch(reason_of(self._kind_name, "delete", gone), handler.on_delete, gone, True)
                 yield
             for new in changes.added:
-                registration.dispatch(handler.on_add, new, initial)
+                reason = self._initial if initial else reason_of(self._kind_name, "add", new)
+                registration.dispatch(reason, handler.on_add, new, initial)
                 yield
             for old, new in changes.updated:
-                registration.dispatch(handler.on_update, old, new)
+                registration.dispatch(
+                    reason_of(self._kind_name, "update", new, old.metadata.resource_version),
+                    handler.on_update,
+                    old,
+                    new,
+                )
                 yield
 
     def declare_synced(self) -> None:
@@ -268,16 +280,18 @@ class Informer(Generic[R]):
         if old is obj:
             # The same version once more.
             return
+        kind = self._kind_name
+        if old is not None and old.metadata.uid == obj.metadata.uid:
+            reason = reason_of(kind, "update", obj, old.metadata.resource_version)
+            for registration in self._registrations:
+                registration.dispatch(reason, registration.handler.on_update, old, obj)
+            return
+        added = reason_of(kind, "add", obj)
         for registration in self._registrations:
-            handler = registration.handler
-            if old is None:
-                registration.dispatch(handler.on_add, obj, False)
-            elif old.metadata.uid == obj.metadata.uid:
-                registration.dispatch(handler.on_update, old, obj)
-            else:
+            if old is not None:
                 # Another object of the same name: an update would hide the deletion (IN-5).
-                registration.dispatch(handler.on_delete, old, True)
-                registration.dispatch(handler.on_add, obj, False)
+                registration.dispatch(reason_of(kind, "delete", old), registration.handler.on_delete, old, True)
+            registration.dispatch(added, registration.handler.on_add, obj, False)
 
     def _remove(self, obj: R) -> None:
         known = self.store.remove(obj.key)
@@ -285,7 +299,9 @@ class Informer(Generic[R]):
             return
         last = obj if isinstance(obj, self._kind) else known
         for registration in self._registrations:
-            registration.dispatch(registration.handler.on_delete, last, False)
+            registration.dispatch(
+                reason_of(self._kind_name, "delete", last), registration.handler.on_delete, last, False
+            )
 
 
 class NamespacedShard(Generic[R]):
