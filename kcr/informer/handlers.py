@@ -58,6 +58,7 @@ class Registration(Generic[R]):
         self,
         handler: Handler[R],
         current: Dispatch,
+        initial: Reason,
         failed: Callable[[], None],
         removed: "Callable[[Registration[R]], None]",
     ) -> None:
@@ -66,12 +67,14 @@ class Registration(Generic[R]):
         Args:
             handler: The handler.
             current: Holds the event while the handler is called with it.
+            initial: The event of the list that the handler starts with.
             failed: Called when the handler raised.
             removed: Called when it is removed.
         """
         self.handler = handler
         self.is_removed = False
         self._current = current
+        self._initial = initial
         self._failed = failed
         self._removed = removed
         self._synced = asyncio.Event()
@@ -100,6 +103,24 @@ class Registration(Generic[R]):
 
     # What follows is the informer's.
 
+    def added(self, obj: R, initial: bool) -> None:
+        """Call the handler with a new object."""
+        reason = self._initial if initial else self._reason_of("add", obj)
+        self.dispatch(reason, self.handler.on_add, obj, initial)
+
+    def updated(self, old: R, new: R) -> None:
+        """Call the handler with a changed object."""
+        reason = self._reason_of("update", new, old.metadata.resource_version)
+        self.dispatch(reason, self.handler.on_update, old, new)
+
+    def deleted(self, obj: R, final_state_unknown: bool) -> None:
+        """Call the handler with a deleted object."""
+        self.dispatch(self._reason_of("delete", obj), self.handler.on_delete, obj, final_state_unknown)
+
+    def _reason_of(self, event: str, obj: R, old_version: str = "") -> Reason:
+        metadata, kind = obj.metadata, self._initial.source
+        return Reason(kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)
+
     def dispatch(self, reason: Reason, call: Callable[..., None], *arguments: object) -> None:
         """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change.
 
@@ -123,16 +144,3 @@ class Registration(Generic[R]):
     def declare_synced(self) -> None:
         """Note that the handler has been called with every object of the initial list."""
         self._synced.set()
-
-
-def reason_of(kind: str, event: str, obj: Resource, old_version: str = "") -> Reason:
-    """Return an event as the reason of the keys that are enqueued for it.
-
-    Args:
-        kind: The kind of the object.
-        event: `add`, `update` or `delete`.
-        obj: The object.
-        old_version: Its resourceVersion before an update.
-    """
-    metadata = obj.metadata
-    return Reason(kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)

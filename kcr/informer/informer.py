@@ -10,7 +10,7 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.errors import NotSyncedError
-from kcr.informer.handlers import INITIAL_LIST, Handler, Registration, reason_of
+from kcr.informer.handlers import INITIAL_LIST, Handler, Registration
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.store import Changes, Store, allow_unsynced_reads, version_of
@@ -54,9 +54,7 @@ class Informer(Generic[R]):
         selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
         self._kind = selections[0].kind
-        self._kind_name = self._kind.resource.kind
-        self._initial = Reason(self._kind_name, INITIAL_LIST)
-        self._current = Dispatch()
+        self._initial, self._current = Reason(self._kind.resource.kind, INITIAL_LIST), Dispatch()
         self._random = random or Random()
         self._synced = asyncio.Event()
         self._counts: Counter[str] = Counter()
@@ -182,11 +180,11 @@ class Informer(Generic[R]):
         """
         if self._has_ended:
             raise RuntimeError(f"{self._kind.resource.display}: the informer has ended, no handler would be called")
-        registration = Registration(handler, self._current, self._count_failure, self._forget)
+        registration = Registration(handler, self._current, self._initial, self._count_failure, self._forget)
         token, outer = allow_unsynced_reads.set(True), dispatch.set(self._current)
         # No await in between: the handler misses no change and is called for none twice.
         for obj in self.store.snapshot():
-            registration.dispatch(self._initial, handler.on_add, obj, True)
+            registration.added(obj, True)
         dispatch.reset(outer)
         allow_unsynced_reads.reset(token)
         if self.store.synced:
@@ -225,21 +223,14 @@ class Informer(Generic[R]):
         self, changes: Changes[R], *, initial: bool, registrations: tuple[Registration[R], ...]
     ) -> Iterator[None]:
         for registration in registrations:
-            handler = registration.handler
             for gone in changes.deleted:
-                registration.dispatch(reason_of(self._kind_name, "delete", gone), handler.on_delete, gone, True)
+                registration.deleted(gone, True)
                 yield
             for new in changes.added:
-                reason = self._initial if initial else reason_of(self._kind_name, "add", new)
-                registration.dispatch(reason, handler.on_add, new, initial)
+                registration.added(new, initial)
                 yield
             for old, new in changes.updated:
-                registration.dispatch(
-                    reason_of(self._kind_name, "update", new, old.metadata.resource_version),
-                    handler.on_update,
-                    old,
-                    new,
-                )
+                registration.updated(old, new)
                 yield
 
     def declare_synced(self) -> None:
@@ -277,31 +268,24 @@ class Informer(Generic[R]):
 
     def _put(self, obj: R) -> None:
         old = self.store.put(obj)
-        if old is obj:
-            # The same version once more.
+        if old is obj:  # the same version once more
             return
-        kind = self._kind_name
-        if old is not None and old.metadata.uid == obj.metadata.uid:
-            reason = reason_of(kind, "update", obj, old.metadata.resource_version)
-            for registration in self._registrations:
-                registration.dispatch(reason, registration.handler.on_update, old, obj)
-            return
-        added = reason_of(kind, "add", obj)
         for registration in self._registrations:
-            if old is not None:
+            if old is None:
+                registration.added(obj, False)
+            elif old.metadata.uid == obj.metadata.uid:
+                registration.updated(old, obj)
+            else:
                 # Another object of the same name: an update would hide the deletion (IN-5).
-                registration.dispatch(reason_of(kind, "delete", old), registration.handler.on_delete, old, True)
-            registration.dispatch(added, registration.handler.on_add, obj, False)
+                registration.deleted(old, True)
+                registration.added(obj, False)
 
     def _remove(self, obj: R) -> None:
         known = self.store.remove(obj.key)
         if known is None:
             return
-        last = obj if isinstance(obj, self._kind) else known
         for registration in self._registrations:
-            registration.dispatch(
-                reason_of(self._kind_name, "delete", last), registration.handler.on_delete, last, False
-            )
+            registration.deleted(obj if isinstance(obj, self._kind) else known, False)
 
 
 class NamespacedShard(Generic[R]):
