@@ -171,7 +171,7 @@ if TYPE_CHECKING:
     from kcr.leaderelection import LeaderElectionConfig, LeaderElector
     from kcr.manager import Manager
     from kcr.metrics import Metrics
-    from kcr.workqueue import RateLimiter, WorkQueue
+    from kcr.workqueue import RateLimiter, Reason, WorkQueue
 
 __all__ = [
     "AlreadyExistsError",
@@ -213,6 +213,7 @@ __all__ = [
     "PrinterColumn",
     "Quantity",
     "RateLimiter",
+    "Reason",
     "Reconciler",
     "Resource",
     "ResourceView",
@@ -300,7 +301,7 @@ _HOMES = {
     "kcr.leaderelection": "LeaderElectionConfig LeaderElector",
     "kcr.manager": "Manager",
     "kcr.metrics": "Metrics",
-    "kcr.workqueue": "RateLimiter WorkQueue",
+    "kcr.workqueue": "RateLimiter Reason WorkQueue",
 }
 
 

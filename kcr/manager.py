@@ -201,8 +201,7 @@ class Manager:
             reconciler: Reconciles one key.
             watches: The sources of keys: `kcr.watch`, `kcr.owned` and `kcr.channel`.
             workers: How many keys are reconciled concurrently.
-            limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s, and for all keys together
-                a token bucket of 100 with ten a second.
+            limiter: The backoff of failed keys; by default exponential from 5 ms to 1,000 s.
             queue: From `queue`, for a reconciler that enqueues keys itself; it brings its limiter. None for a new one.
             own_writes: Defers keys until the stores show what the reconciler wrote; None for no such care.
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.

@@ -154,7 +154,7 @@ class CronJobReconciler:
         match plan.work:
             case NoOp(requeue_after):
                 await self._record(cron, plan.status)
-                return Result(requeue_after)
+                return Result(requeue_after, priority=0)
             case Start() as start:
                 # What was told above is not to be told again when the record is written for the start.
                 cron = await self._record(cron, plan.status)
@@ -166,7 +166,8 @@ class CronJobReconciler:
                 # What was deleted for it goes on record with the next pass: the error brings one, or the deletion does.
                 if outcome.error is not None:
                     raise outcome.error
-                return Result(look_again(seen.cron, seen.local, seen.now))
+                # A run that is due is a change, however low the priority at which the schedule was read.
+                return Result(look_again(seen.cron, seen.local, seen.now), priority=0)
 
     async def _record(self, cron: CronJob, status: CronJobStatus) -> CronJob:
         """Write the status if it differs, and return the CronJob to go on with."""

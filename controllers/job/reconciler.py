@@ -144,7 +144,7 @@ class JobReconciler:
             # What failed comes again with the rest, and later each time.
             raise first
         if update.requeue and not is_finished(closed):
-            self.memory.batching.enqueue(job.key)
+            self.memory.batching.enqueue(job.key, self.queue.priority(job.key))
         return Result()
 
     async def _end(self, seen: Snapshot, plan: Plan, state: JobState) -> tuple[Outcome, StatusUpdate, Job]:

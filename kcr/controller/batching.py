@@ -30,10 +30,15 @@ class Batching:
         # Of the objects that have spent a token. Dropped by `forget`.
         self._buckets: dict[Key, TokenBucket] = {}
 
-    def enqueue(self, key: Key) -> None:
-        """Enqueue a key when its bucket has a token: at once while its object has been quiet."""
+    def enqueue(self, key: Key, priority: int | None = None) -> None:
+        """Enqueue a key when its bucket has a token: at once while its object has been quiet.
+
+        Args:
+            key: The key.
+            priority: As for `WorkQueue.add`.
+        """
         bucket = self._buckets.get(key)
-        self._queue.add_after(key, 0.0 if bucket is None else bucket.delay(_now()))
+        self._queue.add_after(key, 0.0 if bucket is None else bucket.delay(_now()), priority=priority)
 
     def spend(self, key: Key) -> None:
         """Take a token, because a reconcile of the key has sent a request."""

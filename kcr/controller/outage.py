@@ -30,21 +30,23 @@ class Outage:
     """The keys of one controller whose last reconcile had no answer from the API server."""
 
     def __init__(self) -> None:
-        # In the order of their first failure: the first is the probe. Invariant: empty when all is well.
-        self._keys: dict[Key, None] = {}
+        # With their priorities, in the order of their first failure: the first is the probe. Invariant: empty when all
+        # is well.
+        self._keys: dict[Key, int] = {}
         self._failures = 0
         self._lines = RateLimitedLogger(_log)
 
-    def add(self, key: Key, error: str, retries: int, now: float) -> bool:
+    def add(self, key: Key, priority: int, error: str, retries: int, now: float) -> bool:
         """Note a failure and log it, or count it for the next line; return whether the key is the probe.
 
         Args:
             key: The key.
+            priority: At which it was queued.
             error: What it failed with.
             retries: How often it has failed in a row.
             now: The loop's time.
         """
-        self._keys[key] = None
+        self._keys[key] = priority
         self._failures += 1
         if self._failures == 1:
             self._lines.warning(now, "reconcile failed", error=error, retries=retries)
@@ -54,14 +56,17 @@ class Outage:
             self._lines.warning(now, message, error=error, keys=keys, failures=failures)
         return next(iter(self._keys)) == key
 
-    def recovered(self, key: Key) -> Iterable[Key]:
-        """Return the keys to retry now that a key succeeded: all that had no answer, if it was one of them."""
+    def recovered(self, key: Key) -> Iterable[tuple[Key, int]]:
+        """Return the keys to retry now that a key succeeded: all that had no answer, if it was one of them.
+
+        Each comes with its priority.
+        """
         if key not in self._keys:
             return ()
-        keys = list(self._keys)
+        keys = self._keys
         if self._lines.left_out:
             _log.info("API server answers again, retrying reconciles", keys=len(keys), failures=self._failures)
         self._keys, self._failures = {}, 0
         self._lines.reset()
-        keys.remove(key)
-        return keys
+        del keys[key]
+        return keys.items()

@@ -17,12 +17,14 @@ class Result(NamedTuple):
         jitter: The worker waits longer by a random part of so much of `requeue_after`: 0.1 for up to a tenth. For a
             resync of everything now and then, `Result(requeue_after=600, jitter=0.1)`, so that the objects that
             were reconciled together at the start do not stay together.
+        priority: At which the key is queued then; None for the priority that it had this time.
 
-    Source: apimachinery/pkg/util/wait/backoff.go, Jitter.
+    Source: apimachinery/pkg/util/wait/backoff.go, Jitter; controller-runtime/pkg/reconcile/reconcile.go, Result.
     """
 
     requeue_after: timedelta | float | None = None
     jitter: float = 0.0
+    priority: int | None = None
 
 
 def requeue_seconds(result: object, random: Random) -> float | None:
@@ -33,10 +35,12 @@ def requeue_seconds(result: object, random: Random) -> float | None:
         random: Draws the jitter.
 
     Raises:
-        TypeError: It is no `Result`, or asks for no time that there is.
+        TypeError: It is no `Result`, or asks for no time or priority that there is.
     """
     if not isinstance(result, Result):
         raise TypeError(f"reconcile returned {result!r:.100}, not a kcr.Result: end it with `return kcr.Result()`")
+    if result.priority is not None and not isinstance(result.priority, int):
+        raise TypeError(f"priority is {result.priority!r:.100}: give it a whole number, such as 10")
     if not result.jitter:
         return _seconds(result.requeue_after)
     if not _is_number(result.jitter) or result.jitter < 0:

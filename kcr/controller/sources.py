@@ -8,7 +8,7 @@ from kcr.api.meta import Key, OwnerReference, Resource, controller_of
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store
-from kcr.workqueue import WorkQueue
+from kcr.workqueue import Reason, WorkQueue
 
 R = TypeVar("R", bound=Resource)
 
@@ -145,6 +145,9 @@ class EnqueueRequests(Handler[Any]):
         )
 
 
+_CHANNEL = Reason("channel")
+
+
 class ChannelSource:
     """Adds the keys of a channel to a queue."""
 
@@ -156,7 +159,7 @@ class ChannelSource:
     async def run(self) -> None:
         """Add keys until there are no more."""
         async for key in self._source.keys:
-            self._queue.add(key)
+            self._queue.add(key, reason=_CHANNEL)
 
 
 def _controller(owner: type[Resource], obj: Resource) -> tuple[Key, ...]:

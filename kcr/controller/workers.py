@@ -1,6 +1,7 @@
 """Workers: take a key from the queue, reconcile it, and requeue it with backoff when that failed."""
 
 import asyncio
+import logging
 import math
 import random
 from functools import partial
@@ -14,9 +15,17 @@ from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
 from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError, leaves
 from kcr.metrics import ControllerMetrics, Outcome
-from kcr.workqueue import WorkQueue
+from kcr.workqueue import KeyState, Reason, WorkQueue
 
 _log = structlog.get_logger()
+
+# Why this module queues keys.
+_REQUEUE_AFTER = Reason("reconcile", "requeue_after")
+_STALE_STORE = Reason("reconcile", "deferred", detail="a store did not show our own write yet")
+_UNSEEN_WRITE = Reason("reconcile", "unseen write", detail="an object that was written is gone")
+_ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
+# Of an error. The log has all of it.
+_MAX_DETAIL = 200
 
 # A shorter delay may be too small to move a clock, and would be due for ever.
 _MIN_DELAY_SECONDS = 0.001
@@ -30,7 +39,8 @@ class Worker:
     """Reconciles keys, one after the other, until its queue is shut down and empty.
 
     Contract: a reconcile that fails is retried with exponential backoff; a `TerminalError` is not; after a success the
-    backoff is reset. Nothing that a reconciler raises or returns ends the worker.
+    backoff is reset. A key that is retried or requeued keeps its priority. Nothing that a reconciler raises or returns
+    ends the worker.
     """
 
     def __init__(  # noqa: PLR0913  # what a controller hands on, all by name
@@ -64,11 +74,14 @@ class Worker:
         self._seconds = seconds
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
+        self._is_debug = False
 
     async def run(self) -> None:
         """Process keys until the queue is shut down and empty."""
         # A worker is a task of its own, so this context is that of its reconciles' log lines.
         bind_contextvars(controller=self._controller)
+        is_enabled_for = getattr(_log, "is_enabled_for", None)
+        self._is_debug = is_enabled_for is not None and is_enabled_for(logging.DEBUG)
         while True:
             try:
                 key = await self._queue.get()
@@ -97,6 +110,9 @@ class Worker:
         bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
         if self._defer_if_stale(key):
             return
+        if self._is_debug:
+            state = self._queue.state(key)
+            _log.debug("reconciling", priority=state.processing, reasons=[*map(str, state.processing_reasons)])
         metrics, now = self._metrics, asyncio.get_running_loop().time
         outcome: Outcome = "cancelled"
         began = now()
@@ -105,7 +121,9 @@ class Worker:
             outcome = await self._reconcile(key)
         finally:
             if self._own_writes is not None:
-                self._own_writes.enqueue_if_unseen(key, partial(self._queue.add, key))
+                priority = self._queue.priority(key)
+                enqueue = partial(self._queue.add, key, priority=priority, reason=_UNSEEN_WRITE)
+                self._own_writes.enqueue_if_unseen(key, enqueue)
             metrics.active -= 1
             metrics.results[outcome] += 1
             metrics.seconds.observe(now() - began)
@@ -114,11 +132,17 @@ class Worker:
         """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""
         if self._own_writes is None:
             return False
+        state = self._queue.state(key)
         try:
-            return self._own_writes.defer_if_stale(key, partial(self._queue.add, key))
+            return self._own_writes.defer_if_stale(key, partial(self._enqueue_deferred, key, state))
         except StaleStoreError as error:
             self._failed(key, error)
             return True
+
+    def _enqueue_deferred(self, key: Key, state: KeyState) -> None:
+        """Queue a key again that was not reconciled, as it had been queued."""
+        for reason in (*state.processing_reasons, _STALE_STORE):
+            self._queue.add(key, priority=state.processing, reason=reason)
 
     async def _reconcile(self, key: Key) -> Outcome:
         try:
@@ -131,7 +155,7 @@ class Worker:
             return self._failed(key, error)
         except Exception as error:  # the one place where every failure of a reconcile is handled
             return self._failed(key, error)
-        return self._succeeded(key, requeue_after)
+        return self._succeeded(key, requeue_after, result.priority)
 
     async def _in_time(self, key: Key) -> Result:
         deadline = asyncio.timeout(self._seconds)
@@ -146,13 +170,15 @@ class Worker:
             _log.warning("reconcile timed out", after_seconds=self._seconds, exc_info=error)
             raise DeadlineError(f"took longer than {self._seconds} s") from error
 
-    def _succeeded(self, key: Key, seconds: float | None) -> Outcome:
+    def _succeeded(self, key: Key, seconds: float | None, priority: int | None) -> Outcome:
         self._queue.forget(key)
-        for other in self._outage.recovered(key):
-            self._queue.add(other)
+        for other, failed_at in self._outage.recovered(key):
+            self._queue.add(other, priority=failed_at, reason=_ANSWERED)
         if seconds is None:
             return "success"
-        self._queue.add_after(key, max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0)
+        delay = max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0
+        priority = self._queue.priority(key) if priority is None else priority
+        self._queue.add_after(key, delay, priority=priority, reason=_REQUEUE_AFTER)
         return "requeue_after"
 
     def _failed(self, key: Key, error: BaseException) -> Outcome:
@@ -165,7 +191,7 @@ class Worker:
         if all(map(is_unanswered, causes)):
             self._unanswered(key, causes)
             return "error"
-        self._queue.add_rate_limited(key, min_delay=_retry_after(causes))
+        self._retry(key, causes)
         retries = self._queue.retries(key)
         if all(isinstance(cause, ConflictError) for cause in causes):
             _log.debug("conflict, requeuing", error=_text(causes), retries=retries)
@@ -179,9 +205,17 @@ class Worker:
 
     def _unanswered(self, key: Key, causes: tuple[BaseException, ...]) -> None:
         now, retries = asyncio.get_running_loop().time(), self._queue.retries(key) + 1
-        is_probe = self._outage.add(key, _text(causes), retries, now)
-        max_delay = PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf
-        self._queue.add_rate_limited(key, min_delay=_retry_after(causes), max_delay=max_delay)
+        is_probe = self._outage.add(key, self._queue.priority(key), _text(causes), retries, now)
+        self._retry(key, causes, PROBE_SECONDS * (1.0 + self._random.random()) if is_probe else math.inf)
+
+    def _retry(self, key: Key, causes: tuple[BaseException, ...], max_delay: float = math.inf) -> None:
+        self._queue.add_rate_limited(
+            key,
+            min_delay=_retry_after(causes),
+            max_delay=max_delay,
+            priority=self._queue.priority(key),
+            reason=Reason("reconcile", "error", detail=_text(causes)[:_MAX_DETAIL]),
+        )
 
 
 def _retry_after(causes: tuple[BaseException, ...]) -> float:

@@ -8,10 +8,15 @@ import structlog
 
 from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
+from kcr.workqueue.priorities import LOW_PRIORITY
+from kcr.workqueue.reasons import Dispatch, Reason
 
 R = TypeVar("R", bound=Resource)
 
 _log = structlog.get_logger("kcr.informer")
+
+# The event of objects that a handler starts with. Nothing has changed, so their keys have a low priority.
+INITIAL_LIST = "initial list"
 
 
 class Handler(Generic[R]):
@@ -50,17 +55,26 @@ class Registration(Generic[R]):
     """
 
     def __init__(
-        self, handler: Handler[R], failed: Callable[[], None], removed: "Callable[[Registration[R]], None]"
+        self,
+        handler: Handler[R],
+        current: Dispatch,
+        initial: Reason,
+        failed: Callable[[], None],
+        removed: "Callable[[Registration[R]], None]",
     ) -> None:
         """Make a registration.
 
         Args:
             handler: The handler.
+            current: Holds the event while the handler is called with it.
+            initial: The event of the list that the handler starts with.
             failed: Called when the handler raised.
             removed: Called when it is removed.
         """
         self.handler = handler
         self.is_removed = False
+        self._current = current
+        self._initial = initial
         self._failed = failed
         self._removed = removed
         self._synced = asyncio.Event()
@@ -89,15 +103,43 @@ class Registration(Generic[R]):
 
     # What follows is the informer's.
 
-    def dispatch(self, call: Callable[..., None], *arguments: object) -> None:
-        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change."""
+    def added(self, obj: R, initial: bool) -> None:
+        """Call the handler with a new object."""
+        reason = self._initial if initial else self._reason_of("add", obj)
+        self.dispatch(reason, self.handler.on_add, obj, initial)
+
+    def updated(self, old: R, new: R) -> None:
+        """Call the handler with a changed object."""
+        reason = self._reason_of("update", new, old.metadata.resource_version)
+        self.dispatch(reason, self.handler.on_update, old, new)
+
+    def deleted(self, obj: R, final_state_unknown: bool) -> None:
+        """Call the handler with a deleted object."""
+        self.dispatch(self._reason_of("delete", obj), self.handler.on_delete, obj, final_state_unknown)
+
+    def _reason_of(self, event: str, obj: R, old_version: str = "") -> Reason:
+        metadata, kind = obj.metadata, self._initial.source
+        return Reason(kind, event, metadata.namespace, metadata.name, old_version, metadata.resource_version)
+
+    def dispatch(self, reason: Reason, call: Callable[..., None], *arguments: object) -> None:
+        """Call the handler, unless it is removed; log and count what it raises, so that the others miss no change.
+
+        Args:
+            reason: The event, as the reason of the keys that the handler enqueues.
+            call: The handler's method.
+            arguments: Its arguments.
+        """
         if self.is_removed:
             return
+        self._current.reason = reason
+        self._current.priority = LOW_PRIORITY if reason.event == INITIAL_LIST else 0
         try:
             call(*arguments)
         except Exception as error:
             self._failed()
             _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
+        finally:
+            self._current.reason, self._current.priority = None, 0
 
     def declare_synced(self) -> None:
         """Note that the handler has been called with every object of the initial list."""

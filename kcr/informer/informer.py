@@ -10,10 +10,11 @@ from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, Resource
 from kcr.client import Client
 from kcr.errors import NotSyncedError
-from kcr.informer.handlers import Handler, Registration
+from kcr.informer.handlers import INITIAL_LIST, Handler, Registration
 from kcr.informer.reflector import Reflector
 from kcr.informer.selection import Selection, as_selections, disjoint
 from kcr.informer.store import Changes, Store, allow_unsynced_reads, version_of
+from kcr.workqueue.reasons import Dispatch, Reason, dispatch
 
 R = TypeVar("R", bound=Resource)
 
@@ -53,6 +54,7 @@ class Informer(Generic[R]):
         selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
         self._kind = selections[0].kind
+        self._initial, self._current = Reason(self._kind.resource.kind, INITIAL_LIST), Dispatch()
         self._random = random or Random()
         self._synced = asyncio.Event()
         self._counts: Counter[str] = Counter()
@@ -78,6 +80,7 @@ class Informer(Generic[R]):
         """List and watch until cancelled or closed."""
         # Handlers run in this task, and may read the stores of other kinds that are not synced yet.
         allow_unsynced_reads.set(True)
+        dispatch.set(self._current)
         try:
             async with asyncio.TaskGroup() as group:
                 if not self.store.is_closed:
@@ -177,11 +180,12 @@ class Informer(Generic[R]):
         """
         if self._has_ended:
             raise RuntimeError(f"{self._kind.resource.display}: the informer has ended, no handler would be called")
-        registration = Registration(handler, self._count_failure, self._forget)
-        token = allow_unsynced_reads.set(True)
+        registration = Registration(handler, self._current, self._initial, self._count_failure, self._forget)
+        token, outer = allow_unsynced_reads.set(True), dispatch.set(self._current)
         # No await in between: the handler misses no change and is called for none twice.
         for obj in self.store.snapshot():
-            registration.dispatch(handler.on_add, obj, True)
+            registration.added(obj, True)
+        dispatch.reset(outer)
         allow_unsynced_reads.reset(token)
         if self.store.synced:
             registration.declare_synced()
@@ -219,15 +223,14 @@ class Informer(Generic[R]):
         self, changes: Changes[R], *, initial: bool, registrations: tuple[Registration[R], ...]
     ) -> Iterator[None]:
         for registration in registrations:
-            handler = registration.handler
             for gone in changes.deleted:
-                registration.dispatch(handler.on_delete, gone, True)
+                registration.deleted(gone, True)
                 yield
             for new in changes.added:
-                registration.dispatch(handler.on_add, new, initial)
+                registration.added(new, initial)
                 yield
             for old, new in changes.updated:
-                registration.dispatch(handler.on_update, old, new)
+                registration.updated(old, new)
                 yield
 
     def declare_synced(self) -> None:
@@ -265,27 +268,24 @@ class Informer(Generic[R]):
 
     def _put(self, obj: R) -> None:
         old = self.store.put(obj)
-        if old is obj:
-            # The same version once more.
+        if old is obj:  # the same version once more
             return
         for registration in self._registrations:
-            handler = registration.handler
             if old is None:
-                registration.dispatch(handler.on_add, obj, False)
+                registration.added(obj, False)
             elif old.metadata.uid == obj.metadata.uid:
-                registration.dispatch(handler.on_update, old, obj)
+                registration.updated(old, obj)
             else:
                 # Another object of the same name: an update would hide the deletion (IN-5).
-                registration.dispatch(handler.on_delete, old, True)
-                registration.dispatch(handler.on_add, obj, False)
+                registration.deleted(old, True)
+                registration.added(obj, False)
 
     def _remove(self, obj: R) -> None:
         known = self.store.remove(obj.key)
         if known is None:
             return
-        last = obj if isinstance(obj, self._kind) else known
         for registration in self._registrations:
-            registration.dispatch(registration.handler.on_delete, last, False)
+            registration.deleted(obj if isinstance(obj, self._kind) else known, False)
 
 
 class NamespacedShard(Generic[R]):

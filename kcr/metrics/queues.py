@@ -1,10 +1,10 @@
 """Work queue metrics.
 
-Source: client-go/util/workqueue/metrics.go and controller-runtime/pkg/internal/metrics/workqueue.go.
+Source: client-go/util/workqueue/metrics.go; controller-runtime/pkg/internal/metrics/workqueue.go.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
@@ -12,6 +12,9 @@ from kcr.metrics.table import Histogram, Row
 
 QUEUE_BUCKETS = tuple(1e-8 * 10**power for power in range(12))
 QUEUE_LABELS = ("name", "controller")
+# How many priorities of a queue have a series of their own, and where the others are counted.
+MAX_PRIORITIES = 25
+OTHER_PRIORITIES = "exceeded_cardinality_limit"
 
 
 class QueueMetrics:
@@ -25,8 +28,10 @@ class QueueMetrics:
         self.retries = 0
         self.queue_duration = Histogram(QUEUE_BUCKETS)
         self.work_duration = Histogram(QUEUE_BUCKETS)
-        # Replaced by the queue.
-        self.depth: Callable[[], int] = int
+        # By priority; replaced by the queue.
+        self.depths: Callable[[], Mapping[int, int]] = dict
+        # The priorities that have a series: it stays, at 0, when their keys have been handed out.
+        self._priorities: dict[int, str] = {0: "0"}
         # The loop whose time it is, looked up once.
         self._loop: asyncio.AbstractEventLoop | None = None
         # When queued keys were added first, and when a worker took those being processed.
@@ -56,6 +61,19 @@ class QueueMetrics:
         """For how long each key that is being processed has been."""
         return tuple(self._now() - since for since in self._started.values())
 
+    @property
+    def depth(self) -> Mapping[str, int]:
+        """How many keys are queued, by priority."""
+        depths = self.depths()
+        for priority in sorted(depths, reverse=True):
+            if len(self._priorities) < MAX_PRIORITIES:
+                self._priorities.setdefault(priority, str(priority))
+        series = dict.fromkeys(self._priorities.values(), 0)
+        for priority, depth in depths.items():
+            label = self._priorities.get(priority, OTHER_PRIORITIES)
+            series[label] = series.get(label, 0) + depth
+        return series
+
     def _now(self) -> float:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -63,12 +81,17 @@ class QueueMetrics:
 
 
 QUEUE_ROWS = (
-    Row(GaugeMetricFamily, "workqueue_depth", "Current depth of workqueue", lambda queue: queue.depth()),
+    Row(
+        GaugeMetricFamily, "workqueue_depth", "Current depth of workqueue by workqueue and priority",
+        lambda queue: queue.depth, label="priority",
+    ),
     Row(
         CounterMetricFamily, "workqueue_adds", "Total number of adds handled by workqueue", lambda queue: queue.adds
     ),
     Row(
-        CounterMetricFamily, "workqueue_retries", "Total number of retries handled by workqueue",
+        CounterMetricFamily, "workqueue_retries",
+        "Total number of items added to the workqueue with a non-zero delay (rate-limited requeues, explicit "
+        "RequeueAfter or AddAfter calls)",
         lambda queue: queue.retries,
     ),
     Row(

@@ -1,4 +1,4 @@
-"""The work queue: FIFO, deduplicating, and no key is processed concurrently."""
+"""The work queue: by priority, deduplicating, and no key is processed concurrently."""
 
 import asyncio
 import math
@@ -10,15 +10,22 @@ from typing import Generic, TypeVar
 from kcr.errors import QueueClosedError
 from kcr.metrics import QueueMetrics
 from kcr.workqueue.delaying import DelayingQueue
+from kcr.workqueue.priorities import PriorityFIFO
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
+from kcr.workqueue.reasons import Dispatch, KeyState, Reason, Reasons, as_tuple, dispatch, joined
 
 K = TypeVar("K", bound=Hashable)
 
+# A method that is looked up once: every watch event comes by here.
+_dispatch = dispatch.get
+_DELAY = Reason("delay")
+
 
 class WorkQueue(Generic[K]):
-    """Deduplicating FIFO queue of keys, with delays and rate limits; the package's docstring has the contract.
+    """Deduplicating queue of keys with priorities, delays and rate limits; the package's docstring has the contract.
 
-    Source: client-go/util/workqueue, queue.go and delaying_queue.go. A cancelled `get` loses no key here.
+    Source: client-go/util/workqueue, queue.go and delaying_queue.go; controller-runtime/pkg/controller/priorityqueue.
+    A cancelled `get` loses no key here, and an `add` does not end a delay.
     """
 
     def __init__(self, limiter: RateLimiter[K] | None = None, *, metrics: QueueMetrics | None = None) -> None:
@@ -28,12 +35,18 @@ class WorkQueue(Generic[K]):
             limiter: How long failed keys wait; None for `default_limiter`.
             metrics: Where to count what happens; None to count nothing.
         """
-        # FIFO order. Invariant: every queued key is dirty and is not being processed.
-        self._queue: deque[K] = deque()
-        # Keys with a change that no worker has picked up yet.
-        self._dirty: set[K] = set()
-        # Keys being processed. One of them may be dirty as well; `done` then queues it again.
-        self._processing: set[K] = set()
+        # Keys with a change that no worker has picked up yet, and their priorities.
+        self._dirty: dict[K, int] = {}
+        # Those of them to be handed out. Invariant: every ready key is dirty and is not being processed.
+        self._ready: PriorityFIFO[K] = PriorityFIFO()
+        # Keys being processed, and the priorities at which they were queued. One of them may be dirty as well; `done`
+        # then queues it again.
+        self._processing: dict[K, int] = {}
+        # How many keys are both dirty and being processed; all other dirty keys are ready.
+        self._waiting_for_done = 0
+        # Why keys are dirty, and why those being processed were. Empty as long as no one gives reasons.
+        self._reasons: dict[K, Reasons] = {}
+        self._processing_reasons: dict[K, Reasons] = {}
         # Workers waiting in `get`. Waking one promises nothing: it looks again.
         self._getters: deque[asyncio.Future[None]] = deque()
         # Callers waiting in `drain`.
@@ -42,48 +55,94 @@ class WorkQueue(Generic[K]):
         # Whether it was shut down twice: `drain` no longer waits for keys being processed.
         self._abandoned = False
         self._limiter: RateLimiter[K] = limiter or default_limiter()
-        self._delayed: DelayingQueue[K] = DelayingQueue(self.add)
+        self._delayed: DelayingQueue[K] = DelayingQueue(self._add_delayed)
         self._metrics = metrics
         if metrics is not None:
-            metrics.depth = self.__len__
+            metrics.depths = self._ready.depths
 
-    def add(self, key: K) -> None:
-        """Queue a key, unless it is queued already; ignored after `shut_down`."""
-        if self._closed or key in self._dirty:
-            return
-        if self._metrics is not None:
-            self._metrics.add(key)
-        self._dirty.add(key)
-        if key not in self._processing:
-            self._append(key)
+    def add(self, key: K, *, priority: int | None = None, reason: Reason | None = None) -> None:
+        """Queue a key, unless it is queued already; ignored after `shut_down`.
 
-    def add_after(self, key: K, seconds: float) -> None:
-        """Add the key in `seconds`, at once when that is not positive.
+        A key that is queued already at a lower priority is raised: it goes to the end of those of the new priority.
 
-        A key has one delay: the earliest asked for. An `add` in between does not cancel it.
+        Args:
+            key: The key.
+            priority: Keys of a higher priority are handed out first. None for 0, and while an informer dispatches its
+                initial list for `LOW_PRIORITY`.
+            reason: Why, for whoever debugs. None for the event that an informer is dispatching.
         """
         if self._closed:
             return
+        wanted, event = 0, _dispatch()
+        if event is not None or priority is not None or reason is not None:
+            wanted, reason = _caused(event, priority, reason)
+            if reason is not None:
+                known = self._reasons.get(key)
+                self._reasons[key] = reason if known is None else joined(known, reason)
+        queued = self._dirty.get(key)
+        if queued is not None:
+            if queued < wanted:
+                self._raise(key, queued, wanted)
+            return
+        if self._metrics is not None:
+            self._metrics.add(key)
+        self._dirty[key] = wanted
+        if key in self._processing:
+            self._waiting_for_done += 1
+            return
+        plain = self._ready.plain
+        if wanted or plain is None:
+            self._ready.push(key, wanted)
+        else:
+            plain.append(key)
+        if self._getters:
+            self._wake_getter()
+
+    def add_after(self, key: K, seconds: float, *, priority: int | None = None, reason: Reason | None = None) -> None:
+        """Add the key in `seconds`, at once when that is not positive.
+
+        A key has one delay: the earliest asked for, at the highest priority. An `add` in between does not cancel it.
+
+        Args:
+            key: The key.
+            seconds: How long from now.
+            priority: As for `add`. A reconciler that delays its own key keeps the priority with `priority(key)`.
+            reason: As for `add`.
+        """
+        if self._closed:
+            return
+        if seconds <= 0:
+            self.add(key, priority=priority, reason=reason)
+            return
         if self._metrics is not None:
             self._metrics.retry()
-        if seconds > 0:
-            self._delayed.add(key, seconds)
-        else:
-            self.add(key)
+        wanted, reason = _caused(_dispatch(), priority, reason)
+        self._delayed.add(key, seconds, wanted, reason)
 
     def cancel_after(self, key: K) -> None:
         """Cancel the key's delay, if it has one: for a caller that knows that nothing will be left to do then."""
         self._delayed.cancel(key)
 
-    def add_rate_limited(self, key: K, *, min_delay: float = 0.0, max_delay: float = math.inf) -> None:
+    def add_rate_limited(
+        self,
+        key: K,
+        *,
+        min_delay: float = 0.0,
+        max_delay: float = math.inf,
+        priority: int | None = None,
+        reason: Reason | None = None,
+    ) -> None:
         """Add the key after the delay that the rate limiter asks for, within bounds.
 
         Args:
             key: The key.
             min_delay: Seconds to wait at least, such as a server's Retry-After; it wins over `max_delay`.
             max_delay: Seconds to wait at most.
+            priority: As for `add`.
+            reason: As for `add`.
         """
-        self.add_after(key, max(min(self._limiter.when(key), max_delay), min_delay))
+        delay = max(min(self._limiter.when(key), max_delay), min_delay)
+        self.add_after(key, delay, priority=priority, reason=reason)
 
     def forget(self, key: K) -> None:
         """Reset the key's backoff: its next failure counts as the first."""
@@ -99,27 +158,29 @@ class WorkQueue(Generic[K]):
         Raises:
             QueueClosedError: The queue is shut down and empty.
         """
-        while not self._queue:
-            if self._closed:
-                raise QueueClosedError("the work queue is shut down")
-            await self._wait_for_key()
-        key = self._queue.popleft()
-        self._dirty.discard(key)
-        self._processing.add(key)
+        plain = self._ready.plain
+        key = plain.popleft() if plain else await self._next()
+        self._processing[key] = self._dirty.pop(key)
+        if self._reasons and (reasons := self._reasons.pop(key, None)) is not None:
+            self._processing_reasons[key] = reasons
         if self._metrics is not None:
             self._metrics.get(key)
         return key
 
     def done(self, key: K) -> None:
         """End the processing of a key; queue it again if it was added meanwhile."""
-        if key not in self._processing:
+        if self._processing.pop(key, None) is None:
             raise RuntimeError(f"{key}: done, but it was not being processed")
-        self._processing.remove(key)
         if self._metrics is not None:
             self._metrics.done(key)
-        if key in self._dirty:
-            self._append(key)
-        self._wake_drains()
+        if self._processing_reasons:
+            self._processing_reasons.pop(key, None)
+        if self._waiting_for_done and (priority := self._dirty.get(key)) is not None:
+            self._waiting_for_done -= 1
+            self._ready.push(key, priority)
+            self._wake_getter()
+        if self._closed:
+            self._wake_drains()
 
     @asynccontextmanager
     async def item(self) -> AsyncIterator[K]:
@@ -147,8 +208,10 @@ class WorkQueue(Generic[K]):
         dropped = len(self._delayed)
         self._delayed.clear()
         if discard:
-            self._queue.clear()
+            self._ready.clear()
             self._dirty.clear()
+            self._reasons.clear()
+            self._waiting_for_done = 0
         for getter in self._getters:
             _wake(getter)
         self._getters.clear()
@@ -157,7 +220,7 @@ class WorkQueue(Generic[K]):
 
     async def drain(self) -> None:
         """Wait until the queue is shut down, is empty and no key is being processed; or it is shut down once more."""
-        while not self._abandoned and (not self._closed or self._queue or self._processing):
+        while not self._abandoned and (not self._closed or len(self) or self._processing):
             waiter = asyncio.get_running_loop().create_future()
             self._drains.append(waiter)
             await waiter
@@ -169,11 +232,44 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """Return how many keys are queued; those being processed and delayed ones do not count."""
-        return len(self._queue)
+        return len(self._dirty) - self._waiting_for_done
 
-    def _append(self, key: K) -> None:
-        self._queue.append(key)
-        self._wake_getter()
+    def priority(self, key: K) -> int:
+        """Return the priority at which a key that is being processed was queued; 0 when it is not being processed."""
+        return self._processing.get(key, 0)
+
+    def state(self, key: K) -> KeyState:
+        """Return what is known of a key: whether it is queued, delayed or being processed, and why.
+
+        Returns:
+            A `kcr.workqueue.KeyState`: the priorities at which it is `queued` and `processing`, or None; the seconds of
+            its `delay`, or None; its `retries`; its `reasons`, and its `processing_reasons`.
+        """
+        delay = self._delayed.get(key)
+        reasons = self._reasons.get(key) if key in self._dirty or delay is None else delay.reason
+        return KeyState(
+            queued=self._dirty.get(key),
+            processing=self._processing.get(key),
+            delay=None if delay is None else max(0.0, delay.deadline - asyncio.get_running_loop().time()),
+            retries=self.retries(key),
+            reasons=as_tuple(reasons),
+            processing_reasons=as_tuple(self._processing_reasons.get(key)),
+        )
+
+    def _raise(self, key: K, queued: int, wanted: int) -> None:
+        self._dirty[key] = wanted
+        if key not in self._processing:
+            self._ready.move(key, queued, wanted)
+
+    def _add_delayed(self, key: K, priority: int, reason: Reason | None) -> None:
+        self.add(key, priority=priority, reason=reason or _DELAY)
+
+    async def _next(self) -> K:
+        while not len(self):
+            if self._closed:
+                raise QueueClosedError("the work queue is shut down")
+            await self._wait_for_key()
+        return self._ready.pop()
 
     async def _wait_for_key(self) -> None:
         getter = asyncio.get_running_loop().create_future()
@@ -183,7 +279,7 @@ class WorkQueue(Generic[K]):
         except asyncio.CancelledError:
             if getter in self._getters:
                 self._getters.remove(getter)
-            elif self._queue:
+            elif len(self):
                 # Woken and cancelled at once: the wake-up was for a key, so another worker must get it.
                 self._wake_getter()
             raise
@@ -196,7 +292,7 @@ class WorkQueue(Generic[K]):
                 return
 
     def _wake_drains(self) -> None:
-        if self._abandoned or (self._closed and not self._queue and not self._processing):
+        if self._abandoned or (self._closed and not len(self) and not self._processing):
             for waiter in self._drains:
                 _wake(waiter)
             self._drains.clear()
@@ -205,3 +301,15 @@ class WorkQueue(Generic[K]):
 def _wake(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
+
+
+def _caused(event: Dispatch | None, priority: int | None, reason: Reason | None) -> tuple[int, Reason | None]:
+    """Return the priority and the reason of an add: those that were named, else those of the event."""
+    if event is not None:
+        priority = event.priority if priority is None else priority
+        reason = event.reason if reason is None else reason
+    if priority is None:
+        return 0, reason
+    if not isinstance(priority, int):
+        raise TypeError(f"priority is {priority!r:.100}: give it a whole number, such as 10")
+    return priority, reason

@@ -153,10 +153,12 @@ class Capped(MaxOf[K]):
 
 
 def default_limiter() -> RateLimiter[Hashable]:
-    """Return a controller's default: 5 ms doubling up to 1,000 s for each key, ten retries a second for all together.
+    """Return a controller's default: 5 ms doubling up to 1,000 s for each key.
 
-    The second part lets bursts of a hundred pass.
+    There is no token bucket for all keys together, as client-go's default has it: after an outage the retries of
+    thousands of keys of low priority would have reserved its tokens, and the retry of a change would wait for all of
+    them. For one, give the controller `MaxOf(ItemExponential(), BucketRateLimiter())`.
 
-    Source: client-go/util/workqueue/default_rate_limiters.go, DefaultTypedControllerRateLimiter.
+    Source: controller-runtime/pkg/controller/priorityqueue/priorityqueue.go, New.
     """
-    return MaxOf(ItemExponential(), BucketRateLimiter())
+    return ItemExponential()

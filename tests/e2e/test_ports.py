@@ -46,7 +46,7 @@ async def test_ports_are_served_while_controllers_run(kcr: Start) -> None:  # CM
             assert re.search(
                 r'rest_client_rate_limiter_duration_seconds_count\{host="127\.0\.0\.1:\d+",verb="GET"\} \d', text
             )
-            assert 'workqueue_depth{controller="job",name="job"} 0.0' in text
+            assert 'workqueue_depth{controller="job",name="job",priority="0"} 0.0' in text
             assert await run.stop() == 0, run.err
             assert "Traceback" not in run.err
 

@@ -123,7 +123,7 @@ async def test_metrics_tell_of_queues_controllers_requests_and_stores(cluster: E
 
         text = await eventually(told)
         assert 'workqueue_adds_total{controller="idle",name="idle"} 4.0' in text
-        assert 'workqueue_depth{controller="idle",name="idle"} 0.0' in text
+        assert 'workqueue_depth{controller="idle",name="idle",priority="0"} 0.0' in text
         assert 'controller_runtime_max_concurrent_reconciles{controller="idle"} 2.0' in text
         assert 'rest_client_requests_total{code="200",host="api",method="GET"}' in text
         assert 'kcr_cache_objects{group="",name="namespaces",resource="namespaces",version="v1"} 4.0' in text

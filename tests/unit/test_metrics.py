@@ -10,7 +10,7 @@ from kcr.controller import Controller, Result
 from kcr.errors import TransportError
 from kcr.metrics import QUEUE_BUCKETS, Metrics
 from kcr.testing import VirtualClock
-from kcr.workqueue import ItemExponential, WorkQueue
+from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue
 from tests.kit.scripted_transport import Say, Script, failure
 
 pytestmark = pytest.mark.kcr_virtual
@@ -24,7 +24,11 @@ def of_queue(metrics: Metrics, name: str) -> float | None:
     return value(metrics, f"workqueue_{name}", name="test", controller="test")
 
 
-async def test_queue_counts_under_the_fields_names(kcr_clock: VirtualClock) -> None:  # WQ-39, WQ-2, WQ-12
+def depth(metrics: Metrics, priority: str = "0") -> float | None:
+    return value(metrics, "workqueue_depth", name="test", controller="test", priority=priority)
+
+
+async def test_queue_counts_under_the_fields_names(kcr_clock: VirtualClock) -> None:  # WQ-39, WQ-2, WQ-28
     metrics = Metrics()
     queue = WorkQueue[str](ItemExponential(1, 60), metrics=metrics.queue("test"))
     for key in ("a", "a", "b"):
@@ -32,10 +36,11 @@ async def test_queue_counts_under_the_fields_names(kcr_clock: VirtualClock) -> N
     queue.add_after("c", 0)
     queue.add_rate_limited("d")
     assert of_queue(metrics, "adds_total") == 3
-    assert of_queue(metrics, "retries_total") == 2
-    assert of_queue(metrics, "depth") == 3
+    # An add without a delay is no retry.
+    assert of_queue(metrics, "retries_total") == 1
+    assert depth(metrics) == 3
     await kcr_clock.advance(1)
-    assert of_queue(metrics, "depth") == 4
+    assert depth(metrics) == 4
 
 
 async def test_waiting_and_work_are_timed(kcr_clock: VirtualClock) -> None:  # WQ-41
@@ -102,10 +107,26 @@ async def test_unnamed_queue_exports_nothing() -> None:  # WQ-43
     assert b"workqueue_adds_total{" not in metrics.render()[0]
 
 
-async def test_queues_have_no_priorities_to_label() -> None:  # WQ-42: there is no priority queue, hence no such label
+async def test_depth_is_told_by_priority() -> None:  # WQ-39
     metrics = Metrics()
-    metrics.queue("test")
-    assert b"priority=" not in metrics.render()[0]
+    queue = WorkQueue[str](metrics=metrics.queue("test"))
+    assert (depth(metrics), depth(metrics, "-100")) == (0, None)
+    for key in ("a", "b", "c"):
+        queue.add(key, priority=LOW_PRIORITY)
+    queue.add("a")
+    assert (depth(metrics), depth(metrics, "-100")) == (1, 2)
+    for _ in range(3):
+        await queue.get()
+    assert (depth(metrics), depth(metrics, "-100")) == (0, 0)
+
+
+async def test_many_priorities_share_one_series() -> None:  # WQ-42
+    metrics = Metrics()
+    queue = WorkQueue[int](metrics=metrics.queue("test"))
+    for number in range(40):
+        queue.add(number, priority=number)
+    assert [depth(metrics, str(priority)) for priority in (0, 39, 16, 15)] == [1, 1, 1, None]
+    assert depth(metrics, "exceeded_cardinality_limit") == 15
 
 
 async def test_two_registries_do_not_meet() -> None:  # CM-63

@@ -180,7 +180,8 @@ async def test_controller_runs_on_fake_informers(kcr_clock: VirtualClock) -> Non
     async with manager.running():
         manager.informer(ConfigMap).add(B)
         await kcr_clock.settle()
-        assert reconciler.keys == ["default/a", "default/b"]
+        # What changed comes before what was there.
+        assert reconciler.keys == ["default/b", "default/a"]
 
 
 @pytest.mark.kcr_virtual

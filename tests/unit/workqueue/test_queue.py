@@ -11,15 +11,9 @@ from kcr.errors import QueueClosedError
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
 from kcr.workqueue import ItemExponential, WorkQueue
+from tests.kit.work_queues import take, take_when_there
 
 pytestmark = pytest.mark.kcr_virtual
-
-
-async def take(queue: WorkQueue[str]) -> str:
-    """Take a key that must be there, and give it back."""
-    assert len(queue) > 0
-    async with queue.item() as key:
-        return key
 
 
 async def test_keys_come_in_the_order_of_arrival() -> None:  # WQ-1, WQ-11
@@ -73,11 +67,6 @@ async def test_sleeping_worker_gets_the_key_that_arrives(kcr_clock: VirtualClock
         await kcr_clock.settle()
         queue.add("a")
     assert worker.result() == "a"
-
-
-async def take_when_there(queue: WorkQueue[str]) -> str:
-    async with queue.item() as key:
-        return key
 
 
 async def test_worker_cancelled_when_woken_passes_the_key_on(kcr_clock: VirtualClock) -> None:  # WQ-9
