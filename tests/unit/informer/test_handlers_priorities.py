@@ -25,7 +25,7 @@ def pod(name: str) -> Pod:
 
 
 class Enqueuing(Handler[Pod]):
-    """A handler of somebody's own, which knows neither priorities nor reasons."""
+    """A user's handler, which knows neither priorities nor reasons."""
 
     def __init__(self) -> None:
         self.queue = WorkQueue[Key]()
