@@ -19,6 +19,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.registry.priority import PriorityAdmission
+from kcr.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr.apiserver.registry.service_addresses import ServiceAddresses
 from kcr.apiserver.responses import (
@@ -67,6 +68,7 @@ class Registry:
         self.quotas = quotas
         self._limits = LimitRangeAdmission(storage)
         self._priorities = PriorityAdmission(storage)
+        self._runtime_classes = RuntimeClassAdmission(storage)
         self._addresses = ServiceAddresses(storage)
         self.accounts: ServiceAccountAdmission | None = None
         self.clock = clock
@@ -136,6 +138,7 @@ class Registry:
         if kind.strategy.has_generation:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
+        self._runtime_classes.admit(kind, obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
         _drop_unstored(kind, obj)
