@@ -131,10 +131,7 @@ class Registry:
         kind.strategy.default(obj)
         if guard is not None:
             guard(obj, None)
-        self._limits.set_defaults(kind, obj)
-        self._priorities.admit(kind, obj)
-        if self.accounts is not None:
-            self.accounts.admit(kind, obj, called)
+        self._admit(kind, obj, called)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
@@ -157,6 +154,13 @@ class Registry:
         if dry_run:
             return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
+
+    def _admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+        """Set what admission plugins set in new objects, chiefly in pods."""
+        self._limits.set_defaults(kind, obj)
+        self._priorities.admit(kind, obj)
+        if self.accounts is not None:
+            self.accounts.admit(kind, obj, called)
 
     def update(
         self,
