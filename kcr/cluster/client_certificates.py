@@ -57,7 +57,7 @@ class ClientAuthority(NamedTuple):
         key = serialization.load_pem_private_key(self.key.encode(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         end = now - _BACKDATE + max(_SHORTEST, min(lifetime or LONGEST, LONGEST))
-        made = (
+        unsigned = (
             x509.CertificateBuilder()
             .subject_name(asked.subject)
             .issuer_name(authority.subject)
@@ -66,11 +66,12 @@ class ClientAuthority(NamedTuple):
             .not_valid_before(now - _BACKDATE)
             .not_valid_after(min(end, authority.not_valid_after_utc))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(frozenset(usages)), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-            .sign(key, hashes.SHA256())
         )
+        if (usage := _usage(frozenset(usages))) is not None:
+            unsigned = unsigned.add_extension(usage, critical=True)
+        made = unsigned.sign(key, hashes.SHA256())
         return made.public_bytes(serialization.Encoding.PEM).decode()
 
 
@@ -97,7 +98,10 @@ def make_client_authority(now: datetime) -> ClientAuthority:
     return ClientAuthority(certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode())
 
 
-def _usage(usages: frozenset[str]) -> x509.KeyUsage:
+def _usage(usages: frozenset[str]) -> x509.KeyUsage | None:
+    """Return the key usages; None for none, for OpenSSL refuses a certificate with an empty set of them."""
+    if not usages & {"digital signature", "key encipherment"}:
+        return None
     return x509.KeyUsage(
         digital_signature="digital signature" in usages, key_encipherment="key encipherment" in usages,
         content_commitment=False, data_encipherment=False, key_agreement=False, key_cert_sign=False, crl_sign=False,

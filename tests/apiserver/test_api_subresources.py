@@ -135,6 +135,12 @@ async def test_followed_log_goes_on_to_its_end(api: Api, query: str, expected: b
             "container=c&previous=true", 400, 'previous terminated container "c" in pod "pq" not found', id="previous"
         ),
         pytest.param("container=c&tailLines=-1", 422, "tailLines: Invalid value: -1: must be greater", id="tail"),
+        pytest.param(
+            "container=c&tailLines=-1",
+            422,
+            'PodLogOptions "pq" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
+            id="tail",
+        ),
         pytest.param("container=c&sinceSeconds=1&sinceTime=x", 422, "at most one of", id="since"),
     ],
 )  # fmt: skip

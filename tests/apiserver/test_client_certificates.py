@@ -51,6 +51,11 @@ async def test_certificate_names_user_and_groups(served: ServerAddress, tmp_path
     assert credential.startswith("X509SHA256=")
 
 
+async def test_certificate_for_client_auth_alone_logs_in(served: ServerAddress, tmp_path: Path) -> None:
+    context = login(tmp_path, served.ca_pem, served.clients, "jane", usages=("client auth",))
+    assert (await whoami(served.url, context))[1]["username"] == "jane"
+
+
 async def test_certificate_goes_before_the_token(served: ServerAddress, tmp_path: Path) -> None:
     context = login(tmp_path, served.ca_pem, served.clients, "jane")
     assert (await whoami(served.url, context, served.token))[1]["username"] == "jane"

@@ -26,7 +26,14 @@ def certificate_request(user: str, *groups: str) -> tuple[str, str]:
     return private.decode(), request.public_bytes(Encoding.PEM).decode()
 
 
-def login(folder: Path, trusted: str, authority: ClientAuthority, user: str, *groups: str) -> ssl.SSLContext:
+def login(
+    folder: Path,
+    trusted: str,
+    authority: ClientAuthority,
+    user: str,
+    *groups: str,
+    usages: tuple[str, ...] = USAGES,
+) -> ssl.SSLContext:
     """Return a context of a client with a certificate.
 
     Args:
@@ -35,9 +42,10 @@ def login(folder: Path, trusted: str, authority: ClientAuthority, user: str, *gr
         authority: What signs the certificate.
         user: The user.
         groups: The user's groups.
+        usages: What the certificate is asked for.
     """
     key, request = certificate_request(user, *groups)
-    certificate = authority.sign(request, USAGES, timedelta(hours=1), SystemClock().now())
+    certificate = authority.sign(request, usages, timedelta(hours=1), SystemClock().now())
     chain = folder / "user.pem"
     chain.write_text(key + certificate)
     context = ssl.create_default_context(cadata=trusted)

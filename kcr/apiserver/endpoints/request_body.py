@@ -18,7 +18,7 @@ from kcr.apiserver.registry.deletion import POLICIES, DeleteOptions
 from kcr.apiserver.responses import StatusError, bad_request, encoded, invalid_option
 from kcr.apiserver.responses import invalid as invalid_object
 from kcr.apiserver.schema import protobuf
-from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.schema.builtin import builtin_kinds, type_shape
 from kcr.apiserver.schema.shape import Shape
 
 LIMIT = 3 * 1024 * 1024
@@ -27,6 +27,7 @@ _TYPE_META = r'APIVersion string "json:\"apiVersion,omitempty\""; Kind string "j
 
 _OPTIONS = "DeleteOptions"
 # Where upstream makes the scheme that knows the options of all verbs.
+_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 _OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 
 _log = logging.getLogger(__name__)
@@ -134,8 +135,19 @@ def _check_type(kind: Kind, value: Manifest) -> None:
         )
     if name != kind.type.kind:
         wanted = kind.type.kind
-        why = f"converting ({name}) to ({wanted}): unknown conversion"
+        why = _unusable_kind(kind, name)
         raise bad_request(f'{name} in version "{kind.type.version}" cannot be handled as a {wanted}: {why}')
+
+
+def _unusable_kind(kind: Kind, name: str) -> str:
+    """Return why an object of another kind of the same version is not one of this kind.
+
+    Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
+    """
+    if (kind.type.api_version, name) not in builtin_kinds():
+        return f'no kind "{name}" is registered for version "{kind.type.api_version}" in scheme "{_SCHEME}"'
+    package = kind.type.group.partition(".")[0] or "core"
+    return f"converting ({kind.type.version}.{name}) to ({package}.{kind.type.kind}): unknown conversion"
 
 
 def _check_custom_type(kind: Kind, value: Manifest) -> None:

@@ -27,6 +27,7 @@ from kcr.apiserver.kinds.core.limits import LimitRangeStrategy, ResourceQuotaStr
 from kcr.apiserver.kinds.core.services import ServiceStrategy
 from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, path_segment
+from kcr.apiserver.kinds.networking.endpoints import EndpointsStrategy
 from kcr.apiserver.kinds.networking.ingresses import IngressClassStrategy, IngressStrategy
 from kcr.apiserver.kinds.networking.traffic import EndpointSliceStrategy, NetworkPolicyStrategy
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
@@ -320,6 +321,7 @@ _WITH_STRATEGY: tuple[Kind, ...] = (
 
 
 _STRATEGIES: Mapping[tuple[str, str], Callable[..., GenericStrategy]] = {
+    ("v1", "Endpoints"): EndpointsStrategy,
     ("v1", "PersistentVolume"): VolumeStrategy,
     ("discovery.k8s.io/v1", "EndpointSlice"): EndpointSliceStrategy,
     ("networking.k8s.io/v1", "Ingress"): IngressStrategy,

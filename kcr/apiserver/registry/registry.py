@@ -19,6 +19,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.quota import LimitRangeAdmission, QuotaAdmission
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.registry.priority import PriorityAdmission
+from kcr.apiserver.registry.runtime_classes import RuntimeClassAdmission
 from kcr.apiserver.registry.service_accounts import ServiceAccountAdmission
 from kcr.apiserver.registry.service_addresses import ServiceAddresses
 from kcr.apiserver.responses import (
@@ -67,6 +68,7 @@ class Registry:
         self.quotas = quotas
         self._limits = LimitRangeAdmission(storage)
         self._priorities = PriorityAdmission(storage)
+        self._runtime_classes = RuntimeClassAdmission(storage)
         self._addresses = ServiceAddresses(storage)
         self.accounts: ServiceAccountAdmission | None = None
         self.clock = clock
@@ -129,13 +131,11 @@ class Registry:
         kind.strategy.default(obj)
         if guard is not None:
             guard(obj, None)
-        self._limits.set_defaults(kind, obj)
-        self._priorities.admit(kind, obj)
-        if self.accounts is not None:
-            self.accounts.admit(kind, obj, called)
+        self._admit(kind, obj, called)
         if kind.strategy.has_generation:
             metadata["generation"] = 1
         kind.strategy.prepare_create(obj)
+        self._runtime_classes.admit(kind, obj)
         self._raise_if_invalid(kind, obj, [*meta.validate(kind, metadata), *kind.strategy.validate(obj)])
         kind.strategy.finish_create(obj)
         _drop_unstored(kind, obj)
@@ -154,6 +154,13 @@ class Registry:
         if dry_run:
             return WriteResult(self.storage.build_record(kind, obj, 0), warnings)
         return WriteResult(self.storage.put(kind, obj, None), warnings)
+
+    def _admit(self, kind: Kind, obj: Manifest, called: str) -> None:
+        """Set what admission plugins set in new objects, chiefly in pods."""
+        self._limits.set_defaults(kind, obj)
+        self._priorities.admit(kind, obj)
+        if self.accounts is not None:
+            self.accounts.admit(kind, obj, called)
 
     def update(
         self,

@@ -151,7 +151,39 @@ def restore(pod: KubeletPod, moment: datetime, now: float) -> dict[str, Containe
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if status.name in records:
             records[status.name] = _restored(records[status.name], status, pod.spec.restart_policy, moment, now)
-    return records
+    return _initialized_again(pod, records, moment, now)
+
+
+def _initialized_again(
+    pod: KubeletPod, records: dict[str, ContainerRecord], moment: datetime, now: float
+) -> dict[str, ContainerRecord]:
+    """Return the containers of a pod that goes on on a new node process, which has none of its directories.
+
+    Under the policy Always, init containers that have succeeded run again. Under the others the API server refuses
+    that, so a pod ends if what they wrote to its emptyDirs is lost.
+
+    Source: kubernetes/pkg/kubelet/kuberuntime/kuberuntime_manager.go, computePodActions (a new sandbox).
+    """
+    done = [name for name, record in records.items() if record.role == "init" and exit_code(record) == 0]
+    if not done:
+        return records
+    if pod.spec.restart_policy in {"", "Always"}:
+        return records | {name: _anew(records[name]) for name in done}
+    if all("emptyDir" not in volume for volume in pod.spec.volumes):
+        return records
+    mains = (record for record in records.values() if record.role == "main" and not is_final(record))
+    return records | {record.name: _given_up(record, moment, now) for record in mains}
+
+
+def _anew(record: ContainerRecord) -> ContainerRecord:
+    end = record.state.end if isinstance(record.state, Terminated | BackingOff) else record.last_end
+    return record._replace(state=Waiting(), restart_count=record.restart_count + 1, last_end=end)
+
+
+def _given_up(record: ContainerRecord, moment: datetime, now: float) -> ContainerRecord:
+    if isinstance(record.state, Terminated | BackingOff):
+        return record._replace(state=Terminated(record.state.end))
+    return terminated(record, LOST, "Never", moment, now)
 
 
 def _restored(

@@ -60,7 +60,7 @@ def respond(source: LogSource, record: Record, query: Query, now: datetime) -> A
     pod = record.manifest()
     container = container_of(pod, query.text("container"))
     tail, limit = query.integer("tailLines"), query.integer("limitBytes")
-    _check_options(query, tail, limit)
+    _check_options(pod["metadata"]["name"], query, tail, limit)
     if not pod["spec"].get("nodeName"):
         return APIResponse(204, _TEXT, b"")
     previous = query.flag("previous")
@@ -109,7 +109,7 @@ def _stamp(moment: datetime) -> bytes:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
 
 
-def _check_options(query: Query, tail: int | None, limit: int | None) -> None:
+def _check_options(pod: str, query: Query, tail: int | None, limit: int | None) -> None:
     errors: list[FieldError] = []
     if tail is not None and tail < 0:
         errors.append(invalid_field("tailLines", tail, "must be greater than or equal to 0"))
@@ -120,7 +120,7 @@ def _check_options(query: Query, tail: int | None, limit: int | None) -> None:
     if query.text("sinceSeconds") and (query.integer("sinceSeconds") or 0) < 1:
         errors.append(invalid_whole("sinceSeconds", "must be greater than 0"))
     if errors:
-        raise invalid("PodLogOptions", "", "", errors)
+        raise invalid("PodLogOptions", "", pod, errors)
 
 
 def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:

@@ -153,6 +153,39 @@ def test_container_in_back_off_starts_again() -> None:
     assert life.state == BackingOff(end(1), 9.0)
 
 
+def initialized(policy: str, main: KubeletContainerState) -> KubeletPod:
+    states = (("i", KubeletContainerState(terminated=end(0))), ("c", main))
+    init, status = (KubeletContainerStatus(name=name, restart_count=0, state=state) for name, state in states)
+    return KubeletPod(
+        spec=KubeletPodSpec(
+            restart_policy=policy,
+            init_containers=(KubeletContainer(name="i"),),
+            containers=(KubeletContainer(name="c"),),
+            volumes=({"name": "work", "emptyDir": {}},),
+        ),
+        status=KubeletPodStatus(phase="Running", init_container_statuses=(init,), container_statuses=(status,)),
+    )
+
+
+RAN = KubeletContainerState(running=ContainerStateRunning(started_at=at(0)))
+IDLE = KubeletContainerState(waiting=ContainerStateWaiting(reason="PodInitializing"))
+
+
+@pytest.mark.parametrize("main", [pytest.param(RAN, id="running"), pytest.param(IDLE, id="waiting")])
+def test_lost_pod_is_initialized_again(main: KubeletContainerState) -> None:
+    record = restore(initialized("Always", main), at(9), 9.0)["i"]
+    assert (record.state, record.restart_count, record.last_end) == (Waiting(), 1, end(0))
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+@pytest.mark.parametrize("main", [pytest.param(RAN, id="running"), pytest.param(IDLE, id="waiting")])
+def test_pod_that_cannot_be_initialized_again_ends(policy: str, main: KubeletContainerState) -> None:
+    records = restore(initialized(policy, main), at(9), 9.0)
+    assert records["i"].state == Terminated(end(0))
+    state = records["c"].state
+    assert isinstance(state, Terminated) and (state.end.exit_code, state.restart_at) == (137, None)
+
+
 def test_nothing_is_recalled_of_an_ended_pod() -> None:
     assert restore(pod(KubeletContainerState(terminated=end(0)), phase="Succeeded"), at(9), 9.0) == {}
 
