@@ -2,13 +2,17 @@
 
 import asyncio
 import random
+from typing import Any
 
 import structlog
 
 from kcr.api.meta import Key
+from kcr.controller.guards.pause import Pauses
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
+from kcr.controller.sources import EnqueueRequests, Source
 from kcr.controller.workers import Worker
+from kcr.informer import Informer, InformerHandle, Store
 from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter, WorkQueue
 
@@ -65,15 +69,40 @@ class Controller:
         self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
         self._grace = graceful_shutdown_timeout
+        counted = metrics.controller(name, workers)
+        self._pauses = Pauses(counted)
         self._worker = Worker(
             name,
             self.queue,
             reconciler,
             random=random,
-            metrics=metrics.controller(name, workers),
+            metrics=counted,
+            pauses=self._pauses,
             own_writes=own_writes,
             seconds=reconcile_timeout,
         )
+
+    def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
+        """Let the changes of a kind enqueue keys.
+
+        Args:
+            source: The kind, and how its objects are mapped to keys. The first that enqueues the objects' own keys
+                says what the keys of this controller name.
+            informer: Watches the kind.
+        """
+        if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
+            self.pause_by(informer.store)
+        informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
+
+    def pause_by(self, store: Store[Any]) -> None:
+        """Let the annotation `kcr.dev/paused` on an object keep its key from being reconciled.
+
+        For a controller whose reconciler brings event handlers of its own; for the others `watch` does it.
+
+        Args:
+            store: Has the objects that the keys of this controller name.
+        """
+        self._pauses.store = store
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""

@@ -9,6 +9,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
+from kcr.controller.guards.pause import Pauses
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
@@ -41,6 +42,7 @@ class Worker:
         *,
         random: random.Random,
         metrics: ControllerMetrics,
+        pauses: Pauses,
         own_writes: OwnWrites | None = None,
         seconds: float | None = None,
     ) -> None:
@@ -52,6 +54,7 @@ class Worker:
             reconciler: What to do with one.
             random: Makes the ids of the runs.
             metrics: Where runs are counted.
+            pauses: Which keys are not reconciled for now.
             own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
         """
@@ -60,6 +63,7 @@ class Worker:
         self._reconciler = reconciler
         self._random = random
         self._metrics = metrics
+        self._pauses = pauses
         self._own_writes = own_writes
         self._seconds = seconds
         # Of all workers of the controller: they share this one object.
@@ -95,6 +99,10 @@ class Worker:
             return
         run_id = f"{self._random.getrandbits(64):016x}"
         bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
+        if self._pauses.applies_to(key):
+            # Its failures are of before; what resumes it enqueues it.
+            self._queue.forget(key)
+            return
         if self._defer_if_stale(key):
             return
         metrics, now = self._metrics, asyncio.get_running_loop().time
