@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from kcr.app.stacks import write_stacks_on_signal
 from kcr.ratelimitedlog import RateLimitedLogger
 from kcr.runnables import await_stack
 
@@ -32,7 +33,7 @@ def run_to_end(
 ) -> int | None:
     """Run a command until it ends, or SIGTERM, SIGINT or SIGHUP ends it.
 
-    The first signal cancels `main`, which gets a few seconds to end in order.
+    The first signal cancels `main`, which gets a few seconds to end in order. SIGUSR1 writes the stacks to the log.
 
     Args:
         main: The command.
@@ -64,13 +65,14 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_s
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
-    try:
-        return await main()
-    except asyncio.CancelledError:
-        if not received:
-            raise
-        task.uncancel()
-        return None
+    with write_stacks_on_signal(loop):
+        try:
+            return await main()
+        except asyncio.CancelledError:
+            if not received:
+                raise
+            task.uncancel()
+            return None
 
 
 class LoopErrors:
