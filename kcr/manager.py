@@ -219,7 +219,7 @@ class Manager:
         controller = Controller(
             name, reconciler, random=self.random, workers=workers, limiter=limiter, queue=queue, own_writes=own_writes,
             reconcile_timeout=reconcile_timeout, graceful_shutdown_timeout=graceful_shutdown_timeout,
-            metrics=self.metrics,
+            metrics=self.metrics, client=self.client,
         )  # fmt: skip
         self._controllers[name] = controller
         self._rights |= rights

@@ -98,7 +98,7 @@ def setup(manager: Manager, options: Options) -> None:
         own_writes=own_writes,
         rights=RIGHTS,
     )
-    controller.pause_by(crons)
+    controller.declare(manager.informer(CronJob), CronJob)
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
     manager.add(ClockWatch(manager.clock, lambda: wake_all(queue, crons)))
 

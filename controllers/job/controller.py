@@ -129,8 +129,8 @@ def setup(manager: Manager, options: Options) -> None:
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
     # Their keys come from handlers of their own.
-    controller.pause_by(jobs)
-    orphans.pause_by(pods)
+    controller.declare(manager.informer(Job), Job, manager.informer(Pod))
+    orphans.declare(manager.informer(Pod), Pod)
     keys = Keys(queue, orphans.queue, memory, ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))

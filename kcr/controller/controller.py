@@ -6,13 +6,15 @@ from typing import Any
 
 import structlog
 
-from kcr.api.meta import Key
+from kcr.api.meta import Key, Resource
+from kcr.client import Client
+from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
-from kcr.controller.sources import EnqueueRequests, Source
+from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
 from kcr.controller.workers import Worker
-from kcr.informer import Informer, InformerHandle, Store
+from kcr.informer import Informer, InformerHandle
 from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter, WorkQueue
 
@@ -44,6 +46,7 @@ class Controller:
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
         metrics: Metrics | None = None,
+        client: Client | None = None,
     ) -> None:
         """Make a controller; it does nothing before it runs.
 
@@ -58,6 +61,7 @@ class Controller:
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that are not served.
+            client: Tells who else writes the objects of a hot loop; None leaves that out.
 
         Raises:
             ValueError: It has no workers, or the metrics know a controller of this name.
@@ -70,7 +74,7 @@ class Controller:
         self._workers = workers
         self._grace = graceful_shutdown_timeout
         counted = metrics.controller(name, workers)
-        self._pauses = Pauses(counted)
+        self._pauses, self._hot_loops = Pauses(counted), HotLoops(client)
         self._worker = Worker(
             name,
             self.queue,
@@ -78,6 +82,7 @@ class Controller:
             random=random,
             metrics=counted,
             pauses=self._pauses,
+            hot_loops=self._hot_loops,
             own_writes=own_writes,
             seconds=reconcile_timeout,
         )
@@ -91,18 +96,24 @@ class Controller:
             informer: Watches the kind.
         """
         if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
-            self.pause_by(informer.store)
+            self._pauses.store = informer.store
+        self._hot_loops.watch(informer, source.map_to)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
-    def pause_by(self, store: Store[Any]) -> None:
-        """Let the annotation `kcr.dev/paused` on an object keep its key from being reconciled.
+    def declare(self, informer: Informer[Any], kind: type[Resource], *dependents: Informer[Any]) -> None:
+        """Say what the keys name, for a controller with event handlers of its own; for the others `watch` does it.
 
-        For a controller whose reconciler brings event handlers of its own; for the others `watch` does it.
+        So the annotation `kcr.dev/paused` on an object keeps its key from being reconciled, and hot loops are found.
 
         Args:
-            store: Has the objects that the keys of this controller name.
+            informer: Watches the objects that the keys of this controller name.
+            kind: Their kind.
+            dependents: Watch the objects that these own.
         """
-        self._pauses.store = store
+        self._pauses.store = informer.store
+        self._hot_loops.watch(informer, own_key)
+        for dependent in dependents:
+            self._hot_loops.watch(dependent, owner_keys(kind))
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""

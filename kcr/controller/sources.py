@@ -24,7 +24,7 @@ class Source(NamedTuple):
     @property
     def enqueues_itself(self) -> bool:
         """Whether a change enqueues the object's own key: the kind is the one that the controller reconciles."""
-        return self.map_to is _own_key
+        return self.map_to is own_key
 
 
 class Channel(NamedTuple):
@@ -45,7 +45,7 @@ def watch(
         predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues. The end of a
             pause enqueues the object whatever the predicate says.
     """
-    return Source(kind, map_to or _own_key, predicate)
+    return Source(kind, map_to or own_key, predicate)
 
 
 def owned(
@@ -63,7 +63,7 @@ def owned(
         only_controller_owner: Whether only the owner counts that controls the object, and no other owner.
         predicate: Filters the changes; without it, every change enqueues.
     """
-    return Source(kind, partial(_controller if only_controller_owner else _every_owner, by), predicate)
+    return Source(kind, owner_keys(by) if only_controller_owner else partial(_every_owner, by), predicate)
 
 
 def channel(keys: AsyncIterable[Key]) -> Channel:
@@ -166,8 +166,14 @@ class ChannelSource:
             self._queue.add(key)
 
 
-def _own_key(obj: Resource) -> tuple[Key, ...]:
+def own_key(obj: Resource) -> tuple[Key, ...]:
+    """Map an object to its own key."""
     return (obj.key,)
+
+
+def owner_keys(owner: type[Resource]) -> Callable[[Resource], tuple[Key, ...]]:
+    """Return a `map_to` that maps an object to the key of its controller, if that is of a kind."""
+    return partial(_controller, owner)
 
 
 def _controller(owner: type[Resource], obj: Resource) -> tuple[Key, ...]:

@@ -9,6 +9,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
+from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
@@ -43,6 +44,7 @@ class Worker:
         random: random.Random,
         metrics: ControllerMetrics,
         pauses: Pauses,
+        hot_loops: HotLoops,
         own_writes: OwnWrites | None = None,
         seconds: float | None = None,
     ) -> None:
@@ -55,6 +57,7 @@ class Worker:
             random: Makes the ids of the runs.
             metrics: Where runs are counted.
             pauses: Which keys are not reconciled for now.
+            hot_loops: Finds keys that are reconciled over and over.
             own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
         """
@@ -64,6 +67,7 @@ class Worker:
         self._random = random
         self._metrics = metrics
         self._pauses = pauses
+        self._hot_loops = hot_loops
         self._own_writes = own_writes
         self._seconds = seconds
         # Of all workers of the controller: they share this one object.
@@ -105,6 +109,15 @@ class Worker:
             return
         if self._defer_if_stale(key):
             return
+        if not self._hot_loops.is_hot(key):
+            await self._observe(key)
+            return
+        await self._hot_loops.inspect(key)
+        await self._observe(key)
+        await self._hot_loops.inspect(key)
+
+    async def _observe(self, key: Key) -> None:
+        """Reconcile a key, and count how that ended."""
         metrics, now = self._metrics, asyncio.get_running_loop().time
         outcome: Outcome = "cancelled"
         began = now()
