@@ -109,15 +109,8 @@ class Worker:
             return
         if self._defer_if_stale(key):
             return
-        if not self._hot_loops.is_hot(key):
-            await self._observe(key)
-            return
-        await self._hot_loops.inspect(key)
-        await self._observe(key)
-        await self._hot_loops.inspect(key)
-
-    async def _observe(self, key: Key) -> None:
-        """Reconcile a key, and count how that ended."""
+        if is_hot := self._hot_loops.is_hot(key):
+            await self._hot_loops.inspect(key)
         metrics, now = self._metrics, asyncio.get_running_loop().time
         outcome: Outcome = "cancelled"
         began = now()
@@ -130,6 +123,8 @@ class Worker:
             metrics.active -= 1
             metrics.results[outcome] += 1
             metrics.seconds.observe(now() - began)
+        if is_hot:
+            await self._hot_loops.inspect(key)
 
     def _defer_if_stale(self, key: Key) -> bool:
         """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""

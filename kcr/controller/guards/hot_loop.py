@@ -144,6 +144,8 @@ class HotLoops:
         if now >= self._window_end:
             self._begin_window(now)
         count = self._counts[key] = self._counts.get(key, 0) + 1
+        if count < MOST_RECONCILES and not self._recordings:
+            return False
         if key in self._recordings:
             return True
         if count < MOST_RECONCILES or key in self._silent_until or len(self._recordings) >= _KEYS:

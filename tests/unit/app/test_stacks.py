@@ -36,7 +36,8 @@ sys.exit(run_to_end(main, fast_loop() if sys.argv[2] == "fast" else None))
 
 
 def stacks(*arguments: str) -> list[dict[str, Any]]:
-    ended = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    ended = subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
     assert ended.returncode == 7, ended.stderr
     return [json.loads(line) for line in ended.stderr.splitlines()]
 
