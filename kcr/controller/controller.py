@@ -13,7 +13,7 @@ from kcr.controller.guards.pause import Pauses
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
-from kcr.controller.workers import Worker
+from kcr.controller.workers import DRY_RUN_INTERVAL_SECONDS, Worker
 from kcr.informer import Informer, InformerHandle
 from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter, WorkQueue
@@ -61,7 +61,8 @@ class Controller:
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that are not served.
-            client: Tells who else writes the objects of a hot loop; None leaves that out.
+            client: Tells who else writes the objects of a hot loop; None leaves that out. When its writes are dry runs,
+                a key is reconciled at most once in ten seconds.
 
         Raises:
             ValueError: It has no workers, or the metrics know a controller of this name.
@@ -83,6 +84,7 @@ class Controller:
             metrics=counted,
             pauses=self._pauses,
             hot_loops=self._hot_loops,
+            min_interval=DRY_RUN_INTERVAL_SECONDS if client is not None and client.is_dry_run else 0.0,
             own_writes=own_writes,
             seconds=reconcile_timeout,
         )

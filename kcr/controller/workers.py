@@ -20,6 +20,8 @@ from kcr.workqueue import WorkQueue
 
 _log = structlog.get_logger()
 
+# In a dry run nothing that is written ever shows up, and a reconciler that asks to go on at once would never end.
+DRY_RUN_INTERVAL_SECONDS = 10.0
 # A shorter delay may be too small to move a clock, and would be due for ever.
 _MIN_DELAY_SECONDS = 0.001
 
@@ -47,6 +49,7 @@ class Worker:
         hot_loops: HotLoops,
         own_writes: OwnWrites | None = None,
         seconds: float | None = None,
+        min_interval: float = 0.0,
     ) -> None:
         """Make a worker.
 
@@ -60,6 +63,7 @@ class Worker:
             hot_loops: Finds keys that are reconciled over and over.
             own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
+            min_interval: Seconds from one reconcile of a key to the next; 0 for none.
         """
         self._controller = controller
         self._queue = queue
@@ -70,6 +74,9 @@ class Worker:
         self._hot_loops = hot_loops
         self._own_writes = own_writes
         self._seconds = seconds
+        self._min_interval = min_interval
+        # When keys may be reconciled again. Invariant: empty without an interval.
+        self._not_before: dict[Key, float] = {}
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
 
@@ -107,7 +114,7 @@ class Worker:
             # Its failures are of before; what resumes it enqueues it.
             self._queue.forget(key)
             return
-        if self._defer_if_stale(key):
+        if self._defer_if_stale(key) or (self._min_interval and self._is_early(key)):
             return
         if is_hot := self._hot_loops.is_hot(key):
             await self._hot_loops.inspect(key)
@@ -125,6 +132,16 @@ class Worker:
             metrics.seconds.observe(now() - began)
         if is_hot:
             await self._hot_loops.inspect(key)
+
+    def _is_early(self, key: Key) -> bool:
+        """Enqueue a key for later when its last reconcile was less than the interval ago; return whether it was."""
+        now = asyncio.get_running_loop().time()
+        wait = self._not_before.get(key, now) - now
+        if wait > 0:
+            self._queue.add_after(key, wait)
+            return True
+        self._not_before[key] = now + self._min_interval
+        return False
 
     def _defer_if_stale(self, key: Key) -> bool:
         """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""

@@ -107,3 +107,16 @@ async def test_signal_shows_stacks_of_both_commands(kcr: Start) -> None:
             await eventually(lambda: "stacks, because of SIGUSR1" in dev.err)
             assert await run.stop() == 0
             assert await dev.stop() == 0
+
+
+async def test_dry_run_changes_nothing_and_takes_no_lease(kcr: Start) -> None:
+    async with kcr("dev", "--no-controllers", "-f", "examples/pi-python.yaml") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        options = ("--kubeconfig", kubeconfig, "--dry-run=server", "--leader-elect", "--log-format", "json")
+        async with kcr("run", *options) as run:
+            await run.ready()
+            await eventually(lambda: '"dry run: accepted, not kept"' in run.err)
+            assert await run.stop() == 0
+        assert "/pods/pi-" in run.err
+        assert "leases" not in run.err
+        assert "Started container" not in dev.err
