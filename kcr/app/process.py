@@ -1,8 +1,8 @@
 """A command as a process: its event loop, how signals end it, and SIGUSR1, at which it writes where it is and goes on.
 
 What a stuck process is doing is asked for while it is stuck, so the handler of SIGUSR1 is Python's own and not the
-event loop's: it also runs while a reconciler blocks the loop in Python code or in a system call. It only reads. A thread of
-its own writes, because the signal may arrive in the middle of a write to stderr, which is not reentrant.
+event loop's: it also runs while a reconciler blocks the loop in Python code or in a system call. It only reads. A
+thread of its own writes, because the signal may arrive in the middle of a write to stderr, which is not reentrant.
 """
 
 import _thread

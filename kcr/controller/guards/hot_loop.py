@@ -134,6 +134,8 @@ class HotLoops:
     def watch(self, informer: Informer[Any] | InformerHandle[Any], map_to: Callable[[Any], Iterable[Key]]) -> None:
         """Look at the changes of these objects too, for the keys that they enqueue."""
         self._sources = [*self._open_sources(), _Source(informer, map_to)]
+        # They would keep the informers of closed handles alive.
+        self._registrations = [one for one in self._registrations if not one.is_removed]
 
     def _open_sources(self) -> list[_Source]:
         return [source for source in self._sources if not source.is_closed]
