@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, Self
 import structlog
 
 from kcr.api.resources import ResourceType
+from kcr.client.dry_run import as_dry_run, describe_write
 from kcr.client.wire import decoding
-from kcr.client.wire.dry_run import as_dry_run, describe_write
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
