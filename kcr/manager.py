@@ -15,7 +15,7 @@ from kcr.client import Client, api_client
 from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
 from kcr.controller.controller import GRACE_SECONDS
-from kcr.controller.sources import ChannelSource, EnqueueRequests
+from kcr.controller.sources import ChannelSource
 from kcr.endpoint import SecureServing
 from kcr.errors import LeadershipLostError
 from kcr.events import EventRecorder
@@ -218,7 +218,7 @@ class Manager:
         controller = Controller(
             name, reconciler, random=self.random, workers=workers, limiter=limiter, queue=queue, own_writes=own_writes,
             reconcile_timeout=reconcile_timeout, graceful_shutdown_timeout=graceful_shutdown_timeout,
-            metrics=self.metrics,
+            metrics=self.metrics, client=self.client,
         )  # fmt: skip
         self._controllers[name] = controller
         self._rights |= rights
@@ -248,7 +248,7 @@ class Manager:
             self.add(ChannelSource(controller.name, source, controller.queue))
             return None
         handle = self._cache.open(source.kind)
-        handle.add_handler(EnqueueRequests(controller.name, source, controller.queue.add))
+        controller.watch(source, handle)
         return handle
 
     def add(self, component: Runnable, *, needs_leader_election: bool = True) -> None:

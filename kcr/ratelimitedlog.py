@@ -1,8 +1,16 @@
 """Log lines for what goes wrong again and again: one now and then, with a count of those left out."""
 
-from typing import Any
+import asyncio
+import contextvars
+from collections.abc import MutableMapping
+from typing import Any, NamedTuple
+
+import structlog
 
 EVERY_SECONDS = 30.0
+# So many warnings and errors of one key are written within a minute.
+MOST_LINES, MINUTE_SECONDS = 20, 60.0
+_COUNTED = frozenset({"warning", "error", "critical"})
 
 
 class RateLimitedLogger:
@@ -49,3 +57,60 @@ class RateLimitedLogger:
         counted = {"left_out": self.left_out} if self.left_out else {}
         write(message, **details, **counted)
         self.left_out, self._logged_at = 0, now
+
+
+class LogKey(NamedTuple):
+    """Whose reconcile a log line is of."""
+
+    controller: str
+    namespace: str
+    name: str
+
+
+class KeyLogLimit:
+    """A structlog processor: limits the warnings and errors of one key to twenty within a minute, and counts the rest.
+
+    A key whose every event fails would fill the log, and hide the others. So at most `MOST_LINES` of its lines are
+    written within a minute; the first such line after that minute, of whatever key, follows one that says how many more
+    there were. The context of the reconcile says whose a line is. Lines of no reconcile pass, and so do those of other
+    levels and those of threads.
+    """
+
+    def __init__(self) -> None:
+        # By key: the lines within the present minute, which is that of all keys.
+        self._counts: dict[LogKey, int] = {}
+        self._minute_end = float("-inf")
+
+    def __call__(self, _logger: object, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Pass a line on, or count it and drop it.
+
+        Raises:
+            structlog.DropEvent: The key has had its lines.
+        """
+        if method not in _COUNTED or "reconcile_id" not in fields:
+            return fields
+        try:
+            now = asyncio.get_running_loop().time()
+        except RuntimeError:
+            # A thread that a reconcile has called has its context, and no loop.
+            return fields
+        if now >= self._minute_end:
+            self._begin_minute(now)
+        key = LogKey(fields.get("controller", ""), fields.get("namespace", ""), fields.get("name", ""))
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        if count > MOST_LINES:
+            raise structlog.DropEvent
+        return fields
+
+    def _begin_minute(self, now: float) -> None:
+        counts, self._counts = self._counts, {}
+        self._minute_end = now + MINUTE_SECONDS
+        for key, count in counts.items():
+            if count > MOST_LINES:
+                # In an empty context: the reconcile that logs just now is another key's.
+                contextvars.Context().run(_summarize, key, count - MOST_LINES)
+
+
+def _summarize(key: LogKey, suppressed: int) -> None:
+    message = f"further {suppressed} lines of this key suppressed"
+    structlog.get_logger().warning(message, **key._asdict(), within_seconds=MINUTE_SECONDS)

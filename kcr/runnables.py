@@ -118,8 +118,13 @@ async def _named(run: Callable[[], Awaitable[None]], name: str) -> None:
         raise
 
 
-def await_stack(task: asyncio.Task[Any]) -> str:
-    """Name the innermost lines at which a task waits, the innermost last."""
+def await_stack(task: asyncio.Task[Any], max_frames: int = 3) -> str:
+    """Name the lines at which a task waits, the innermost last.
+
+    Args:
+        task: The task. Of one that runs just now only the outermost line is known.
+        max_frames: How many of the innermost lines.
+    """
     frames = []
     awaited: Any = task.get_coro()
     while awaited is not None:
@@ -129,4 +134,4 @@ def await_stack(task: asyncio.Task[Any]) -> str:
         if frame is not None:
             frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
-    return " > ".join(frames[-3:]) or "not started"
+    return " > ".join(frames[-max_frames:]) or "not started"

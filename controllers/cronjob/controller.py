@@ -89,7 +89,7 @@ def setup(manager: Manager, options: Options) -> None:
         queue=queue,
     )
     changed_jobs = watch(Job, map_to=partial(owning_cronjob, crons), predicate=resource_version_changed)
-    manager.add_controller(
+    controller = manager.add_controller(
         "cronjob",
         reconciler,
         watches=[changed_jobs],
@@ -98,6 +98,7 @@ def setup(manager: Manager, options: Options) -> None:
         own_writes=own_writes,
         rights=RIGHTS,
     )
+    controller.declare(manager.informer(CronJob), CronJob)
     manager.informer(CronJob).add_handler(CronJobEvents(queue, recorder, manager.clock, local))
     manager.add(ClockWatch(manager.clock, lambda: wake_all(queue, crons)))
 

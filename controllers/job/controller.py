@@ -112,7 +112,7 @@ def setup(manager: Manager, options: Options) -> None:
         limits=limits,
         metrics=metrics,
     )
-    manager.add_controller(
+    controller = manager.add_controller(
         "job",
         reconciler,
         queue=queue,
@@ -128,6 +128,9 @@ def setup(manager: Manager, options: Options) -> None:
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,
     )
+    # Their keys come from handlers of their own.
+    controller.declare(manager.informer(Job), Job, manager.informer(Pod))
+    orphans.declare(manager.informer(Pod), Pod)
     keys = Keys(queue, orphans.queue, memory, ours)
     manager.informer(Job).add_handler(JobEvents(keys, pods))
     manager.informer(Pod).add_handler(PodEvents(keys, jobs))

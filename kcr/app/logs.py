@@ -11,6 +11,8 @@ import msgspec
 import structlog
 from structlog.typing import Processor
 
+from kcr.ratelimitedlog import KeyLogLimit
+
 # How a plain line begins, as kubectl's do.
 _MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
 
@@ -110,7 +112,7 @@ def configure_logs(form: str | None, level: str) -> None:
         plain = structlog.dev.plain_traceback
         renderers = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     structlog.configure(
-        processors=[*chain, *renderers],
+        processors=[chain[0], KeyLogLimit(), *chain[1:], *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(file=_Stderr()),  # type: ignore[arg-type]  # writes and flushes
         cache_logger_on_first_use=False,

@@ -1,13 +1,24 @@
-"""A command as a process: its event loop, and how signals end it."""
+"""A command as a process: its event loop, how signals end it, and SIGUSR1, at which it writes where it is and goes on.
 
+What a stuck process is doing is asked for while it is stuck, so the handler of SIGUSR1 is Python's own and not the
+event loop's: it also runs while a reconciler blocks the loop in Python code or in a system call. It only reads. A
+thread of its own writes, because the signal may arrive in the middle of a write to stderr, which is not reentrant.
+"""
+
+import _thread
 import asyncio
 import errno
 import gc
+import logging
 import os
 import resource
 import signal
-from collections.abc import Callable, Coroutine
-from typing import Any
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -20,6 +31,8 @@ _log = structlog.get_logger()
 GRACE_SECONDS = 4.5
 # `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
+# The innermost frames that are shown.
+_MAX_FRAMES = 12
 # What `accept` fails with when there is no room for another connection.
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -32,7 +45,7 @@ def run_to_end(
 ) -> int | None:
     """Run a command until it ends, or SIGTERM, SIGINT or SIGHUP ends it.
 
-    The first signal cancels `main`, which gets a few seconds to end in order.
+    The first signal cancels `main`, which gets a few seconds to end in order. SIGUSR1 writes the stacks to the log.
 
     Args:
         main: The command.
@@ -64,13 +77,14 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_s
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
-    try:
-        return await main()
-    except asyncio.CancelledError:
-        if not received:
-            raise
-        task.uncancel()
-        return None
+    with write_stacks_on_signal(loop):
+        try:
+            return await main()
+        except asyncio.CancelledError:
+            if not received:
+                raise
+            task.uncancel()
+            return None
 
 
 class LoopErrors:
@@ -118,3 +132,58 @@ def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+class Stacks(NamedTuple):
+    """Where a process was at one moment.
+
+    Attributes:
+        threads: The calls of each thread by its id, the innermost last.
+        tasks: Names of the event loop's tasks, and where each waits.
+    """
+
+    threads: dict[int, str]
+    tasks: list[tuple[str, str]]
+
+
+@contextmanager
+def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Log all stacks at each SIGUSR1 for as long as the context lives, at any log level; for the main thread only."""
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        # Not `threading.Thread`: it takes a lock that the main thread may hold just now.
+        _thread.start_new_thread(_write, (_collect(loop, frame),))
+
+    before = signal.signal(signal.SIGUSR1, answer)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def _collect(loop: asyncio.AbstractEventLoop, interrupted: FrameType | None) -> Stacks:
+    # The main thread is in this handler; what counts is what the signal has interrupted.
+    frames = {**sys._current_frames(), _thread.get_ident(): interrupted}
+    threads = {ident: _calls(frame) for ident, frame in frames.items() if frame is not None}
+    waiting = ((task.get_name(), await_stack(task, _MAX_FRAMES)) for task in asyncio.all_tasks(loop))
+    return Stacks(threads, sorted(waiting))
+
+
+def _calls(frame: FrameType | None) -> str:
+    calls: list[str] = []
+    while frame is not None and len(calls) < _MAX_FRAMES:
+        code = frame.f_code
+        calls.append(f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}")
+        frame = frame.f_back
+    return " > ".join(reversed(calls))
+
+
+def _write(stacks: Stacks) -> None:
+    # Whoever sends the signal wants to see the lines, whatever the level of the others.
+    log: Any = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    log.info("stacks, because of SIGUSR1", threads=len(stacks.threads), tasks=len(stacks.tasks))
+    for ident, calls in stacks.threads.items():
+        log.info("thread", thread=names.get(ident, str(ident)), where=calls)
+    for name, where in stacks.tasks:
+        log.info("task", task=name, where=where)

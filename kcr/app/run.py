@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import click
@@ -44,6 +44,7 @@ class Settings(NamedTuple):
     ready_file: Path | None = None
     log_format: str | None = None
     log_level: str = "info"
+    dry_run: Literal["none", "server"] = "none"
     election: ElectionSettings = ElectionSettings()
 
     @classmethod
@@ -94,7 +95,8 @@ async def _run(
     settings: Settings, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object]
 ) -> int:
     config = load_config(settings.kubeconfig, settings.context)
-    elector = make_elector(settings.election, settings.kubeconfig, settings.context, config.namespace)
+    election = settings.election._replace(leader_elect=False) if settings.dry_run == "server" else settings.election
+    elector = make_elector(election, settings.kubeconfig, settings.context, config.namespace)
     metrics, host = Metrics(), urlsplit(config.server).netloc
     limiter = None
     if settings.kube_api_qps:
@@ -103,6 +105,9 @@ async def _run(
         metrics.exec_plugin(config.credentials.calls)
     async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
         client = Client(transport, limiter=limiter, observer=metrics.requests(host))
+        if settings.dry_run == "server":
+            client = client.with_options(dry_run=True)
+            structlog.get_logger().info("dry run: the server checks what is written, and keeps nothing")
         manager = Manager(
             client, metrics=metrics, random=random.Random(), namespace=settings.namespace, leader_election=elector
         )

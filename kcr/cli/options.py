@@ -179,6 +179,14 @@ def controllers_option(default: str) -> Callable[[F], F]:
     )  # fmt: skip
 
 
+def dry_run_option(command: F) -> F:
+    """Add `--dry-run`."""
+    return click.option(
+        "--dry-run", type=click.Choice(["none", "server"]), default="none", show_default=True, show_envvar=True,
+        help="With server, all writes are checked by the server, logged, and not kept; no Lease is taken.",
+    )(command)  # fmt: skip
+
+
 def workers_option(command: F) -> F:
     """Add `--workers`."""
     return click.option(

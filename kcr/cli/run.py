@@ -34,6 +34,7 @@ from kcr.cli.main import explain, open_standard_streams, single
 )
 @shared.workers_option
 @shared.feature_gates_option
+@shared.dry_run_option
 @shared.election_options("kcr-controller-manager")
 @shared.operation_options("info")
 def command(**values: Any) -> None:
@@ -79,6 +80,7 @@ def _command(setup: Setup, defaults: Mapping[str, Any]) -> click.Command:
 
     @click.command(context_settings=settings, help=inspect.getdoc(setup) or "Run controllers against an API server.")
     @shared.connection_options
+    @shared.dry_run_option
     @shared.election_options("")
     @shared.operation_options("info")
     def command(**values: Any) -> None:

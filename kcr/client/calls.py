@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Self
 import structlog
 
 from kcr.api.resources import ResourceType
+from kcr.client.dry_run import as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
 from kcr.client.wire.observed import ObservedTransport, RequestObserver
@@ -87,7 +88,7 @@ class Calls:
                 User-Agent, so that the server's logs tell the controllers of a program apart.
             field_validation: Whether fields that the server does not know are refused (`Strict`), logged as a
                 warning (`Warn`, the server's default) or dropped silently (`Ignore`).
-            dry_run: Whether writes are checked and answered by the server, and not kept.
+            dry_run: Whether writes are checked and answered by the server, and not kept; each is logged.
             fence: Called before every write; what it raises keeps the write from being sent, such as
                 `LeaderElector.check`.
             throttled: False lifts the rate limit, for the few requests that a user waits for.
@@ -102,6 +103,11 @@ class Calls:
         other._fence = self._fence if fence is None else fence
         other._limiter = self._limiter if throttled else None
         return other
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether the server keeps nothing of what this client writes."""
+        return self._options.dry_run
 
     @property
     def component(self) -> str:
@@ -122,7 +128,12 @@ class Calls:
         """
         headers = {"accept": accept, "content-type": content_type} if body else {"accept": accept}
         request = Request(method, target, headers, body, CALL_SECONDS, component=self._component)
-        return await with_retries(request, self._send)
+        if not self._options.dry_run:
+            return await with_retries(request, self._send)
+        answer = await with_retries(as_dry_run(request), self._send)
+        if write := describe_write(request):
+            _log.info("dry run: accepted, not kept", **write)
+        return answer
 
     @asynccontextmanager
     async def lines(
@@ -159,6 +170,8 @@ class Calls:
             await self._limiter.wait(request.method)
         # After the wait: the lease may have been lost in it.
         self._check_fence(request)
+        if self._options.dry_run:
+            request = as_dry_run(request)
         async with self._transport.send(request) as response:
             with suppress(ApiError):
                 await self._check(request, response)

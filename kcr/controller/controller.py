@@ -2,13 +2,19 @@
 
 import asyncio
 import random
+from typing import Any
 
 import structlog
 
-from kcr.api.meta import Key
+from kcr.api.meta import Key, Resource
+from kcr.client import Client
+from kcr.controller.guards.hot_loop import HotLoops
+from kcr.controller.guards.pause import Pauses
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
-from kcr.controller.workers import Worker
+from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
+from kcr.controller.workers import DRY_RUN_INTERVAL_SECONDS, Worker
+from kcr.informer import Informer, InformerHandle
 from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter, WorkQueue
 
@@ -40,6 +46,7 @@ class Controller:
         reconcile_timeout: float | None = None,
         graceful_shutdown_timeout: float = GRACE_SECONDS,
         metrics: Metrics | None = None,
+        client: Client | None = None,
     ) -> None:
         """Make a controller; it does nothing before it runs.
 
@@ -54,6 +61,8 @@ class Controller:
             reconcile_timeout: Seconds after which a reconcile is cancelled and fails; None for never.
             graceful_shutdown_timeout: Seconds that running reconciles may go on at the end; negative for no limit.
             metrics: Where it is counted; None for metrics that are not served.
+            client: Tells who else writes the objects of a hot loop; None leaves that out. When its writes are dry runs,
+                a key is reconciled at most once in ten seconds.
 
         Raises:
             ValueError: It has no workers, or the metrics know a controller of this name.
@@ -65,15 +74,48 @@ class Controller:
         self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
         self._grace = graceful_shutdown_timeout
+        counted = metrics.controller(name, workers)
+        self._pauses, self._hot_loops = Pauses(counted), HotLoops(client)
         self._worker = Worker(
             name,
             self.queue,
             reconciler,
             random=random,
-            metrics=metrics.controller(name, workers),
+            metrics=counted,
+            pauses=self._pauses,
+            hot_loops=self._hot_loops,
+            min_interval=DRY_RUN_INTERVAL_SECONDS if client is not None and client.is_dry_run else 0.0,
             own_writes=own_writes,
             seconds=reconcile_timeout,
         )
+
+    def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:
+        """Let the changes of a kind enqueue keys.
+
+        Args:
+            source: The kind, and how its objects are mapped to keys. The first that enqueues the objects' own keys
+                says what the keys of this controller name.
+            informer: Watches the kind.
+        """
+        if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
+            self._pauses.store = informer.store
+        self._hot_loops.watch(informer, source.map_to)
+        informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
+
+    def declare(self, informer: Informer[Any], kind: type[Resource], *dependents: Informer[Any]) -> None:
+        """Say what the keys name, for a controller with event handlers of its own; for the others `watch` does it.
+
+        So the annotation `kcr.dev/paused` on an object keeps its key from being reconciled, and hot loops are found.
+
+        Args:
+            informer: Watches the objects that the keys of this controller name.
+            kind: Their kind.
+            dependents: Watch the objects that these own.
+        """
+        self._pauses.store = informer.store
+        self._hot_loops.watch(informer, own_key)
+        for dependent in dependents:
+            self._hot_loops.watch(dependent, owner_keys(kind))
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""

@@ -68,9 +68,12 @@ class OwnWrites:
         Args:
             key: The key that is reconciled.
             store: Where the object that was written will show up.
-            written: The object as the server returned it.
+            written: The object as the server returned it. One without a version, as the server answers a create that
+                is a dry run, is not kept and will never show up.
         """
         version = written.metadata.resource_version
+        if not version:
+            return
         self.require_version(key, store, version)
         pending = self._versions[key]
         pending.own_versions.add(version)

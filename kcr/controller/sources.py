@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kcr.api.meta import Key, OwnerReference, Resource, controller_of
+from kcr.controller.guards.pause import is_resumed
 from kcr.controller.predicates import Predicate
 from kcr.errors import KcrError
 from kcr.informer import Handler, Store
@@ -19,6 +20,11 @@ class Source(NamedTuple):
     kind: type[Resource]
     map_to: Callable[[Any], Iterable[Key]]
     predicate: Predicate | None = None
+
+    @property
+    def enqueues_itself(self) -> bool:
+        """Whether a change enqueues the object's own key: the kind is the one that the controller reconciles."""
+        return self.map_to is own_key
 
 
 class Channel(NamedTuple):
@@ -36,9 +42,10 @@ def watch(
         kind: The kind.
         map_to: Maps a changed object to the keys to enqueue, such as `keys_by_index(…)`; without it, the object's own
             key. It is called on the event loop with every change, so it must be quick, and it never awaits.
-        predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues.
+        predicate: Filters the changes, such as `generation_changed`; without it, every change enqueues. The end of a
+            pause enqueues the object whatever the predicate says.
     """
-    return Source(kind, map_to or (lambda obj: (obj.key,)), predicate)
+    return Source(kind, map_to or own_key, predicate)
 
 
 def owned(
@@ -56,7 +63,7 @@ def owned(
         only_controller_owner: Whether only the owner counts that controls the object, and no other owner.
         predicate: Filters the changes; without it, every change enqueues.
     """
-    return Source(kind, partial(_controller if only_controller_owner else _every_owner, by), predicate)
+    return Source(kind, owner_keys(by) if only_controller_owner else partial(_every_owner, by), predicate)
 
 
 def channel(keys: AsyncIterable[Key]) -> Channel:
@@ -108,7 +115,7 @@ class EnqueueRequests(Handler[Any]):
 
     def on_update(self, old: Resource, new: Resource) -> None:
         """Enqueue the keys of both objects: an object that is no longer mapped to must be reconciled as well."""
-        if self._passes(old, new):
+        if self._passes(old, new) or (self._source.enqueues_itself and is_resumed(old, new)):
             self._enqueue(old, new)
 
     def on_delete(self, obj: Resource, final_state_unknown: bool) -> None:
@@ -160,6 +167,16 @@ class ChannelSource:
         """Add keys until there are no more."""
         async for key in self._source.keys:
             self._queue.add(key, reason=_CHANNEL)
+
+
+def own_key(obj: Resource) -> tuple[Key, ...]:
+    """Map an object to its own key."""
+    return (obj.key,)
+
+
+def owner_keys(owner: type[Resource]) -> Callable[[Resource], tuple[Key, ...]]:
+    """Return a `map_to` that maps an object to the key of its controller, if that is of a kind."""
+    return partial(_controller, owner)
 
 
 def _controller(owner: type[Resource], obj: Resource) -> tuple[Key, ...]:

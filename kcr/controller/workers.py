@@ -10,6 +10,8 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
+from kcr.controller.guards.hot_loop import HotLoops
+from kcr.controller.guards.pause import Pauses
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
@@ -27,6 +29,8 @@ _ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
 # Of an error. The log has all of it.
 _MAX_DETAIL = 200
 
+# In a dry run nothing that is written ever shows up, and a reconciler that asks to go on at once would never end.
+DRY_RUN_INTERVAL_SECONDS = 10.0
 # A shorter delay may be too small to move a clock, and would be due for ever.
 _MIN_DELAY_SECONDS = 0.001
 
@@ -51,8 +55,11 @@ class Worker:
         *,
         random: random.Random,
         metrics: ControllerMetrics,
+        pauses: Pauses,
+        hot_loops: HotLoops,
         own_writes: OwnWrites | None = None,
         seconds: float | None = None,
+        min_interval: float = 0.0,
     ) -> None:
         """Make a worker.
 
@@ -62,16 +69,24 @@ class Worker:
             reconciler: What to do with one.
             random: Makes the ids of the runs.
             metrics: Where runs are counted.
+            pauses: Which keys are not reconciled for now.
+            hot_loops: Finds keys that are reconciled over and over.
             own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
+            min_interval: Seconds from one reconcile of a key to the next; 0 for none.
         """
         self._controller = controller
         self._queue = queue
         self._reconciler = reconciler
         self._random = random
         self._metrics = metrics
+        self._pauses = pauses
+        self._hot_loops = hot_loops
         self._own_writes = own_writes
         self._seconds = seconds
+        self._min_interval = min_interval
+        # When keys may be reconciled again. Invariant: empty without an interval.
+        self._not_before: dict[Key, float] = {}
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
         self._is_debug = False
@@ -108,11 +123,17 @@ class Worker:
             return
         run_id = f"{self._random.getrandbits(64):016x}"
         bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
-        if self._defer_if_stale(key):
+        if self._pauses.applies_to(key):
+            # Its failures are of before; what resumes it enqueues it.
+            self._queue.forget(key)
+            return
+        if self._defer_if_stale(key) or (self._min_interval and self._is_early(key)):
             return
         if self._is_debug:
             state = self._queue.state(key)
             _log.debug("reconciling", priority=state.processing, reasons=[*map(str, state.processing_reasons)])
+        if is_hot := self._hot_loops.is_hot(key):
+            await self._hot_loops.inspect(key)
         metrics, now = self._metrics, asyncio.get_running_loop().time
         outcome: Outcome = "cancelled"
         began = now()
@@ -127,6 +148,18 @@ class Worker:
             metrics.active -= 1
             metrics.results[outcome] += 1
             metrics.seconds.observe(now() - began)
+        if is_hot:
+            await self._hot_loops.inspect(key)
+
+    def _is_early(self, key: Key) -> bool:
+        """Enqueue a key for later when its last reconcile was less than the interval ago; return whether it was."""
+        now = asyncio.get_running_loop().time()
+        wait = self._not_before.get(key, now) - now
+        if wait > 0:
+            self._queue.add_after(key, wait)
+            return True
+        self._not_before[key] = now + self._min_interval
+        return False
 
     def _defer_if_stale(self, key: Key) -> bool:
         """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""

@@ -31,6 +31,7 @@ class ControllerMetrics:
         terminal_errors: Reconciles that failed with a `TerminalError`.
         panics: Reconciles that failed with an exception that is no error of kcr's: a bug.
         timeouts: Reconciles that took longer than the controller allows.
+        paused: Objects that an annotation keeps from being reconciled.
     """
 
     def __init__(self, workers: int) -> None:
@@ -42,6 +43,7 @@ class ControllerMetrics:
         self.terminal_errors = 0
         self.panics = 0
         self.timeouts = 0
+        self.paused = 0
 
 
 CONTROLLER_ROWS = (
@@ -77,6 +79,11 @@ CONTROLLER_ROWS = (
     Row(
         GaugeMetricFamily, "controller_runtime_active_workers",
         "Number of currently used workers per controller", lambda controller: controller.active,
+    ),
+    Row(
+        GaugeMetricFamily, "kcr_paused_objects",
+        "Objects that the annotation kcr.dev/paused keeps from being reconciled, per controller",
+        lambda controller: controller.paused,
     ),
 )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """`kcr run` as a process of its own, against the cluster of `kcr dev --no-controllers`."""
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 
@@ -93,3 +94,29 @@ async def test_embedded_cluster_is_not_loaded() -> None:
     code = "import sys, kcr.cli.run; sys.exit(any(name.startswith('kcr.apiserver') for name in sys.modules))"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT)
     assert await process.wait() == 0
+
+
+async def test_signal_shows_stacks_of_both_commands(kcr: Start) -> None:
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        async with kcr("run", "--kubeconfig", kubeconfig, "--log-level", "info") as run:
+            await run.ready()
+            for process in (dev.process, run.process):
+                process.send_signal(signal.SIGUSR1)
+            await eventually(lambda: "queue.py" in run.err and "job worker 0" in run.err)
+            await eventually(lambda: "stacks, because of SIGUSR1" in dev.err)
+            assert await run.stop() == 0
+            assert await dev.stop() == 0
+
+
+async def test_dry_run_changes_nothing_and_takes_no_lease(kcr: Start) -> None:
+    async with kcr("dev", "--no-controllers", "-f", "examples/pi-python.yaml") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        options = ("--kubeconfig", kubeconfig, "--dry-run=server", "--leader-elect", "--log-format", "json")
+        async with kcr("run", *options) as run:
+            await run.ready()
+            await eventually(lambda: '"dry run: accepted, not kept"' in run.err)
+            assert await run.stop() == 0
+        assert "/pods/pi-" in run.err
+        assert "leases" not in run.err
+        assert "Started container" not in dev.err

@@ -32,6 +32,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_TAKE_OVER": ("1", "take_over", True),
     "KCR_WORKERS": ("1", "workers", 1),
     "KCR_FEATURE_GATES": (GATES, "feature_gates", GATES),
+    "KCR_DRY_RUN": ("server", "dry_run", "server"),
     "KCR_LEADER_ELECT": ("true", "leader_elect", True),
     "KCR_LEADER_ELECT_RESOURCE_NAME": ("mine", "leader_elect_resource_name", "mine"),
     "KCR_LEADER_ELECT_RESOURCE_NAMESPACE": ("kube-system", "leader_elect_resource_namespace", "kube-system"),

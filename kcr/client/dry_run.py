@@ -1,0 +1,56 @@
+"""Dry runs: requests that the server checks, admits and answers, and whose outcome it does not keep.
+
+The typed writes say `dryRun=All` themselves. What a user's code sends by hand, or by way of kubernetes-asyncio, is
+changed here, so that no write of a program in a dry run is real.
+"""
+
+import re
+
+import msgspec
+
+from kcr.client.wire.decoding import name_in
+from kcr.client.wire.transport import Request
+from kcr.errors import KcrError
+
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# They do something else than storing an object, and know no dry run.
+_CONNECTS = re.compile(r"/(?:pods|services|nodes)/[^/]+/(?:exec|attach|portforward|proxy)(?:/|$)")
+# They are questions, though they are sent as a POST.
+_REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
+
+
+def as_dry_run(request: Request) -> Request:
+    """Return a write as a dry run of it; a read as it is.
+
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource: the options in the
+    body of a DELETE go before those in
+    its query, which is not read then.
+
+    Raises:
+        KcrError: The request has no dry run.
+    """
+    path, _, query = request.target.partition("?")
+    if request.method in _READS or path.startswith(_REVIEWS):
+        return request
+    if _CONNECTS.search(path):
+        raise KcrError(f"{request.method} {path}: not sent, for there is no dry run of it")
+    if request.method == "DELETE" and request.body:
+        try:
+            options = {**msgspec.json.decode(request.body, type=dict), "dryRun": ["All"]}
+        except msgspec.DecodeError as error:
+            raise KcrError(f"DELETE {path}: not sent, for its body is no JSON object: no dry run of it") from error
+        return request._replace(body=msgspec.json.encode(options))
+    if "dryRun=" in query:
+        return request
+    return request._replace(target=f"{path}?{query}&dryRun=All" if query else f"{path}?dryRun=All")
+
+
+def describe_write(request: Request) -> dict[str, str]:
+    """Return what a write would do, for a log line: the verb and the object's path; nothing of a request that asks."""
+    path = request.target.partition("?")[0]
+    if request.method in _READS or path.startswith(_REVIEWS):
+        return {}
+    if request.method == "POST":
+        path = f"{path}/{name_in(request.body)}".rstrip("/")
+    return {"verb": _VERBS.get(request.method, request.method), "object": path}

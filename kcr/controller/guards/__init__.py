@@ -1,0 +1,1 @@
+"""What keeps one object from harming the others: pauses, and bounds on what its key may cost."""

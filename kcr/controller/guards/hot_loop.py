@@ -1,0 +1,276 @@
+"""Hot loops: a key that is reconciled over and over because of writes, and the field that these writes change.
+
+Two writers that each set a field to a value of their own enqueue the key for ever, and so does one reconciler whose
+every write differs from the one before, such as a time in a status. Neither fails, so nothing else tells of it.
+
+While all is well, one counter per key is what it costs. Only a key that is reconciled `MOST_RECONCILES` times within
+`WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
+takes. A field that goes back to values which it had before has two writers; changes of one object alone, always to new
+values, are those of one. Then the object's managedFields, which no store keeps, are listed a few times, before and
+after a reconcile: the owners of the field are its writers. One line says all that, at most every ten minutes for a key.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+
+from kcr.api import codec
+from kcr.api.meta import Key, Resource
+from kcr.client import Client
+from kcr.client.wire.requests import target
+from kcr.errors import KcrError
+from kcr.informer import Handler, Informer, InformerHandle
+from kcr.informer.handlers import Registration
+
+MOST_RECONCILES = 100
+WINDOW_SECONDS = 60.0
+# A key whose line was written, or that had nothing to say, is left alone for so long.
+SILENT_SECONDS = 600.0
+# So many changes are looked at, of so many keys at a time; a field that returns so often to a value has two writers.
+_CHANGES, _KEYS, _RETURNS = 12, 10, 3
+# Where nothing was found in so many, nothing is looked for any more.
+_MOST_CHANGES = 60
+# How often the owners of a field are read, half of them before a reconcile and half after one.
+_LOOKS = 4
+_MAX_FIELDS = 5
+
+_BY_TURNS = (
+    "hot loop: two writers change a field by turns",
+    "let one of them own the field: see who else sets it, and leave it out of the other's writes",
+)
+_BY_ITSELF = (
+    "hot loop: each write enqueues the key again",
+    "write only when something else differs, or watch with predicate=kcr.generation_changed",
+)
+# Every write changes them.
+_BOOKKEEPING = frozenset({("metadata", "resourceVersion"), ("metadata", "generation")})
+
+_log = structlog.get_logger()
+
+Path = tuple[str, ...]
+
+
+class HotObject(NamedTuple):
+    """An object that changes all the time."""
+
+    kind: type[Resource]
+    key: Key
+
+
+class HotLoop(NamedTuple):
+    """What keeps a key busy: the event and the remedy of its log line, the object, and its fields."""
+
+    event: str
+    remedy: str
+    subject: HotObject
+    fields: tuple[Path, ...]
+
+
+class Recording:
+    """The changes of the objects of one hot key, and what is found in them."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.finding: HotLoop | None = None
+        self.writers: set[str] = set()
+        self.looks = 0
+        self._count = 0
+        # The values that each field took, as they print. They are compared, and never shown: some are secrets.
+        self._values: dict[HotObject, dict[Path, list[str]]] = {}
+
+    def add(self, kind: type[Resource], old: Resource, new: Resource) -> None:
+        """Record one change, until there is a finding."""
+        changed = {path: value for path, value in _leaves(codec.difference(old, new)) if path not in _BOOKKEEPING}
+        if self.finding is not None or self._count >= _MOST_CHANGES or not changed:
+            return
+        self._count += 1
+        fields = self._values.setdefault(HotObject(kind, new.key), {})
+        for path, value in changed.items():
+            fields.setdefault(path, []).append(repr(value))
+        if self._count >= _CHANGES:
+            self.finding = self._judge()
+
+    def _judge(self) -> HotLoop | None:
+        for subject, fields in self._values.items():
+            by_turns = tuple(path for path, values in fields.items() if len(values) - len(set(values)) >= _RETURNS)
+            if by_turns:
+                return HotLoop(*_BY_TURNS, subject, by_turns)
+        if len(self._values) > 1:
+            # Others change too: the key follows them.
+            return None
+        ((subject, fields),) = self._values.items()
+        always_new = tuple(path for path, values in fields.items() if len(values) >= _CHANGES // 2)
+        return HotLoop(*_BY_ITSELF, subject, always_new) if always_new else None
+
+
+class _Source(NamedTuple):
+    informer: Informer[Any] | InformerHandle[Any]
+    map_to: Callable[[Any], Iterable[Key]]
+
+    @property
+    def is_closed(self) -> bool:
+        return isinstance(self.informer, InformerHandle) and self.informer.is_closed
+
+
+class HotLoops:
+    """Finds the hot loops of one controller; shared by its workers."""
+
+    def __init__(self, client: Client | None) -> None:
+        """Begin to count; `client` lists managedFields, None leaves the writers out."""
+        self._client = client
+        self._sources: list[_Source] = []
+        # The reconciles of the present window.
+        self._counts: dict[Key, int] = {}
+        self._window_end = 0.0
+        self._recordings: dict[Key, Recording] = {}
+        self._silent_until: dict[Key, float] = {}
+        # Invariant: there are some only while something is recorded.
+        self._registrations: list[Registration[Any]] = []
+
+    def watch(self, informer: Informer[Any] | InformerHandle[Any], map_to: Callable[[Any], Iterable[Key]]) -> None:
+        """Look at the changes of these objects too, for the keys that they enqueue."""
+        self._sources = [*self._open_sources(), _Source(informer, map_to)]
+        # They would keep the informers of closed handles alive.
+        self._registrations = [one for one in self._registrations if not one.is_removed]
+
+    def _open_sources(self) -> list[_Source]:
+        return [source for source in self._sources if not source.is_closed]
+
+    def is_hot(self, key: Key) -> bool:
+        """Count one reconcile, and return whether the changes of its key are being looked at."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._window_end:
+            self._begin_window(now)
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        if count < MOST_RECONCILES and not self._recordings:
+            return False
+        if key in self._recordings:
+            return True
+        if count < MOST_RECONCILES or key in self._silent_until or len(self._recordings) >= _KEYS:
+            return False
+        self._recordings[key] = Recording(now)
+        if not self._registrations:
+            self._registrations = [
+                source.informer.add_handler(_Recorder(self._recordings, source.map_to))
+                for source in self._open_sources()
+            ]
+        return True
+
+    def _begin_window(self, now: float) -> None:
+        self._window_end = now + WINDOW_SECONDS
+        self._counts.clear()
+        self._silent_until = {key: until for key, until in self._silent_until.items() if until > now}
+        for key, recording in tuple(self._recordings.items()):
+            if now - recording.began >= WINDOW_SECONDS:
+                self._end(key, now)
+
+    def _end(self, key: Key, now: float) -> None:
+        del self._recordings[key]
+        self._silent_until[key] = now + SILENT_SECONDS
+        if not self._recordings:
+            for registration in self._registrations:
+                registration.remove()
+            self._registrations = []
+
+    async def inspect(self, key: Key) -> None:
+        """Read once who owns the field of a finding, and log it when that was read often enough.
+
+        To be called before and after a reconcile of a hot key: each of two writers owns the field when it has written.
+        """
+        recording = self._recordings.get(key)
+        if recording is None or recording.finding is None:
+            return
+        finding = recording.finding
+        recording.looks += 1
+        with suppress(KcrError, msgspec.DecodeError):
+            recording.writers |= await self._owners(finding)
+        if recording.looks < _LOOKS or self._recordings.get(key) is not recording:
+            return
+        now = asyncio.get_running_loop().time()
+        subject = finding.subject
+        writers = {"writers": sorted(recording.writers)} if recording.writers else {}
+        _log.warning(
+            finding.event,
+            object=f"{subject.kind.resource.display} {subject.key}",
+            fields=[_spell(path) for path in finding.fields[:_MAX_FIELDS]],
+            **writers,
+            reconciles=self._counts.get(key, 0),
+            within_seconds=WINDOW_SECONDS,
+            remedy=finding.remedy,
+        )
+        self._end(key, now)
+
+    async def _owners(self, finding: HotLoop) -> set[str]:
+        """Return the managers of the fields just now. A list, because the controller has the right to that for sure."""
+        if self._client is None:
+            return set()
+        kind, key = finding.subject
+        path = target(kind.resource.path(key.namespace), {"fieldSelector": f"metadata.name={key.name}"})
+        found = msgspec.json.decode(await self._client.request("GET", path), type=_List)
+        entries = [entry for item in found.items for entry in item.metadata.managed_fields]
+        return {entry.manager for entry in entries if any(_owns(entry.fields_v1, path) for path in finding.fields)}
+
+
+class _Recorder(Handler[Any]):
+    """Records the changes of one kind for the keys that they enqueue."""
+
+    def __init__(self, recordings: Mapping[Key, Recording], map_to: Callable[[Any], Iterable[Key]]) -> None:
+        self._recordings = recordings
+        self._map_to = map_to
+
+    def on_update(self, old: Resource, new: Resource) -> None:
+        """Record a change."""
+        keys: Iterable[Key] = ()
+        # The handler that enqueues the key reports what a mapping function of a user's raises.
+        with suppress(Exception):
+            keys = tuple(self._map_to(new))
+        for key in keys:
+            if key in self._recordings:
+                self._recordings[key].add(type(new), old, new)
+
+
+class _Entry(msgspec.Struct):
+    manager: str = ""
+    fields_v1: Mapping[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
+
+
+class _Metadata(msgspec.Struct):
+    managed_fields: tuple[_Entry, ...] = msgspec.field(default=(), name="managedFields")
+
+
+class _Item(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _List(msgspec.Struct):
+    items: tuple[_Item, ...] = ()
+
+
+def _leaves(difference: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if isinstance(difference, Mapping) and difference:
+        for name, value in difference.items():
+            yield from _leaves(value, (*path, name))
+    elif path:
+        yield path, difference
+
+
+def _owns(fields: Mapping[str, Any], path: Path) -> bool:
+    """Return whether a set of fields has a path, or a part of its value such as one item of a list.
+
+    Source: structured-merge-diff/fieldpath/serialize.go, the format FieldsV1.
+    """
+    for name in path:
+        if f"f:{name}" not in fields:
+            return False
+        fields = fields[f"f:{name}"]
+        if not fields:
+            return True
+    return True
+
+
+def _spell(path: Path) -> str:
+    return "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in path).removeprefix(".")

@@ -1,0 +1,116 @@
+"""Hot loops: what is said of two writers of one field, and of one that never agrees with itself."""
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.api.meta import Key, ObjectMeta
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import VirtualClock
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+KEY = Key("default", "wall")
+
+
+class Painter:
+    """A reconciler that wants the wall in its color, or in a new one each time."""
+
+    def __init__(self, manager: kcr.Manager, color: str = "", coats: int = 10**9) -> None:
+        self._client = manager.client.with_options(field_manager=f"painter-{color}")
+        self._walls = manager.store(ConfigMap)
+        self._color = color
+        self.coats = coats
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        await asyncio.sleep(0.02)
+        wall = self._walls.get(key)
+        if key != KEY or wall is None or wall.data.get("color") == self._color or not self.coats:
+            return kcr.Result()
+        self.coats -= 1
+        color = self._color or f"shade {self.coats}"
+        await self._client.merge_patch(ConfigMap, key, {"data": {"color": color}})
+        return kcr.Result()
+
+
+async def paint(
+    cluster: EmbeddedCluster, clock: VirtualClock, *colors: str, seconds: float = 10, **options: Any
+) -> list[dict[str, Any]]:
+    """Let painters work for a while, and return their warnings."""
+    with capture_logs() as logs:
+        async with AsyncExitStack() as stack:
+            for color in colors:
+                manager = kcr.Manager(cluster.client, clock=clock, random=random.Random(0))
+                manager.add_controller("painter", Painter(manager, color, **options), watches=[kcr.watch(ConfigMap)])
+                await stack.enter_async_context(manager.running())
+            wall = ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace), data={"size": "3 m"})
+            # The embedded server keeps managedFields from the first apply on.
+            await cluster.client.apply(wall)
+            await clock.advance(seconds)
+    return [dict(line) for line in logs if line["log_level"] == "warning"]
+
+
+async def test_two_writers_of_a_field_are_named(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    mine, other = await paint(kcr_cluster, kcr_clock, "red", "blue")
+    assert mine["event"] == "hot loop: two writers change a field by turns"
+    assert mine["object"] == "configmaps default/wall"
+    assert mine["fields"] == ["data.color"]
+    assert mine["writers"] == other["writers"] == ["painter-blue", "painter-red"]
+    assert mine["reconciles"] >= 100
+
+
+async def test_reconciler_that_enqueues_itself_is_told_so(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    (line,) = await paint(kcr_cluster, kcr_clock, "")
+    assert line["event"] == "hot loop: each write enqueues the key again"
+    assert (line["object"], line["fields"], line["writers"]) == (
+        "configmaps default/wall",
+        ["data.color"],
+        ["painter-"],
+    )
+
+
+async def test_busy_spell_that_ends_is_no_hot_loop(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    assert not await paint(kcr_cluster, kcr_clock, "", coats=90)
+
+
+async def test_values_of_fields_are_not_shown(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    lines = await paint(kcr_cluster, kcr_clock, "hunter2", "s3cret")
+    shown = " ".join(str({**line, "writers": ""}) for line in lines)
+    assert lines
+    assert "hunter2" not in shown
+    assert "s3cret" not in shown
+
+
+async def test_objects_that_change_with_others_are_no_loop(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    class Counts:
+        """Follows the changes of others, and writes what it has counted."""
+
+        def __init__(self, manager: kcr.Manager) -> None:
+            self._client, self._seen = manager.client, 0
+
+        async def reconcile(self, key: Key) -> kcr.Result:
+            self._seen += 1
+            await self._client.merge_patch(ConfigMap, KEY, {"data": {"seen": str(self._seen // 2)}})
+            return kcr.Result()
+
+    with capture_logs() as logs:
+        manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
+        to_wall = kcr.watch(ConfigMap, map_to=lambda _: (KEY,))
+        for name in (KEY.name, "source"):
+            await kcr_cluster.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+        manager.add_controller("counts", Counts(manager), watches=[to_wall])
+        async with manager.running():
+            for number in range(200):
+                await kcr_cluster.client.merge_patch(ConfigMap, Key("default", "source"), {"data": {"n": str(number)}})
+                await kcr_clock.advance(0.1)
+    assert not [line for line in logs if line["log_level"] == "warning"]

@@ -1,0 +1,196 @@
+"""Objects with the annotation `kcr.dev/paused`: their controllers leave them alone, and catch up when it is removed."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from structlog.testing import capture_logs
+
+import kcr
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import ConfigMap, Pod
+from kcr.api.meta import Key, ObjectMeta
+from kcr.cluster import EmbeddedCluster
+from kcr.controller import Predicate
+from kcr.errors import NotFoundError
+from kcr.testing import PodScript, VirtualClock
+from tests.kit.cronjob_harness import cronjob_controller, jobs_of
+from tests.kit.cronjob_harness import manifest as cronjob
+from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read, ttl_controller
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+KEY = Key("default", "colors")
+JOB = Key("default", "pi")
+
+
+async def annotate(cluster: EmbeddedCluster, kind: type[kcr.Resource], key: Key, value: str | None) -> None:
+    await cluster.client.merge_patch(kind, key, {"metadata": {"annotations": {"kcr.dev/paused": value}}})
+
+
+class Fails:
+    """A reconciler that notes what it was asked, and fails while it is told to."""
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+        self.fails = False
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        self.keys.append(key)
+        if self.fails:
+            raise kcr.KcrError("not today")
+        return kcr.Result()
+
+
+@asynccontextmanager
+async def watching(
+    cluster: EmbeddedCluster, clock: VirtualClock, predicate: Predicate | None = None
+) -> AsyncIterator[tuple[Fails, kcr.Manager]]:
+    manager, reconciler = kcr.Manager(cluster.client, clock=clock, random=random.Random(0)), Fails()
+    manager.add_controller("colors", reconciler, watches=[kcr.watch(ConfigMap, predicate=predicate)])
+    async with manager.running():
+        await cluster.client.create(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+        await clock.advance(1)
+        yield reconciler, manager
+
+
+async def test_paused_object_is_reconciled_again_when_resumed(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with watching(kcr_cluster, kcr_clock) as (reconciler, _):
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        await kcr_clock.advance(1)
+        reconciler.keys.clear()
+        await kcr_cluster.client.merge_patch(ConfigMap, KEY, {"data": {"a": "b"}})
+        await kcr_clock.advance(60)
+        assert KEY not in reconciler.keys
+        await annotate(kcr_cluster, ConfigMap, KEY, None)
+        await kcr_clock.advance(0.1)
+        assert reconciler.keys.count(KEY) == 1
+
+
+@pytest.mark.parametrize("value", ["false", "", "True"])
+async def test_only_the_value_true_pauses(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, value: str) -> None:
+    async with watching(kcr_cluster, kcr_clock) as (reconciler, _):
+        reconciler.keys.clear()
+        await annotate(kcr_cluster, ConfigMap, KEY, value)
+        await kcr_clock.advance(1)
+        assert KEY in reconciler.keys
+
+
+async def test_end_of_a_pause_passes_every_predicate(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with watching(kcr_cluster, kcr_clock, kcr.generation_changed) as (reconciler, _):
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        await kcr_clock.advance(1)
+        reconciler.keys.clear()
+        await annotate(kcr_cluster, ConfigMap, KEY, "false")
+        await kcr_clock.advance(0.1)
+        assert reconciler.keys == [KEY]
+
+
+async def test_pause_ends_the_retries_of_a_key(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with watching(kcr_cluster, kcr_clock) as (reconciler, manager):
+        await kcr_clock.advance(1)
+        reconciler.fails = True
+        await kcr_cluster.client.merge_patch(ConfigMap, KEY, {"data": {"a": "b"}})
+        await kcr_clock.advance(10)
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        await kcr_clock.advance(1)
+        reconciler.keys.clear()
+        await kcr_clock.advance(3600)
+        assert KEY not in reconciler.keys
+        assert manager.metrics.registry.get_sample_value("kcr_paused_objects", {"controller": "colors"}) == 1
+
+
+async def test_pause_and_resume_are_logged_once(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    with capture_logs() as logs:
+        async with watching(kcr_cluster, kcr_clock):
+            await annotate(kcr_cluster, ConfigMap, KEY, "true")
+            for value in ("b", "c", "d"):
+                await kcr_clock.advance(1)
+                await kcr_cluster.client.merge_patch(ConfigMap, KEY, {"data": {"a": value}})
+            await annotate(kcr_cluster, ConfigMap, KEY, None)
+            await kcr_clock.advance(1)
+    assert [line["event"] for line in logs if line["event"] in ("paused, not reconciled", "resumed")] == [
+        "paused, not reconciled",
+        "resumed",
+    ]
+
+
+async def test_paused_object_that_is_deleted_is_reconciled(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with watching(kcr_cluster, kcr_clock) as (reconciler, manager):
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        await kcr_clock.advance(1)
+        reconciler.keys.clear()
+        await kcr_cluster.client.delete(ConfigMap, KEY)
+        await kcr_clock.advance(1)
+        assert reconciler.keys == [KEY]
+        assert manager.metrics.registry.get_sample_value("kcr_paused_objects", {"controller": "colors"}) == 0
+
+
+async def test_pods_that_end_during_a_pause_count_once(kcr_clock: VirtualClock) -> None:
+    async with (
+        EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster,
+        job_controller(cluster, kcr_clock),
+    ):
+        await create(cluster.client, manifest(completions=4, parallelism=4))
+        await kcr_clock.advance(5)
+        await annotate(cluster, Job, JOB, "true")
+        pods = PodScript(cluster.client, kcr_clock)
+        for _ in range(3):
+            await pods.succeed()
+        await pods.fail()
+        await kcr_clock.advance(600)
+        assert counters(await read(cluster.client))[3:] == (0, 0)
+        assert len(await pods_of(cluster.client)) == 4
+        await annotate(cluster, Job, JOB, None)
+        await kcr_clock.advance(30)
+        assert counters(await read(cluster.client))[3:] == (3, 1)
+        await pods.succeed()
+        job = await finished(cluster.client)
+    assert (job.status.succeeded, job.status.failed) == (4, 1)
+
+
+async def test_paused_job_keeps_its_pods_when_it_is_deleted(kcr_clock: VirtualClock) -> None:
+    async with (
+        EmbeddedCluster(clock=kcr_clock, random=random.Random(0), runtime=None) as cluster,
+        job_controller(cluster, kcr_clock),
+    ):
+        await create(cluster.client, manifest())
+        await kcr_clock.advance(5)
+        await annotate(cluster, Job, JOB, "true")
+        await cluster.client.delete(Job, JOB, propagation="Foreground")
+        await kcr_clock.advance(60)
+        (pod,) = await pods_of(cluster.client)
+        assert pod.metadata.finalizers
+        await annotate(cluster, Job, JOB, None)
+        await kcr_clock.advance(60)
+        assert not await cluster.client.list(Pod)
+
+
+async def test_paused_cronjob_starts_no_job(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with cronjob_controller(kcr_cluster, kcr_clock):
+        paused = cronjob()
+        paused["metadata"]["annotations"] = {"kcr.dev/paused": "true"}
+        created = await kcr_cluster.client.create_manifest(CronJob, paused, "default")
+        await kcr_clock.advance(300)
+        assert not await jobs_of(kcr_cluster.client)
+        await annotate(kcr_cluster, CronJob, created.key, None)
+        await kcr_clock.advance(1)
+        assert len(await jobs_of(kcr_cluster.client)) == 1
+
+
+async def test_paused_job_outlives_its_ttl(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    async with ttl_controller(kcr_cluster, kcr_clock, with_jobs=True):
+        await create(kcr_cluster.client, manifest(ttlSecondsAfterFinished=10))
+        await finished(kcr_cluster.client)
+        await annotate(kcr_cluster, Job, JOB, "true")
+        await kcr_clock.advance(60)
+        await read(kcr_cluster.client)
+        await annotate(kcr_cluster, Job, JOB, None)
+        await kcr_clock.advance(30)
+        with pytest.raises(NotFoundError):
+            await read(kcr_cluster.client)
