@@ -142,6 +142,11 @@ class Manager:
         return self._cache.selections
 
     @property
+    def leading_since(self) -> int:
+        """The version before which another leader may have written what the stores do not show; 0 without election."""
+        return self.elector.leading_since if self.elector is not None else 0
+
+    @property
     def rights(self) -> frozenset[Right]:
         """What all controllers, informers and recorders ask of the server, as far as they declare it."""
         return self._rights.union(*(rights(kind, "list", "watch") for kind in self._cache.kinds))

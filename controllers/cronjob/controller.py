@@ -80,7 +80,7 @@ def setup(manager: Manager, options: Options) -> None:
         client=manager.client,
         crons=crons,
         jobs=jobs,
-        memory=Memory(),
+        memory=Memory(lambda: manager.leading_since),
         own_writes=own_writes,
         actions=Actions(manager.client, recorder, skew.observe),
         recorder=recorder,

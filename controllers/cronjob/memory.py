@@ -4,7 +4,7 @@ Everything here may be lost at any moment: it saves requests, warnings and waiti
 whatever is remembered. Filed under namespace, name and UID, so that another CronJob of the same name starts clean.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
@@ -15,8 +15,12 @@ from kcr.controllers.cronjob.decisions.status import Run
 class CronJobState:
     """The memory of one CronJob."""
 
-    def __init__(self, uid: str) -> None:
+    def __init__(self, uid: str, since: int = 0) -> None:
+        """Start with nothing; `since` is the version from which on this process leads."""
         self.uid = uid
+        # The version that the store of CronJobs has to reach before it is used: the leader before this one may have
+        # recorded a run that it does not show. 0 once it was compared with the server.
+        self.unverified_before = since
         # UIDs of Jobs that were deleted and that the store or the status may still show.
         self.deleted: set[str] = set()
         # A start whose Job may have been created: no answer came.
@@ -46,14 +50,16 @@ class CronJobState:
 class Memory:
     """The memories of all CronJobs, at most one per name."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: Callable[[], int] = lambda: 0) -> None:
+        """Start with nothing; `since` returns the version with which this process leads, 0 without election."""
+        self._since = since
         self._crons: dict[Key, CronJobState] = {}
 
     def of(self, cron: CronJob) -> CronJobState:
         """Return the memory of this CronJob, empty if there is none; another UID's under this name is dropped."""
         state = self._crons.get(cron.key)
         if state is None or state.uid != cron.metadata.uid:
-            state = self._crons[cron.key] = CronJobState(cron.metadata.uid)
+            state = self._crons[cron.key] = CronJobState(cron.metadata.uid, self._since())
         return state
 
     def forget(self, key: Key) -> None:

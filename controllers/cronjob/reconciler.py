@@ -70,14 +70,28 @@ class CronJobReconciler:
             self.memory.forget(key)
             self.own_writes.forget(key)
             return Result()
+        state = self.memory.of(cron)
         try:
-            return await self._sync(cron, self.memory.of(cron))
+            if self.crons.resource_version < state.unverified_before:
+                return await self._await_live(cron, state)
+            return await self._sync(cron, state)
         except KcrError:
             # However long the back-off has become: the next run is due when it is due.
             left = look_again(cron, self.local, self.clock.now())
             if left is not None:
                 self.queue.add_after(key, left.total_seconds())
             raise
+
+    async def _await_live(self, cron: CronJob, state: CronJobState) -> Result:
+        """Defer the CronJob until the store shows it as it is.
+
+        The leader before this one may have recorded a run while the watch was broken; if the run's Job is deleted
+        since, it would be started again.
+        """
+        live = await self.client.get(CronJob, cron.key)
+        self.own_writes.require_version(cron.key, self.crons, live.metadata.resource_version)
+        state.unverified_before = 0
+        return Result(timedelta())
 
     async def _sync(self, cron: CronJob, state: CronJobState) -> Result:
         # First of all: what was started must be on record before anything is judged or deleted by the record.

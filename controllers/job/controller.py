@@ -88,7 +88,7 @@ def setup(manager: Manager, options: Options) -> None:
 
     own_writes = OwnWrites(count_stale)
     queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
-    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), partial(_leading_since, manager))
+    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), lambda: manager.leading_since)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
     gangs, wanted = None, RIGHTS
@@ -137,11 +137,6 @@ def setup(manager: Manager, options: Options) -> None:
     manager.informer(Job).add_handler(ExternalJobs(metrics, ours=(RESERVED, KCR)))
     manager.informer(Pod).add_handler(EndedPods(metrics))
     manager.add(UnmanagedJobs(jobs, ours))
-
-
-def _leading_since(manager: Manager) -> int:
-    """Return the version before which another leader may have written; 0 without leader election."""
-    return manager.elector.leading_since if manager.elector is not None else 0
 
 
 class UnmanagedJobs:

@@ -18,6 +18,7 @@ from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.cronjob.controller import Options, setup
 from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
+from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
 
@@ -32,10 +33,17 @@ TEN = at("10:00:00")
 
 
 def cronjob_controller(
-    cluster: EmbeddedCluster, clock: Clock, *, transport: Transport | None = None, seed: int = 1, **options: Any
+    cluster: EmbeddedCluster,
+    clock: Clock,
+    *,
+    transport: Transport | None = None,
+    seed: int = 1,
+    leader_election: LeaderElector | None = None,
+    **options: Any,
 ) -> AbstractAsyncContextManager[Manager]:
     """Run the CronJob controller for as long as the context lives."""
-    manager = Manager(Client(transport or cluster.transport), clock=clock, random=Random(seed))
+    client = Client(transport or cluster.transport)
+    manager = Manager(client, clock=clock, random=Random(seed), leader_election=leader_election)
     setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
     return manager.running()
 
