@@ -4,16 +4,13 @@ import asyncio
 import sys
 from collections.abc import Iterable
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
-from kcr.api.batch import Job
-from kcr.api.core import Namespace
-from kcr.api.meta import Resource
-
-R = TypeVar("R", bound=Resource)
+if TYPE_CHECKING:
+    from kcr.api.meta import Resource
 
 _SHELLS = ("bash", "fish", "zsh")
 # A shell that waits for names feels broken.
@@ -58,11 +55,15 @@ def complete_controllers(ctx: click.Context, parameter: click.Parameter, incompl
 
 def complete_namespaces(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the namespaces of the cluster whose name begins so; none when it cannot be asked."""
+    from kcr.api.core import Namespace  # noqa: PLC0415  # only a shell that completes needs it
+
     return _items("", _names(ctx, Namespace), incomplete)
 
 
 def complete_jobs(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the Jobs of the namespace whose name begins so; none when the cluster cannot be asked."""
+    from kcr.api.batch import Job  # noqa: PLC0415  # see above
+
     return _items("job/", _names(ctx, Job), incomplete)
 
 
@@ -70,7 +71,7 @@ def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[Completio
     return [CompletionItem(prefix + name) for name in names if (prefix + name).startswith(incomplete)]
 
 
-def _names(ctx: click.Context, kind: type[R]) -> list[str]:
+def _names(ctx: click.Context, kind: "type[Resource]") -> list[str]:
     from kcr.cli.objects.target import connected  # noqa: PLC0415  # for a completion alone
 
     values = {name: ctx.params.get(name) for name in ("kubeconfig", "context", "namespace")}

@@ -8,7 +8,6 @@ import click
 
 from kcr.api.durations import parse_duration
 from kcr.cli.completion import complete_controllers, complete_namespaces
-from kcr.endpoint import parse_address
 from kcr.errors import ConfigError
 from kcr.gates import read_gates
 
@@ -225,6 +224,8 @@ def address_option(name: str, what: str) -> Callable[[F], F]:
 
 
 def _address(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    from kcr.endpoint import parse_address  # noqa: PLC0415  # with it comes the client, which takes 0.15 s
+
     try:
         parse_address(text)
     except ConfigError as error:

@@ -1,12 +1,15 @@
 """The guides for clusters, word for word, on a cluster that evaluates rights."""
 
+import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import ROOT, Start
 from tests.kit.charts import NEEDS_HELM
@@ -31,7 +34,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 def test_every_block_is_for_the_shell_and_found() -> None:
     for name in NAMES:
         assert "\n   ```" not in (GUIDE / name).read_text()
-        assert {block.language for block in blocks(GUIDE / name)} <= {"console"}
+        assert {block.language for block in blocks(GUIDE / name)} <= {"console", "json"}
 
 
 @NEEDS_KUBECTL
@@ -40,7 +43,8 @@ def test_every_block_is_for_the_shell_and_found() -> None:
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
-    lease, protect, stuck = OPERATE
+    # That of a hot loop is compared in tests/runtime.
+    lease, protect, pause, _, stacks, _, _, stuck = OPERATE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -59,6 +63,11 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         async with kcr("run", "--kubeconfig", str(kubeconfig), *ELECTED) as running:
             await running.ready()
             assert "kcr" in await kubectl.in_shell(lease, ROOT)
+            send, find = stacks.splitlines()
+            in_pod, own = "kubectl -n kcr-system exec deploy/kcr -- sh -c 'kill -USR1 1'", running.process.pid
+            assert send == in_pod
+            await kubectl.in_shell(f"sh -c 'kill -USR1 {own}'", ROOT)
+            await eventually(lambda: find.rpartition("'")[0].rpartition("'")[2] in running.err)
         text = await kubectl.in_shell(protect, ROOT)
         assert "clusterrolebinding.rbac.authorization.k8s.io/kcr-metrics-reader created" in text
         assert "--metrics-secure" in await kubectl("-n kcr-system get deployment kcr -o yaml")
@@ -70,11 +79,29 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
 
         await kubectl("apply -f -", typed=SHARED)
         assert "next  " in await kubectl.in_shell(stuck, ROOT)
+        await kubectl("apply -f -", typed=SHARED.replace("hello", "pi"))
+        assert (await kubectl.in_shell(pause, ROOT)).count("job.batch/pi annotated") == 2
         assert re.search(r"^default +hello +kcr.dev/job-controller ", await kubectl.in_shell(back, ROOT), re.MULTILINE)
         assert "--take-over" not in await kubectl("-n kcr-system get deployment kcr -o yaml")
         await kubectl.in_shell(remove, ROOT)
         text = await kubectl.in_shell(plain, ROOT)
         assert "deployment.apps/kcr image updated" in text
+
+
+@NEEDS_KUBECTL
+@pytest.mark.asyncio
+async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start) -> None:
+    dry, line = OPERATE[5:7]
+    arguments, wanted = shlex.split(dry.partition(" 2>&1")[0])[1:], json.loads(line)
+    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
+        kubeconfig = await dev.kubeconfig()
+        kubectl = Kubectl(kubeconfig, environment)
+        await kubectl("apply -f -", typed=SHARED)
+        async with kcr(*arguments, KUBECONFIG=str(kubeconfig)) as running:
+            await eventually(lambda: wanted["event"] in running.err, seconds=60)
+            found = next(json.loads(one) for one in running.err.splitlines() if wanted["event"] in one)
+        assert wanted.keys() <= found.keys()
+        assert "No resources found" in await kubectl("get pods")
 
 
 @NEEDS_KUBECTL
