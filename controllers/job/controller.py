@@ -88,7 +88,11 @@ def setup(manager: Manager, options: Options) -> None:
 
     own_writes = OwnWrites(count_stale)
     queue = manager.queue("job", ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS))
-    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), lambda: manager.leading_since)
+
+    def leading_since() -> int:
+        return manager.leading_since
+
+    memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), leading_since)
     recorder = manager.recorder(COMPONENT)
     control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
     gangs, wanted = None, RIGHTS
@@ -123,7 +127,7 @@ def setup(manager: Manager, options: Options) -> None:
     )
     orphans = manager.add_controller(
         "job_orphan_pod",
-        OrphanReconciler(manager.client, jobs, pods, ours),
+        OrphanReconciler(manager.client, jobs, pods, ours, leading_since),
         workers=options.workers,
         limiter=ItemExponential(RETRY_BASE_SECONDS, RETRY_MAX_SECONDS),
         graceful_shutdown_timeout=GRACE_SECONDS,

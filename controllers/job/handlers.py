@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from datetime import timedelta
 from typing import NamedTuple
 
 from kcr.api.batch import Job, is_finished
@@ -15,6 +16,9 @@ from kcr.controllers.job.memory import Memory
 from kcr.errors import KcrError, NotFoundError
 from kcr.informer import Handler, Store
 from kcr.workqueue import WorkQueue
+
+# When a pod is reconciled again whose Job the server has and the store does not show.
+_UNSEEN_JOB = timedelta(seconds=5)
 
 
 class Keys(NamedTuple):
@@ -173,11 +177,20 @@ def owning_job(jobs: Store[Job], namespace: str, owner: OwnerReference | None) -
 class OrphanReconciler:
     """Takes the finalizer off pods that no Job will count. Its keys are pods."""
 
-    def __init__(self, client: Client, jobs: Store[Job], pods: Store[Pod], is_ours: Callable[[Job], bool]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        jobs: Store[Job],
+        pods: Store[Pod],
+        is_ours: Callable[[Job], bool],
+        since: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Make one; `since` returns the version with which this process leads, 0 without election."""
         self._client = client
         self._jobs = jobs
         self._pods = pods
         self._is_ours = is_ours
+        self._since = since
 
     async def reconcile(self, key: Key) -> Result:
         """Look at one pod; most have an owner that looks after them.
@@ -187,6 +200,9 @@ class OrphanReconciler:
         pod = self._pods.get(key)
         if pod is None or not is_tracked(pod) or self._is_looked_after(pod):
             return Result()
+        if self._jobs.resource_version < self._since() and await self._has_unseen_job(pod):
+            # The Job may be gone before the store shows it, and then no event enqueues the pod.
+            return Result(requeue_after=_UNSEEN_JOB)
         # As it was seen: a Job may be adopting it, and would never count it without the finalizer.
         require_version = {"resourceVersion": pod.metadata.resource_version}
         with contextlib.suppress(NotFoundError):
@@ -200,4 +216,22 @@ class OrphanReconciler:
         if (owner.kind, owner.api_version) != (Job.resource.kind, Job.resource.api_version):
             return True
         job = owning_job(self._jobs, pod.metadata.namespace, owner)
-        return job is not None and (not self._is_ours(job) or not is_finished(job))
+        return job is not None and self._counts_pods(job)
+
+    async def _has_unseen_job(self, pod: Pod) -> bool:
+        """Return whether the server has a Job that counts the pod, and that the store of a new leader may lack.
+
+        Without its finalizer the pod would end uncounted. Upstream has no such care: it relies on its lease, and a new
+        leader lists everything first.
+        """
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            return False
+        try:
+            job = await self._client.get(Job, Key(pod.metadata.namespace, owner.name))
+        except NotFoundError:
+            return False
+        return job.metadata.uid == owner.uid and self._counts_pods(job)
+
+    def _counts_pods(self, job: Job) -> bool:
+        return not self._is_ours(job) or not is_finished(job)

@@ -17,7 +17,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.manager import Manager
 from kcr.testing import FaultyTransport, VirtualClock
-from tests.kit.harness import create, finished, job_controller, manifest
+from tests.kit.harness import create, finished, job_controller, manifest, read
 from tests.kit.observers import observing_pods
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
@@ -89,3 +89,33 @@ async def test_job_that_the_last_leader_finished_is_not_run_again(
             await kcr_clock.advance(300)
         assert (await finished(kcr_cluster.client)).status.succeeded == 2
         assert len(pods.all) == 2
+
+
+async def test_pod_that_ends_before_its_job_is_seen_is_counted(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    late = FaultyTransport(kcr_cluster.transport)
+    # The end of the initial events comes, and no Job.
+    late.on("watch", Job, nth=1).freeze(after=1)
+    job = manifest(backoffLimit=0, annotations=FOREVER)
+    async with observing_pods(kcr_cluster) as pods, taken_over(kcr_cluster, kcr_clock, late, job):
+        (pod,) = await kcr_cluster.client.list(Pod, "default")
+        await kcr_cluster.client.delete(Pod, pod.key)
+        await kcr_clock.advance(300)
+        assert (await finished(kcr_cluster.client)).status.failed == 1
+        assert len(pods.all) == 1
+
+
+async def test_pod_is_released_when_its_unseen_job_is_deleted(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    late = FaultyTransport(kcr_cluster.transport)
+    late.on("watch", Job, nth=1).freeze(after=1)
+    client = kcr_cluster.client
+    async with taken_over(kcr_cluster, kcr_clock, late, manifest(annotations=FOREVER)):
+        (pod,) = await client.list(Pod, "default")
+        await client.delete(Pod, pod.key)
+        await kcr_clock.advance(1)
+        await client.delete(Job, (await read(client)).key, propagation="Background")
+        await kcr_clock.advance(50)
+        assert await client.list(Pod, "default") == ()
