@@ -2,7 +2,8 @@
 
 While a server is away every key fails, and each failure doubles the key's delay: without more care the log has a
 line for each key and retry, and what the outage lasted is waited for once again after it. So one of the failed keys,
-the probe, is retried every second or two whatever its delay; when it succeeds, so do the others very likely.
+the probe, is retried every second or two whatever its delay. Once it does not fail so any more, the others are retried:
+whether it succeeds, fails otherwise or is paused, it is no probe from then on.
 """
 
 from collections.abc import Iterable
@@ -56,8 +57,12 @@ class Outage:
             self._lines.warning(now, message, error=error, keys=keys, failures=failures)
         return next(iter(self._keys)) == key
 
+    def has(self, key: Key) -> bool:
+        """Return whether the last reconcile of a key had no answer."""
+        return key in self._keys
+
     def recovered(self, key: Key) -> Iterable[tuple[Key, int]]:
-        """Return the keys to retry now that a key succeeded: all that had no answer, if it was one of them.
+        """Return the keys to retry now that a key had an answer: all that had none, if it was one of them.
 
         Each comes with its priority.
         """

@@ -124,8 +124,9 @@ class Worker:
         run_id = f"{self._random.getrandbits(64):016x}"
         bind_contextvars(namespace=key.namespace, name=key.name, reconcile_id=run_id)
         if self._pauses.applies_to(key):
-            # Its failures are of before; what resumes it enqueues it.
+            # Its failures are of before; what resumes it enqueues it. Others may wait for its answer.
             self._queue.forget(key)
+            self._end_outage(key)
             return
         if self._defer_if_stale(key) or (self._min_interval and self._is_early(key)):
             return
@@ -205,8 +206,7 @@ class Worker:
 
     def _succeeded(self, key: Key, seconds: float | None, priority: int | None) -> Outcome:
         self._queue.forget(key)
-        for other, failed_at in self._outage.recovered(key):
-            self._queue.add(other, priority=failed_at, reason=_ANSWERED)
+        self._end_outage(key)
         if seconds is None:
             return "success"
         delay = max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0
@@ -217,12 +217,13 @@ class Worker:
     def _failed(self, key: Key, error: BaseException) -> Outcome:
         self._metrics.errors += 1
         causes = tuple(leaves(error))
+        if all(map(is_unanswered, causes)):
+            self._unanswered(key, causes)
+            return "error"
+        self._end_outage(key)
         if all(isinstance(cause, TerminalError) for cause in causes):
             self._metrics.terminal_errors += 1
             _log.error("terminal error, not retried", error=_text(causes))
-            return "error"
-        if all(map(is_unanswered, causes)):
-            self._unanswered(key, causes)
             return "error"
         self._retry(key, causes)
         retries = self._queue.retries(key)
@@ -235,6 +236,17 @@ class Worker:
             self._metrics.panics += 1
             _log.error("reconcile panicked", error=_text(causes), retries=retries, exc_info=error)
         return "error"
+
+    def _end_outage(self, key: Key) -> None:
+        """Retry the keys that had no answer either, if this one had none and has not failed so again.
+
+        Its backoff is reset: an outage tells nothing of what comes after it.
+        """
+        if not self._outage.has(key):
+            return
+        self._queue.forget(key)
+        for other, failed_at in self._outage.recovered(key):
+            self._queue.add(other, priority=failed_at, reason=_ANSWERED)
 
     def _unanswered(self, key: Key, causes: tuple[BaseException, ...]) -> None:
         now, retries = asyncio.get_running_loop().time(), self._queue.retries(key) + 1

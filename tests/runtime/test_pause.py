@@ -13,7 +13,7 @@ from kcr.api.core import ConfigMap, Pod
 from kcr.api.meta import Key, ObjectMeta
 from kcr.cluster import EmbeddedCluster
 from kcr.controller import Predicate
-from kcr.errors import NotFoundError
+from kcr.errors import NotFoundError, TransportError
 from kcr.testing import PodScript, VirtualClock
 from tests.kit.cronjob_harness import cronjob_controller, jobs_of
 from tests.kit.cronjob_harness import manifest as cronjob
@@ -35,11 +35,12 @@ class Fails:
     def __init__(self) -> None:
         self.keys: list[Key] = []
         self.fails = False
+        self.error = kcr.KcrError("not today")
 
     async def reconcile(self, key: Key) -> kcr.Result:
         self.keys.append(key)
         if self.fails:
-            raise kcr.KcrError("not today")
+            raise self.error
         return kcr.Result()
 
 
@@ -194,3 +195,20 @@ async def test_paused_job_outlives_its_ttl(kcr_cluster: EmbeddedCluster, kcr_clo
         await kcr_clock.advance(30)
         with pytest.raises(NotFoundError):
             await read(kcr_cluster.client)
+
+
+async def test_paused_key_that_probed_the_server_holds_up_no_other(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    other = Key("default", "shapes")
+    async with watching(kcr_cluster, kcr_clock) as (reconciler, _):
+        reconciler.fails, reconciler.error = True, TransportError("refused")
+        await kcr_cluster.client.merge_patch(ConfigMap, KEY, {"data": {"a": "b"}})
+        await kcr_clock.advance(1)
+        await kcr_cluster.client.create(ConfigMap(metadata=ObjectMeta(name=other.name, namespace=other.namespace)))
+        await kcr_clock.advance(300)
+        reconciler.fails = False
+        await annotate(kcr_cluster, ConfigMap, KEY, "true")
+        reconciler.keys.clear()
+        await kcr_clock.advance(3)
+        assert reconciler.keys == [other]

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcr.api.meta import Key
-from kcr.controller import Controller, Result
+from kcr.controller import Controller, Reconciler, Result
 from kcr.errors import ApiError, ServerError, TransportError
 from kcr.testing import VirtualClock
 from kcr.workqueue import ItemExponential
@@ -37,7 +37,7 @@ class Server:
 
 
 @asynccontextmanager
-async def running(server: Server) -> AsyncIterator[Controller]:
+async def running(server: Reconciler) -> AsyncIterator[Controller]:
     limiter = ItemExponential[Key](1, 60)
     controller = Controller("test", server, random=random.Random(0), workers=5, limiter=limiter)
     async with asyncio.TaskGroup() as group:
@@ -117,3 +117,26 @@ async def test_short_outage_of_one_key_is_told_by_one_line(kcr_clock: VirtualClo
             server.is_away = False
             await kcr_clock.advance(5)
     assert [line["event"] for line in logs if line["log_level"] != "debug"] == ["reconcile failed"]
+
+
+async def test_probe_that_fails_otherwise_lets_the_others_go_on(kcr_clock: VirtualClock) -> None:
+    server = Server(TransportError("refused"))
+    reconcile = server.reconcile
+
+    class Refusing:
+        """The server is back, and refuses the writes of the key that has probed it."""
+
+        async def reconcile(self, key: Key) -> Result:
+            if key == KEYS[0] and not server.is_away:
+                raise ServerError(500, "InternalError", "webhook failed")
+            return await reconcile(key)
+
+    async with running(Refusing()) as controller:
+        for key in KEYS:
+            controller.queue.add(key)
+        await kcr_clock.advance(300)
+        server.is_away = False
+        await kcr_clock.advance(3)
+        assert sorted(server.done) == sorted(KEYS[1:])
+        # Nor does its backoff count the outage.
+        assert controller.queue.retries(KEYS[0]) <= 2
