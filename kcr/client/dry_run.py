@@ -5,6 +5,7 @@ changed here, so that no write of a program in a dry run is real.
 """
 
 import re
+from urllib.parse import unquote
 
 import msgspec
 
@@ -41,9 +42,9 @@ def as_dry_run(request: Request) -> Request:
         except msgspec.DecodeError as error:
             raise KcrError(f"DELETE {path}: not sent, for its body is no JSON object: no dry run of it") from error
         return request._replace(body=msgspec.json.encode(options))
-    if "dryRun=" in query:
-        return request
-    return request._replace(target=f"{path}?{query}&dryRun=All" if query else f"{path}?dryRun=All")
+    # An empty `dryRun=` is no dry run, and whichever value came first might count.
+    kept = [part for part in query.split("&") if part and unquote(part.partition("=")[0]) != "dryRun"]
+    return request._replace(target=f"{path}?{'&'.join((*kept, 'dryRun=All'))}")
 
 
 def describe_write(request: Request) -> dict[str, str]:

@@ -17,6 +17,9 @@ MAPS = "/api/v1/namespaces/default/configmaps"
         pytest.param(MAPS, f"{MAPS}?dryRun=All", id="no-query"),
         pytest.param(f"{MAPS}?force=true", f"{MAPS}?force=true&dryRun=All", id="query"),
         pytest.param(f"{MAPS}?dryRun=All", f"{MAPS}?dryRun=All", id="asked-already"),
+        pytest.param(f"{MAPS}?dryRun=&force=true", f"{MAPS}?force=true&dryRun=All", id="empty"),
+        pytest.param(f"{MAPS}?dry%52un=", f"{MAPS}?dryRun=All", id="escaped"),
+        pytest.param(f"{MAPS}?fieldManager=dryRun=", f"{MAPS}?fieldManager=dryRun=&dryRun=All", id="in-a-value"),
     ],
 )
 def test_write_asks_the_server_to_keep_nothing(target: str, expected: str) -> None:
