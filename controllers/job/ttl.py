@@ -17,6 +17,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import Result, rights, watch
+from kcr.controller.guards.pause import is_paused
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.errors import KcrError, NotFoundError
 from kcr.gates import require_take_over
@@ -31,6 +32,8 @@ LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))
 SUMMARY_SECONDS = 60.0
 # Told to stop, the process is gone within a second: what is cut off here is made up for by the next one.
 GRACE_SECONDS = 0.2
+# When a Job is looked at again that is paused on the server, and in the store not yet.
+_UNSEEN_PAUSE = timedelta(seconds=5)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,11 +152,13 @@ class TtlReconciler:
         if left is None or left > timedelta():
             return Result(requeue_after=left)
         try:
-            # The TTL may have been raised since, or the Job be another one of the same name.
+            # The TTL may have been raised since, the Job be paused, or be another one of the same name.
             job = await self._client.get(Job, key)
             left = self._left(job)
             if left is None or left > timedelta():
                 return Result(requeue_after=left)
+            if is_paused(job):
+                return Result(requeue_after=_UNSEEN_PAUSE)
             await self._client.delete(Job, key, uid=job.metadata.uid, propagation="Foreground")
         except NotFoundError:
             return Result()

@@ -14,7 +14,7 @@ from kcr.api.meta import Key, ObjectMeta
 from kcr.cluster import EmbeddedCluster
 from kcr.controller import Predicate
 from kcr.errors import NotFoundError, TransportError
-from kcr.testing import PodScript, VirtualClock
+from kcr.testing import FaultyTransport, PodScript, VirtualClock
 from tests.kit.cronjob_harness import cronjob_controller, jobs_of
 from tests.kit.cronjob_harness import manifest as cronjob
 from tests.kit.harness import counters, create, finished, job_controller, manifest, pods_of, read, ttl_controller
@@ -190,6 +190,22 @@ async def test_paused_job_outlives_its_ttl(kcr_cluster: EmbeddedCluster, kcr_clo
         await finished(kcr_cluster.client)
         await annotate(kcr_cluster, Job, JOB, "true")
         await kcr_clock.advance(60)
+        await read(kcr_cluster.client)
+        await annotate(kcr_cluster, Job, JOB, None)
+        await kcr_clock.advance(30)
+        with pytest.raises(NotFoundError):
+            await read(kcr_cluster.client)
+
+
+async def test_pause_that_no_watch_shows_yet_keeps_a_job(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    late = FaultyTransport(kcr_cluster.transport)
+    async with job_controller(kcr_cluster, kcr_clock):
+        await create(kcr_cluster.client, manifest(ttlSecondsAfterFinished=10))
+        await finished(kcr_cluster.client)
+    late.on("watch", Job, nth=1).freeze(after=2)
+    async with ttl_controller(kcr_cluster, kcr_clock, transport=late):
+        await annotate(kcr_cluster, Job, JOB, "true")
+        await kcr_clock.advance(30)
         await read(kcr_cluster.client)
         await annotate(kcr_cluster, Job, JOB, None)
         await kcr_clock.advance(30)
