@@ -123,9 +123,11 @@ class ReviewedAccess:
 
     async def _identify(self, token: str) -> _Identity:
         key = hmac.digest(self._secret, token.encode("utf-8", "surrogateescape"), "sha256")
+        # Before the wait: reviews of others that hang hold up no reader who is known.
+        if (known := self._identities.get(key)) is not None:
+            return known
         async with self._places:
-            known = self._identities.get(key)
-            if known is not None:
+            if (known := self._identities.get(key)) is not None:
                 return known
             status = (await self._review(_TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status
         if not status.authenticated:
@@ -144,9 +146,10 @@ class ReviewedAccess:
             "nonResourceAttributes": {"path": path, "verb": verb},
         }  # fmt: skip
         key = codec.encode(spec)
+        if (known := self._decisions.get(key)) is not None:
+            return known
         async with self._places:
-            known = self._decisions.get(key)
-            if known is not None:
+            if (known := self._decisions.get(key)) is not None:
                 return known
             status = (await self._review(_ACCESS_REVIEWS, "SubjectAccessReview", spec, _AccessReview)).status
         if status.allowed and status.denied:

@@ -185,6 +185,18 @@ async def test_flood_of_tokens_leaves_connections_to_others() -> None:
             task.cancel()
 
 
+async def test_reviews_that_hang_hold_up_no_known_reader(kcr_clock: VirtualClock) -> None:
+    access = ReviewedAccess(Client(Script(KNOWN, Say({"status": {"allowed": True}}))))
+    assert await answer(access, "t") == (200, "")
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(answer(access, str(number)))
+        await kcr_clock.advance(1)
+        async with asyncio.timeout(1):
+            assert await answer(access, "t") == (200, "")
+        await kcr_clock.advance(30)
+
+
 async def test_cache_is_bounded() -> None:
     cache: ExpiringCache[int] = ExpiringCache(size=3)
     for number in range(5):
