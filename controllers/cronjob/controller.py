@@ -15,6 +15,7 @@ from kcr.api.crontab import CronError, load_zone
 from kcr.api.meta import Key, controller_of
 from kcr.clock import Clock
 from kcr.controller import OwnWrites, resource_version_changed, rights, watch
+from kcr.controller.guards.pause import is_resumed
 from kcr.controllers.cronjob.actions import Actions
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, controller_names
 from kcr.controllers.cronjob.decisions.schedule import requeue_delay, timetable_of
@@ -129,7 +130,8 @@ class CronJobEvents(Handler[CronJob]):
     def on_update(self, old: CronJob, new: CronJob) -> None:
         """A CronJob changed. A new schedule starts nothing at once, only when it is next due."""
         before, after = old.spec, new.spec
-        if (before.schedule, before.time_zone) == (after.schedule, after.time_zone):
+        if (before.schedule, before.time_zone) == (after.schedule, after.time_zone) or is_resumed(old, new):
+            # What has happened to its Jobs during a pause does not wait for the next run.
             self._queue.add(new.key)
             return
         try:

@@ -184,6 +184,23 @@ async def test_paused_cronjob_starts_no_job(kcr_cluster: EmbeddedCluster, kcr_cl
         assert len(await jobs_of(kcr_cluster.client)) == 1
 
 
+async def test_cronjob_resumed_with_another_schedule_is_reconciled(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    async with cronjob_controller(kcr_cluster, kcr_clock):
+        created = await kcr_cluster.client.create_manifest(CronJob, cronjob(), "default")
+        await kcr_clock.advance(65)
+        (job,) = (await kcr_cluster.client.get(CronJob, created.key)).status.active
+        await annotate(kcr_cluster, CronJob, created.key, "true")
+        await kcr_clock.advance(1)
+        await kcr_cluster.client.delete(Job, Key("default", job.name))
+        await kcr_clock.advance(5)
+        resumed = {"metadata": {"annotations": {"kcr.dev/paused": None}}, "spec": {"schedule": "0 0 1 1 *"}}
+        await kcr_cluster.client.merge_patch(CronJob, created.key, resumed)
+        await kcr_clock.advance(5)
+        assert not (await kcr_cluster.client.get(CronJob, created.key)).status.active
+
+
 async def test_paused_job_outlives_its_ttl(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
     async with ttl_controller(kcr_cluster, kcr_clock, with_jobs=True):
         await create(kcr_cluster.client, manifest(ttlSecondsAfterFinished=10))
