@@ -23,9 +23,8 @@ _REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 def as_dry_run(request: Request) -> Request:
     """Return a write as a dry run of it; a read as it is.
 
-    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource: the options in the
-    body of a DELETE go before those in
-    its query, which is not read then.
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource: the options in
+    the body of a DELETE go before those in its query, which is not read then.
 
     Raises:
         KcrError: The request has no dry run.
@@ -41,7 +40,7 @@ def as_dry_run(request: Request) -> Request:
         except msgspec.DecodeError as error:
             raise KcrError(f"DELETE {path}: not sent, for its body is no JSON object: no dry run of it") from error
         return request._replace(body=msgspec.json.encode(options))
-    if "dryRun=" in query:
+    if any(parameter.startswith("dryRun=") for parameter in query.split("&")):
         return request
     return request._replace(target=f"{path}?{query}&dryRun=All" if query else f"{path}?dryRun=All")
 

@@ -17,6 +17,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
         pytest.param(MAPS, f"{MAPS}?dryRun=All", id="no-query"),
         pytest.param(f"{MAPS}?force=true", f"{MAPS}?force=true&dryRun=All", id="query"),
         pytest.param(f"{MAPS}?dryRun=All", f"{MAPS}?dryRun=All", id="asked-already"),
+        pytest.param(f"{MAPS}?labelSelector=dryRun=a", f"{MAPS}?labelSelector=dryRun=a&dryRun=All", id="selector"),
     ],
 )
 def test_write_asks_the_server_to_keep_nothing(target: str, expected: str) -> None:
