@@ -123,9 +123,12 @@ class ReviewedAccess:
 
     async def _identify(self, token: str) -> _Identity:
         key = hmac.digest(self._secret, token.encode("utf-8", "surrogateescape"), "sha256")
+        # What is known needs no place: a flood of unknown tokens must not hold up those who come every few seconds.
+        if (known := self._identities.get(key)) is not None:
+            return known
         async with self._places:
-            known = self._identities.get(key)
-            if known is not None:
+            # Another request may have asked meanwhile.
+            if (known := self._identities.get(key)) is not None:
                 return known
             status = (await self._review(_TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status
         if not status.authenticated:
@@ -144,9 +147,10 @@ class ReviewedAccess:
             "nonResourceAttributes": {"path": path, "verb": verb},
         }  # fmt: skip
         key = codec.encode(spec)
+        if (known := self._decisions.get(key)) is not None:
+            return known
         async with self._places:
-            known = self._decisions.get(key)
-            if known is not None:
+            if (known := self._decisions.get(key)) is not None:
                 return known
             status = (await self._review(_ACCESS_REVIEWS, "SubjectAccessReview", spec, _AccessReview)).status
         if status.allowed and status.denied:

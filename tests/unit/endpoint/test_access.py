@@ -185,6 +185,19 @@ async def test_flood_of_tokens_leaves_connections_to_others() -> None:
             task.cancel()
 
 
+async def test_flood_of_tokens_does_not_hold_up_known_readers() -> None:
+    script = Script(KNOWN, Say({"status": {"allowed": True}}))
+    access = ReviewedAccess(Client(script))
+    assert await answer(access, "known") == (200, "")
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(answer(access, str(number))) for number in range(50)]
+        await asyncio.sleep(0.01)
+        async with asyncio.timeout(1):
+            assert await answer(access, "known") == (200, "")
+        for task in tasks:
+            task.cancel()
+
+
 async def test_cache_is_bounded() -> None:
     cache: ExpiringCache[int] = ExpiringCache(size=3)
     for number in range(5):
