@@ -264,7 +264,9 @@ async def test_pods_that_a_quota_refuses_are_named(sim: Simulation) -> None:
 
 
 @pytest.mark.kcr_virtual
-async def test_refusal_of_an_earlier_job_is_not_this_ones(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+async def test_refusal_of_an_earlier_job_is_not_this_ones(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     made, now = await create(kcr_cluster.client, manifest()), kcr_clock.now()
     headlines = []
     for uid in ("of the one before", made.metadata.uid):
