@@ -17,8 +17,6 @@ from kcr.controllers.job.decisions.pods import index_unsettled
 
 # Two controllers that both wrote the status within this time are both at work.
 _LATELY = timedelta(minutes=5)
-# What a server that did not track managed fields takes for the manager of all fields.
-_UNTRACKED = "before-first-apply"
 
 
 class _ManagedFields(Object):
@@ -50,7 +48,7 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
     Args:
         client: Reads the Job and its pods.
         key: The Job.
-        events: Events about it, the latest last.
+        events: Events about Jobs of its name, the latest last; those of an earlier one are passed over.
         now: The moment to judge at.
 
     Raises:
@@ -71,7 +69,8 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         now=now,
     )
     writers = () if is_finished(job) else _writers(codec.decode(_Managed, body), now)
-    return job, explain(seen, Evidence(pods, tuple(events), writers))
+    about = tuple(event for event in events if event.involved_object.uid == job.metadata.uid)
+    return job, explain(seen, Evidence(pods, about, writers))
 
 
 def _backoff(counted: Iterable[Pod]) -> Backoff:

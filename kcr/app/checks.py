@@ -37,6 +37,7 @@ _MANAGER = "kube-controller-manager"
 # What its controllers write the status of.
 _STATUSES = {"jobs": "Job", "cronjobs": "CronJob"}
 
+_LEASE_UNREAD = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
 _READ_NAMESPACE, _READ_LEASE = Right("", "namespaces", "get"), Right("coordination.k8s.io", "leases", "get")
 
 
@@ -271,12 +272,13 @@ async def _other_controllers(client: Client, permissions: Permissions, wanted: W
 async def _manager_lease(client: Client, permissions: Permissions, now: datetime) -> Finding:
     key = Key("kube-system", _MANAGER)
     if not await permissions.has(_READ_LEASE, key.namespace):
-        text = "no other controller has written the status of a Job lately; its lease in kube-system cannot be read"
-        return Finding("controllers", False, text)
+        return Finding("controllers", False, _LEASE_UNREAD)
     try:
         spec = (await client.get(Lease, key)).spec
     except NotFoundError:
         return Finding("controllers", False, "no other controller is seen")
+    except KcrError:
+        return Finding("controllers", False, _LEASE_UNREAD)
     if spec.renew_time is not None and now - spec.renew_time < _RECENT:
         text = f"{_MANAGER} runs, and has not written the status of a Job lately: see that its Job controllers are off"
         return Finding("controllers", False, text)

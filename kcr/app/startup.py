@@ -1,6 +1,7 @@
 """The first contact with an API server: whether it answers, and allows what is needed; if not, what to do."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import Iterable
 from typing import Any
@@ -72,7 +73,7 @@ def explain_failure(error: KcrError, server: str, source: str) -> str:
     match error:
         case TransportError():
             # It begins with the request, which says the address once more.
-            why = str(error).removeprefix(f"GET {server}/version: ")
+            why = re.sub(rf"\A[A-Z]+ {re.escape(server)}\S*: ", "", str(error))
             return f"cannot reach the API server {server}: {why}: {_connection_hint(error.__cause__, source)}"
         case UnauthorizedError():
             return f"the API server {server} does not know us: renew the credentials in {source}"

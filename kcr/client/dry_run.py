@@ -24,9 +24,8 @@ _REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 def as_dry_run(request: Request) -> Request:
     """Return a write as a dry run of it; a read as it is.
 
-    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource: the options in the
-    body of a DELETE go before those in
-    its query, which is not read then.
+    Source: kubernetes/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource: the options in
+    the body of a DELETE go before those in its query, which is not read then.
 
     Raises:
         KcrError: The request has no dry run.

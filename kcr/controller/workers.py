@@ -26,6 +26,7 @@ _REQUEUE_AFTER = Reason("reconcile", "requeue_after")
 _STALE_STORE = Reason("reconcile", "deferred", detail="a store did not show our own write yet")
 _UNSEEN_WRITE = Reason("reconcile", "unseen write", detail="an object that was written is gone")
 _ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
+_TOO_EARLY = Reason("reconcile", "deferred", detail="the last reconcile was just now, and this is a dry run")
 # Of an error. The log has all of it.
 _MAX_DETAIL = 200
 
@@ -37,6 +38,33 @@ _MIN_DELAY_SECONDS = 0.001
 
 class DeadlineError(KcrError):
     """A reconcile took longer than its controller allows."""
+
+
+class MinInterval:
+    """Keeps a minimum of time between one reconcile of a key and the next."""
+
+    def __init__(self, seconds: float) -> None:
+        """Know of no reconcile; with an interval of 0 seconds, none is ever too early."""
+        self._seconds = seconds
+        # When keys may be reconciled again; times that are over are dropped once per interval.
+        self._not_before: dict[Key, float] = {}
+        self._next_purge = 0.0
+
+    def delay(self, key: Key, now: float) -> float:
+        """Return the seconds until a key may be reconciled; 0 for now, and then this counts as its reconcile."""
+        if not self._seconds:
+            return 0.0
+        if (wait := self._not_before.get(key, now) - now) > 0:
+            return wait
+        if now >= self._next_purge:
+            self._not_before = {other: time for other, time in self._not_before.items() if time > now}
+            self._next_purge = now + self._seconds
+        self._not_before[key] = now + self._seconds
+        return 0.0
+
+    def __len__(self) -> int:
+        """Return how many keys are remembered: those reconciled within the last two intervals."""
+        return len(self._not_before)
 
 
 class Worker:
@@ -84,9 +112,7 @@ class Worker:
         self._hot_loops = hot_loops
         self._own_writes = own_writes
         self._seconds = seconds
-        self._min_interval = min_interval
-        # When keys may be reconciled again. Invariant: empty without an interval.
-        self._not_before: dict[Key, float] = {}
+        self._min_interval = MinInterval(min_interval)
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
         self._is_debug = False
@@ -128,7 +154,7 @@ class Worker:
             self._queue.forget(key)
             self._end_outage(key)
             return
-        if self._defer_if_stale(key) or (self._min_interval and self._is_early(key)):
+        if self._defer_if_stale(key) or self._defer_if_early(key):
             return
         if self._is_debug:
             state = self._queue.state(key)
@@ -152,15 +178,12 @@ class Worker:
         if is_hot:
             await self._hot_loops.inspect(key)
 
-    def _is_early(self, key: Key) -> bool:
+    def _defer_if_early(self, key: Key) -> bool:
         """Enqueue a key for later when its last reconcile was less than the interval ago; return whether it was."""
-        now = asyncio.get_running_loop().time()
-        wait = self._not_before.get(key, now) - now
+        wait = self._min_interval.delay(key, asyncio.get_running_loop().time())
         if wait > 0:
-            self._queue.add_after(key, wait)
-            return True
-        self._not_before[key] = now + self._min_interval
-        return False
+            self._queue.add_after(key, wait, priority=self._queue.priority(key), reason=_TOO_EARLY)
+        return wait > 0
 
     def _defer_if_stale(self, key: Key) -> bool:
         """Defer a key whose stores do not show our own writes yet; return whether it was deferred."""

@@ -123,10 +123,11 @@ class ReviewedAccess:
 
     async def _identify(self, token: str) -> _Identity:
         key = hmac.digest(self._secret, token.encode("utf-8", "surrogateescape"), "sha256")
-        # Before the wait: reviews of others that hang hold up no reader who is known.
+        # What is known needs no place: a flood of unknown tokens must not hold up those who come every few seconds.
         if (known := self._identities.get(key)) is not None:
             return known
         async with self._places:
+            # Another request may have asked meanwhile.
             if (known := self._identities.get(key)) is not None:
                 return known
             status = (await self._review(_TOKEN_REVIEWS, "TokenReview", {"token": token}, _TokenReview)).status

@@ -314,6 +314,7 @@ class InformerCache:
             for kind, informer in self._informers.items()
             if (needed is None or kind in needed or kind in self._pinned)
             and not informer.store.synced
+            and not informer.store.is_closed
             and not informer.is_absent
         ]
 

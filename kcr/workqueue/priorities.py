@@ -163,11 +163,12 @@ class PriorityFIFO(Generic[K]):
         return added
 
     def _drop_class(self, queued: PriorityClass[K]) -> None:
-        if queued is self._normal:
-            return
-        del self._classes[queued.priority]
-        self._order.remove(queued)
-        if len(self._order) == 1 and self._normal.since is None:
+        if queued is not self._normal:
+            del self._classes[queued.priority]
+            self._order.remove(queued)
+        if len(self._order) == 1 and (self._normal.since is None or not self._normal.keys):
+            # There is no key whose age would be lost.
+            self._normal.since = None
             self.plain = self._normal.keys
 
 

@@ -75,6 +75,25 @@ async def test_reconciler_that_goes_on_at_once_is_slowed_down(
     assert 6 <= eager.runs <= 7
 
 
+async def test_key_that_has_to_wait_keeps_its_priority(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    priorities: list[int] = []
+
+    class Recorder:
+        async def reconcile(self, key: Key) -> kcr.Result:
+            priorities.append(controller.queue.priority(key))
+            return kcr.Result()
+
+    manager = dry_manager(kcr_cluster, kcr_clock)
+    controller = manager.add_controller("recorder", Recorder())
+    async with manager.running():
+        for _ in range(2):
+            controller.queue.add(KEY, priority=7)
+            await kcr_clock.advance(1)
+        assert priorities == [7]
+        await kcr_clock.advance(10)
+    assert priorities == [7, 7]
+
+
 async def test_requests_sent_by_hand_are_dry_too(kcr_cluster: EmbeddedCluster) -> None:
     client = kcr.Client(kcr_cluster.transport).with_options(dry_run=True)
     path = "/api/v1/namespaces/default/configmaps"

@@ -89,25 +89,26 @@ async def test_values_of_fields_are_not_shown(kcr_cluster: EmbeddedCluster, kcr_
     assert "s3cret" not in shown
 
 
+@pytest.mark.parametrize("values", [10**9, 3], ids=["always-new", "to-and-fro"])
 async def test_objects_that_change_with_others_are_no_loop(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, values: int
 ) -> None:
     class Counts:
-        """Follows the changes of others, and writes what it has counted."""
+        """Follows the changes of others, and writes what it has counted, perhaps the same again and again."""
 
         def __init__(self, manager: kcr.Manager) -> None:
             self._client, self._seen = manager.client, 0
 
         async def reconcile(self, key: Key) -> kcr.Result:
             self._seen += 1
-            await self._client.merge_patch(ConfigMap, KEY, {"data": {"seen": str(self._seen // 2)}})
+            await self._client.merge_patch(ConfigMap, KEY, {"data": {"seen": str(self._seen // 2 % values)}})
             return kcr.Result()
 
     with capture_logs() as logs:
         manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
         to_wall = kcr.watch(ConfigMap, map_to=lambda _: (KEY,))
         for name in (KEY.name, "source"):
-            await kcr_cluster.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+            await kcr_cluster.client.apply(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
         manager.add_controller("counts", Counts(manager), watches=[to_wall])
         async with manager.running():
             for number in range(200):

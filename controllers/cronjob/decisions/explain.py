@@ -86,10 +86,17 @@ def _next(seen: Facts, plan: Plan) -> tuple[Step, ...]:
         names = ", ".join(one.name for one in plan.work.replaces)
         steps += [Step(f"deletes {names}, which it replaces", seen.now)] if names else []
         steps.append(Step(f"starts Job {plan.work.job.metadata.name}, due at {_moment(plan.work.run)}", seen.now))
-    left = None if seen.cron.spec.suspend else look_again(seen.cron, seen.local, seen.now)
+    left = None if _is_stopped(seen, plan) else look_again(seen.cron, seen.local, seen.now)
     if left is not None:
         steps.append(Step("starts a Job", seen.now + left))
     return tuple(steps)
+
+
+def _is_stopped(seen: Facts, plan: Plan) -> bool:
+    """Return whether no run is due as long as nothing changes, whatever the schedule says."""
+    if seen.cron.spec.suspend or seen.cron.metadata.deletion_timestamp is not None:
+        return True
+    return any(told.reason == "UnknownTimeZone" for told in plan.announcements)
 
 
 def _wanted(cron: CronJob) -> str:

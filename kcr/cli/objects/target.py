@@ -1,5 +1,6 @@
 """Which objects a command is about, and the cluster that has them."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ _NAMES: Mapping[str, type[Resource]] = {
     for kind, names in ((Job, ("job", "jobs")), (CronJob, ("cronjob", "cronjobs", "cj")))
     for name in (*names, f"{names[0]}.batch", f"{names[1]}.batch")
 }
+# Source: apimachinery/pkg/util/validation/validation.go, IsDNS1123Subdomain; that a part is too long the server says.
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class ObjectName(NamedTuple):
@@ -67,6 +70,8 @@ def parse_object(text: str) -> ObjectName:
     kind, _, name = text.partition("/")
     if kind.lower() not in _NAMES or not name or "/" in name:
         raise click.BadParameter(f"{text!r} names no Job or CronJob: write job/NAME or cronjob/NAME")
+    if not _OBJECT_NAME.fullmatch(name):
+        raise click.BadParameter(f"{name!r} is no name of an object: it has lower-case letters, digits, '-' and '.'")
     return ObjectName(_NAMES[kind.lower()], name)
 
 

@@ -5,9 +5,10 @@ every write differs from the one before, such as a time in a status. Neither fai
 
 While all is well, one counter per key is what it costs. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
-takes. A field that goes back to values which it had before has two writers; changes of one object alone, always to new
-values, are those of one. Then the object's managedFields, which no store keeps, are listed a few times, before and
-after a reconcile: the owners of the field are its writers. One line says all that, at most every ten minutes for a key.
+takes. A field that goes back to values which it had before has two writers, or follows other objects: when they change
+too and it has one owner. Changes of one object alone, always to new values, are those of one writer. The object's
+managedFields, which no store keeps, are listed a few times, before and after a reconcile: the owners of the field are
+its writers. One line says all that, at most every ten minutes for a key.
 """
 
 import asyncio
@@ -81,6 +82,11 @@ class Recording:
         self._count = 0
         # The values that each field took, as they print. They are compared, and never shown: some are secrets.
         self._values: dict[HotObject, dict[Path, list[str]]] = {}
+
+    @property
+    def follows_others(self) -> bool:
+        """Whether other objects of the key change too, and no second writer of the field is known."""
+        return len(self._values) > 1 and len(self.writers) < 2
 
     def add(self, kind: type[Resource], old: Resource, new: Resource) -> None:
         """Record one change, until there is a finding."""
@@ -191,6 +197,9 @@ class HotLoops:
         if recording.looks < _LOOKS or self._recordings.get(key) is not recording:
             return
         now = asyncio.get_running_loop().time()
+        if recording.follows_others:
+            self._end(key, now)
+            return
         subject = finding.subject
         writers = {"writers": sorted(recording.writers)} if recording.writers else {}
         _log.warning(

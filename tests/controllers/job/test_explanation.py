@@ -3,12 +3,18 @@
 import re
 from textwrap import dedent
 
+import pytest
+
 from kcr.api.batch import Job
+from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.cli.objects.explain import lines_of, look
 from kcr.cli.objects.target import ObjectName
-from tests.kit.harness import manifest
+from kcr.cluster import EmbeddedCluster
+from kcr.controllers.job.explanation import explain_job
+from kcr.testing import VirtualClock
+from tests.kit.harness import create, manifest
 from tests.kit.scenario import Simulation, scenario
 
 DENIED = (
@@ -255,6 +261,19 @@ async def test_pods_that_a_quota_refuses_are_named(sim: Simulation) -> None:
                       13s ago   Warning FailedCreate: {DENIED}
                       5s ago    Warning FailedCreate: {DENIED}
     """)
+
+
+@pytest.mark.kcr_virtual
+async def test_refusal_of_an_earlier_job_is_not_this_ones(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    made, now = await create(kcr_cluster.client, manifest()), kcr_clock.now()
+    headlines = []
+    for uid in ("of the one before", made.metadata.uid):
+        about = ObjectReference(kind="Job", name=made.metadata.name, uid=uid)
+        refused = Event(reason="FailedCreate", message=DENIED, last_timestamp=now, involved_object=about)
+        headlines.append((await explain_job(kcr_cluster.client, made.key, [refused], now))[1].headline)
+    assert headlines == ["creates 1 pod now", "cannot create pods: a ResourceQuota is used up"]
 
 
 @scenario(disturbed=False)

@@ -175,6 +175,13 @@ async def test_lease_that_may_not_be_read_is_said() -> None:
 
 
 @pytest.mark.kcr_virtual
+async def test_lease_that_cannot_be_read_ends_no_check() -> None:
+    answers = review(allowed=True), Say({"items": []}), review(allowed=True), failure(403, "Forbidden")
+    findings = await found(*answers, wanted=Wanted(JOBS, takes_over=True))
+    assert findings["controllers"].text.endswith("its lease in kube-system cannot be read")
+
+
+@pytest.mark.kcr_virtual
 async def test_kinds_that_are_not_served_are_named(kcr_cluster: EmbeddedCluster) -> None:
     absent = {PodGroup.resource, Pod.resource._replace(plural="prods")}
     wanted = Wanted(frozenset(), kinds=frozenset(absent | {Job.resource, Pod.resource}))

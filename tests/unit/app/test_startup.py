@@ -50,6 +50,12 @@ def test_cure_follows_the_cause_of_a_failed_connection(cause: Exception, cure: s
     assert cure in line
 
 
+def test_address_is_said_once_whatever_was_asked_for() -> None:
+    error = TransportError(f"GET {SERVER}/api/v1/namespaces/default/events?limit=1: cannot connect")
+    line = explain_failure(error, SERVER, SOURCE)
+    assert line.startswith(f"cannot reach the API server {SERVER}: cannot connect: ")
+
+
 def test_error_that_explains_itself_is_left_alone() -> None:
     assert explain_failure(ConfigError("no cluster is configured"), SERVER, SOURCE) == "no cluster is configured"
 

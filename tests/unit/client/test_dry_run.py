@@ -20,6 +20,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
         pytest.param(f"{MAPS}?dryRun=&force=true", f"{MAPS}?force=true&dryRun=All", id="empty"),
         pytest.param(f"{MAPS}?dry%52un=", f"{MAPS}?dryRun=All", id="escaped"),
         pytest.param(f"{MAPS}?fieldManager=dryRun=", f"{MAPS}?fieldManager=dryRun=&dryRun=All", id="in-a-value"),
+        pytest.param(f"{MAPS}?labelSelector=dryRun=a", f"{MAPS}?labelSelector=dryRun=a&dryRun=All", id="selector"),
     ],
 )
 def test_write_asks_the_server_to_keep_nothing(target: str, expected: str) -> None:

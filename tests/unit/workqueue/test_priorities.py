@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kcr.errors import QueueClosedError
 from kcr.testing import VirtualClock
 from kcr.workqueue import LOW_PRIORITY, ItemExponential, WorkQueue
+from kcr.workqueue.priorities import PriorityFIFO
 from tests.kit.work_queues import take, take_when_there
 
 pytestmark = pytest.mark.kcr_virtual
@@ -120,6 +121,15 @@ async def test_shut_down_serves_all_priorities_and_then_ends() -> None:  # WQ-29
     assert await take_all(queue) == "high low"
     with pytest.raises(QueueClosedError):
         await queue.get()
+
+
+async def test_queue_without_priorities_is_a_plain_one_again() -> None:
+    fifo = PriorityFIFO[str]()
+    for key, priority in (("a", 0), ("b", 1), ("c", LOW_PRIORITY)):
+        fifo.push(key, priority)
+    assert fifo.plain is None
+    assert [fifo.pop() for _ in range(3)] == ["b", "a", "c"]
+    assert fifo.plain is not None
 
 
 async def test_discarded_keys_of_all_priorities_are_gone() -> None:  # WQ-29

@@ -72,6 +72,18 @@ def test_forbidden_run_waits_for_the_one_that_runs() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(cron(last=TEN, suspend=True), id="suspended"),
+        pytest.param(cron(last=TEN, deleted=TEN), id="deleted"),
+        pytest.param(cron(last=TEN, time_zone="Mars/Base"), id="bad-zone"),
+    ],
+)
+def test_nothing_is_next_for_a_stopped_schedule(what: CronJob) -> None:
+    assert explained(what, "10:05:30").next == ()
+
+
 def test_due_run_is_the_next_thing_to_happen() -> None:
     found = explained(cron(last=TEN, active=[RUNNING], concurrency_policy="Replace"), "10:01:00", [RUNNING])
     assert found.wanted == "schedule '*/1 * * * *' in the time zone of its controller, concurrencyPolicy Replace"
