@@ -17,6 +17,8 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # They do something else than storing an object, and know no dry run.
 _CONNECTS = re.compile(r"/(?:pods|services|nodes)/[^/]+/(?:exec|attach|portforward|proxy)(?:/|$)")
+# Over WebSockets they are a GET.
+_STREAMS = re.compile(r"/pods/[^/]+/(?:exec|attach|portforward)(?:/|$)")
 # They are questions, though they are sent as a POST.
 _REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 
@@ -31,7 +33,7 @@ def as_dry_run(request: Request) -> Request:
         KcrError: The request has no dry run.
     """
     path, _, query = request.target.partition("?")
-    if request.method in _READS or path.startswith(_REVIEWS):
+    if (request.method in _READS and not _STREAMS.search(path)) or path.startswith(_REVIEWS):
         return request
     if _CONNECTS.search(path):
         raise KcrError(f"{request.method} {path}: not sent, for there is no dry run of it")

@@ -125,7 +125,7 @@ def complete(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
         return None
     if plan.counts.terminating:
         return Case(
-            f"has succeeded, and waits until {counted(plan.counts.terminating, 'pod')} have ended", _terminating(seen)
+            f"has succeeded, and waits for the end of {counted(plan.counts.terminating, 'pod')}", _terminating(seen)
         )
     return Case("has succeeded: becomes Complete once its pods are counted")
 

@@ -8,6 +8,8 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key, Resource
 from kcr.cli.display.display import Display
 from kcr.cli.display.view import JobView, view_of
+from kcr.client import Client
+from kcr.errors import NotFoundError
 from kcr.informer import Handler
 from kcr.manager import Manager
 
@@ -32,6 +34,19 @@ class JobProgress:
         self._deleted: set[Key] = set()
         self._changed = asyncio.Event()
         manager.informer(Job).add_handler(ChangeHandler(self._job_changed, self._job_deleted))
+
+    async def find_unseen(self, client: Client, keys: Iterable[Key]) -> None:
+        """Ask the server for Jobs that the informer's first list had not: those that are not there count as deleted.
+
+        The list may be older than the Job. Only an answer of the server tells whether it was deleted before the list.
+        """
+        for key in keys:
+            if key not in self._views:
+                try:
+                    await client.get(Job, key)
+                except NotFoundError:
+                    self._deleted.add(key)
+                    self.notify()
 
     async def ended(self, keys: Iterable[Key]) -> tuple[JobView, ...]:
         """Wait until these Jobs have ended or were deleted, and return their last views."""

@@ -95,6 +95,7 @@ async def _follow(job: Job, output: "_Output", printed: Sequence[Pod]) -> None:
     manager.informer(Pod).add_handler(ChangeHandler(observe, follower.forget))
     manager.add(follower)
     async with manager.running():
+        await progress.find_unseen(client, [job.key])
         await progress.ended([job.key])
         # The watch of pods may be behind that of Jobs.
         for pod in await _pods_of(job, client):

@@ -60,6 +60,7 @@ async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Map
                 for key in keys:
                     await client.get(Job, key)
                 async with manager.running():
+                    await progress.find_unseen(client, keys)
                     await progress.ended(keys)
         except TimeoutError:
             pass

@@ -38,10 +38,11 @@ def test_reads_are_sent_as_they_are() -> None:
     assert describe_write(request) == {}
 
 
-@pytest.mark.parametrize("what", ["exec", "attach", "portforward", "proxy/metrics"])
+@pytest.mark.parametrize("what", ["POST exec", "POST attach", "POST portforward", "POST proxy/metrics", "GET exec"])
 def test_what_has_no_dry_run_is_not_sent(what: str) -> None:
+    method, _, part = what.partition(" ")
     with pytest.raises(KcrError, match="there is no dry run of it"):
-        as_dry_run(Request("POST", f"/api/v1/namespaces/default/pods/a/{what}"))
+        as_dry_run(Request(method, f"/api/v1/namespaces/default/pods/a/{part}"))
 
 
 def test_deletion_with_an_unreadable_body_is_not_sent() -> None:
