@@ -93,7 +93,7 @@ def configure_logs(form: str | None, level: str) -> None:
 
     Args:
         form: `json`, `console` or `plain`; None chooses `json` or `console` by whether stderr is a terminal.
-        level: `debug`, `info`, `warning` or `error`.
+        level: `debug`, `info`, `warning`, `error` or `critical`.
     """
     number: int = getattr(logging, level.upper())
     human = form == "console" or (form is None and sys.stderr.isatty())

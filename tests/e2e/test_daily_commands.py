@@ -74,7 +74,8 @@ async def test_exit_code_of_wait_tells_how_jobs_ended(kcr: Start, tmp_path: Path
         async with kcr("wait", "job/absent", KUBECONFIG=config) as run:
             assert await ended(run) == (1, [])
             assert (
-                run.err == 'kcr: jobs.batch "absent" not found: name its namespace with -n, or see `kubectl get -A`\n'
+                run.err
+                == 'kcr: jobs.batch "absent" not found: name its namespace with -n, or see `kubectl get jobs -A`\n'
             )
 
 
