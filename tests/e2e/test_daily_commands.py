@@ -79,6 +79,21 @@ async def test_exit_code_of_wait_tells_how_jobs_ended(kcr: Start, tmp_path: Path
             )
 
 
+async def test_refusal_is_one_line_with_the_remedy(kcr: Start, tmp_path: Path) -> None:
+    async with kcr("dev", "--no-controllers", "--authorization", "rbac") as dev:
+        config = str(await dev.kubeconfig())
+        async with kcr("kubeconfig", "create", "--service-account", "default/default", KUBECONFIG=config) as run:
+            assert await run.end() == 0
+        own = tmp_path / "own.kubeconfig"
+        own.write_text(run.out, encoding="utf-8")
+        for command in ("explain", "wait", "logs"):
+            async with kcr(command, "job/pi", KUBECONFIG=str(own)) as run:
+                assert await ended(run) == (1, [])
+                assert run.err.count("\n") == 1
+                assert 'jobs.batch "pi" is forbidden' in run.err
+                assert "grant it with a role, or use another identity" in run.err
+
+
 async def test_wait_reports_a_job_that_is_deleted(kcr: Start, tmp_path: Path) -> None:
     async with kcr("dev", "-f", jobs(tmp_path, _JOB.format(name="endless", count=1, script="exec sleep 1000"))) as dev:
         config = str(await dev.kubeconfig())
