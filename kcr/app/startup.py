@@ -77,7 +77,10 @@ def explain_failure(error: KcrError, server: str, source: str) -> str:
         case UnauthorizedError():
             return f"the API server {server} does not know us: renew the credentials in {source}"
         case ForbiddenError():
-            hint = "grant it with a role, or use another identity; `kcr rbac generate` writes the roles of controllers"
+            hint = (
+                "grant it with a Role or ClusterRole, or use another identity; "
+                "`kcr rbac generate` writes the roles of controllers"
+            )
             return f"the API server {server} refuses: {error.message}: {hint}"
         case ApiError(code=404):
             return f"{server} is no API server, it answers 404: see what {source} is about"

@@ -91,7 +91,7 @@ async def test_refusal_is_one_line_with_the_remedy(kcr: Start, tmp_path: Path) -
                 assert await ended(run) == (1, [])
                 assert run.err.count("\n") == 1
                 assert 'jobs.batch "pi" is forbidden' in run.err
-                assert "grant it with a role, or use another identity" in run.err
+                assert "grant it with a Role or ClusterRole, or use another identity" in run.err
 
 
 async def test_wait_reports_a_job_that_is_deleted(kcr: Start, tmp_path: Path) -> None:
