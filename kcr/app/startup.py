@@ -78,7 +78,10 @@ def explain_failure(error: KcrError, server: str, source: str) -> str:
         case UnauthorizedError():
             return f"the API server {server} does not know us: renew the credentials in {source}"
         case ForbiddenError():
-            hint = "grant it with a role, such as the ClusterRole in kcr's README, or use another identity"
+            hint = (
+                "grant it with a Role or ClusterRole, or use another identity; "
+                "`kcr rbac generate` writes the roles of controllers"
+            )
             return f"the API server {server} refuses: {error.message}: {hint}"
         case ApiError(code=404):
             return f"{server} is no API server, it answers 404: see what {source} is about"

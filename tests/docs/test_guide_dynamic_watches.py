@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 import kcr
 from kcr.api.core import ConfigMap
@@ -50,7 +51,7 @@ def watched(manager: kcr.Manager) -> set[str]:
 
 
 async def test_every_block_is_run() -> None:
-    assert {block.file for block in blocks(GUIDE)} == {"policy.py", "count.py"}
+    assert {block.file for block in blocks(GUIDE)} == {"policy.py", "maps.yaml", "count.py"}
 
 
 async def test_operator_watches_what_policies_name(
@@ -61,7 +62,7 @@ async def test_operator_watches_what_policies_name(
     manager = kcr.Manager(client, clock=kcr_clock, random=random.Random(0))
     policy.setup(manager)
     async with manager.running():
-        await create(kcr_cluster, policy, "maps", api_version="v1", kind="ConfigMap", plural="configmaps", label="team")
+        await client.create_manifest(policy.Policy, yaml.safe_load(FILES["maps.yaml"]))
         await create(kcr_cluster, policy, "late", api_version="ex.io/v1", kind="Widget", plural="widgets", label="team")
         await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
         await client.create(ConfigMap(metadata=ObjectMeta(name="b", namespace="default", labels={"team": "x"})))

@@ -74,8 +74,24 @@ async def test_exit_code_of_wait_tells_how_jobs_ended(kcr: Start, tmp_path: Path
         async with kcr("wait", "job/absent", KUBECONFIG=config) as run:
             assert await ended(run) == (1, [])
             assert (
-                run.err == 'kcr: jobs.batch "absent" not found: name its namespace with -n, or see `kubectl get -A`\n'
+                run.err
+                == 'kcr: jobs.batch "absent" not found: name its namespace with -n, or see `kubectl get jobs -A`\n'
             )
+
+
+async def test_refusal_is_one_line_with_the_remedy(kcr: Start, tmp_path: Path) -> None:
+    async with kcr("dev", "--no-controllers", "--authorization", "rbac") as dev:
+        config = str(await dev.kubeconfig())
+        async with kcr("kubeconfig", "create", "--service-account", "default/default", KUBECONFIG=config) as run:
+            assert await run.end() == 0
+        own = tmp_path / "own.kubeconfig"
+        own.write_text(run.out, encoding="utf-8")
+        for command in ("explain", "wait", "logs"):
+            async with kcr(command, "job/pi", KUBECONFIG=str(own)) as run:
+                assert await ended(run) == (1, [])
+                assert run.err.count("\n") == 1
+                assert 'jobs.batch "pi" is forbidden' in run.err
+                assert "grant it with a Role or ClusterRole, or use another identity" in run.err
 
 
 async def test_wait_reports_a_job_that_is_deleted(kcr: Start, tmp_path: Path) -> None:

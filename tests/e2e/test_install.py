@@ -44,7 +44,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
-    lease, protect, pause, _, stacks, _, _, stuck = OPERATE
+    lease, protect, grant, pause, _, stacks, _, _, stuck = OPERATE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -86,12 +86,17 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
         await kubectl.in_shell(remove, ROOT)
         text = await kubectl.in_shell(plain, ROOT)
         assert "deployment.apps/kcr image updated" in text
+        assert "clusterrole.rbac.authorization.k8s.io/kcr-metrics-auth created" in await kubectl.in_shell(grant, ROOT)
+        assert (
+            await kubectl("auth can-i patch jobs.batch --subresource=status --as=system:serviceaccount:kcr-system:kcr")
+            == "yes\n"
+        )
 
 
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start) -> None:
-    dry, line = OPERATE[5:7]
+    dry, line = OPERATE[6:8]
     arguments, wanted = shlex.split(dry.partition(" 2>&1")[0])[1:], json.loads(line)
     async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()

@@ -19,6 +19,7 @@ from kcr.cli.completion import complete_jobs
 from kcr.cli.objects.target import ObjectName, connected, parse_object
 from kcr.client import Client
 from kcr.clock import SystemClock
+from kcr.controller.guards.pause import PAUSED
 from kcr.controllers.cronjob.explanation import explain_cronjob
 from kcr.controllers.job.explanation import explain_job
 from kcr.errors import ForbiddenError, NotFoundError
@@ -61,7 +62,8 @@ def command(name: ObjectName, output: str | None, **values: Any) -> int:
 
     It makes the decision that the controller would make, from what the API server knows; nothing is written.
     """
-    configure_logs(None, "error")
+    # A refusal ends the command with one line; the client would log it as well.
+    configure_logs(None, "critical")
     code = run_to_end(lambda: _explain(name, output, values))
     return _INTERRUPTED if code is None else code
 
@@ -95,10 +97,12 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime) -> Sho
             cron, explanation = await explain_cronjob(client, key, now)
             found = cron.metadata, ()
     except NotFoundError:
-        return Shown(_absence(events), (), events[-_EVENTS:], exists=False)
+        return Shown(_absence(name.kind.resource.plural, events), (), events[-_EVENTS:], exists=False)
     metadata, conditions = found
     # Those of an earlier object of the same name are not about this one.
     about = tuple(event for event in events if event.involved_object.uid == metadata.uid)
+    if metadata.annotations.get(PAUSED) == "true":
+        explanation = _pause(name, key, explanation)
     return Shown(explanation, tuple(one for one in conditions if one.status == "True"), about[-_EVENTS:])
 
 
@@ -117,13 +121,29 @@ def _seen_at(event: Event) -> datetime:
     return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
 
 
-def _absence(events: Sequence[Event]) -> Explanation:
+def _absence(plural: str, events: Sequence[Event]) -> Explanation:
     """Return the explanation of an object that is not there."""
-    remedy = "name its namespace with -n, or see `kubectl get -A`"
+    remedy = f"name its namespace with -n, or see `kubectl get {plural} -A`"
     if not events:
         return Explanation(headline="is not there, and no event is about it", remedies=(remedy,))
     reason = "events about one of this name are left: it was deleted, by a user, its owner's deletion or its TTL"
     return Explanation(headline="is not there any more", reasons=(reason,), remedies=(remedy,))
+
+
+def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
+    """Return the explanation of a paused object: what would be true without the pause waits for its end."""
+    command = f"kubectl -n {key.namespace} annotate {name.kind.resource.kind.lower()} {key.name} {PAUSED}-"
+    return msgspec.structs.replace(
+        otherwise,
+        headline="is paused: no controller of kcr reconciles it",
+        next=(),
+        reasons=(
+            f"the annotation {PAUSED} is true; kube-controller-manager does not heed it",
+            f"without the pause: {otherwise.headline}",
+            *otherwise.reasons,
+        ),
+        remedies=(f"to end the pause: {command}", *otherwise.remedies),
+    )
 
 
 def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime) -> Iterator[str]:

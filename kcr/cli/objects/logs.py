@@ -47,7 +47,8 @@ _INTERRUPTED = 130
 )
 def command(job: ObjectName, **values: Any) -> int:
     """Print the logs of all pods of a Job, in the order of their completion indexes, then of their creation."""
-    configure_logs(None, "error")
+    # A refusal ends the command with one line; the client would log it as well.
+    configure_logs(None, "critical")
     code = run_to_end(lambda: _logs(job, values))
     return _INTERRUPTED if code is None else code
 

@@ -90,7 +90,7 @@ async def connected(values: Mapping[str, Any]) -> AsyncIterator[tuple[Client, st
         try:
             yield Client(transport), values["namespace"] or config.namespace
         except NotFoundError as error:
-            raise ConfigError(f"{error.message}: name its namespace with -n, or see `kubectl get -A`") from error
+            raise ConfigError(f"{error.message}: name its namespace with -n, or see `kubectl get jobs -A`") from error
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config.server, config.origin)) from error
 

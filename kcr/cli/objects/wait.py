@@ -42,7 +42,8 @@ def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) 
 
     How each ended is a line on stdout; progress goes to stderr, as bars on a terminal.
     """
-    configure_logs(None, "error")
+    # A refusal ends the command with one line; the client would log it as well.
+    configure_logs(None, "critical")
     code = run_to_end(lambda: _wait(jobs, seconds, values))
     return _INTERRUPTED if code is None else code
 

@@ -88,6 +88,24 @@ async def test_suspended_job_names_the_command_that_resumes_it(sim: Simulation) 
 
 
 @scenario(disturbed=False)
+async def test_paused_job_names_the_command_that_resumes_it(sim: Simulation) -> None:
+    await sim.create()
+    await sim.until("A1")
+    await sim.client.merge_patch(Job, Key("default", "pi"), {"metadata": {"annotations": {"kcr.dev/paused": "true"}}})
+    await sim.succeed(*sim.active())
+    await sim.clock.advance(5)
+    assert await explained(sim) == text("""
+        job default/pi: is paused: no controller of kcr reconciles it
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     1 succeeded, 0 failed, 0 active (0 ready)
+          why         the annotation kcr.dev/paused is true; kube-controller-manager does not heed it
+                      without the pause: has succeeded: becomes Complete once its pods are counted
+          remedy      to end the pause: kubectl -n default annotate job pi kcr.dev/paused-
+          events      5s ago    Normal SuccessfulCreate: Created pod: pi-x
+    """)
+
+
+@scenario(disturbed=False)
 async def test_job_of_another_controller_is_left_to_it(sim: Simulation) -> None:
     await sim.create(managedBy="example.com/queue")
     await sim.clock.advance(5)
@@ -189,7 +207,7 @@ async def test_complete_job_names_when_it_is_removed(sim: Simulation) -> None:
 async def test_absent_job_is_told_from_a_deleted_one(sim: Simulation) -> None:
     assert await explained(sim, "none") == text("""
         job default/none: is not there, and no event is about it
-          remedy      name its namespace with -n, or see `kubectl get -A`
+          remedy      name its namespace with -n, or see `kubectl get jobs -A`
     """)
     await sim.create()
     await sim.until("A1")
@@ -199,7 +217,7 @@ async def test_absent_job_is_told_from_a_deleted_one(sim: Simulation) -> None:
     assert await explained(sim) == text("""
         job default/pi: is not there any more
           why         events about one of this name are left: it was deleted, by a user, its owner's deletion or its TTL
-          remedy      name its namespace with -n, or see `kubectl get -A`
+          remedy      name its namespace with -n, or see `kubectl get jobs -A`
           events      65s ago   Normal SuccessfulCreate: Created pod: pi-x
     """)
 
