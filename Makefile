@@ -38,7 +38,7 @@ test: lint
 	$(BIN)/pytest -n auto -m "not soak"
 
 soak: $(STAMP)
-	$(BIN)/pytest -n auto -m soak --timeout 0
+	$(BIN)/pytest -n auto -m soak --timeout 0 --verbose
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
