@@ -41,7 +41,6 @@ SMALL: Mapping[str, str] = {
 }
 
 CROWDED: Mapping[str, str] = {
-    "kcr": "the layers that are one module each, and `__main__`",
     "kcr/api": "API groups and values that users import: a folder more would lengthen each import",
 }
 
