@@ -1,0 +1,265 @@
+"""The state of a process as `/debug/kcr/state` shows it: values without behaviour, camelCase in JSON.
+
+Times are ages in seconds at the moment `process.now`, so that no reader needs a clock that agrees with this one.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+
+class _Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of the state."""
+
+
+class ProcessState(_Value):
+    """The process.
+
+    Attributes:
+        command: What runs: `kcr run`, `kcr dev`, or the program's name.
+        version: The version of kcr.
+        python: The version of Python.
+        pid: The process id.
+        now: The time at which all this was read.
+        uptime_seconds: How long the process has run.
+        server: The API server's address; empty for one in this process.
+        memory_bytes: Resident memory.
+        not_ready: The readiness checks that fail, as `name: reason`; empty when it is ready. When the event loop is
+            blocked, those of before.
+    """
+
+    command: str
+    version: str
+    python: str
+    pid: int
+    now: datetime
+    uptime_seconds: float
+    server: str
+    memory_bytes: int
+    not_ready: tuple[str, ...]
+
+
+class LoopState(_Value):
+    """The event loop.
+
+    Attributes:
+        lag_seconds: How late it is just now.
+        max_lag_seconds: The most in the last 30 s.
+        blocked_at: Where it is, when it has been late for 100 ms or more; empty otherwise.
+        tasks: How many tasks it has.
+    """
+
+    lag_seconds: float
+    max_lag_seconds: float
+    blocked_at: str
+    tasks: int
+
+
+class LeadershipState(_Value):
+    """Leader election.
+
+    Attributes:
+        lease: Namespace and name of the Lease.
+        identity: Who this replica is.
+        holder: Who leads, as far as this replica has seen; empty for no replica.
+        is_leading: Whether this replica leads.
+        renewed_seconds_ago: When the Lease was last renewed; None before that was seen.
+    """
+
+    lease: str
+    identity: str
+    holder: str
+    is_leading: bool
+    renewed_seconds_ago: float | None
+
+
+class InformerState(_Value):
+    """An informer.
+
+    Attributes:
+        kind: What it watches, as `kubectl` spells the resource: `jobs.batch`.
+        namespaces: The namespaces it watches; empty for all.
+        is_synced: Whether its store has the first list.
+        objects: How many objects its store has.
+        resource_version: The version its store has reached.
+        last_event_seconds_ago: When the last watch event came; None before the first.
+        counts: How often lists, watches, relists and errors happened, by name.
+        last_error: Why it does not work just now; empty when it does.
+    """
+
+    kind: str
+    namespaces: tuple[str, ...]
+    is_synced: bool
+    objects: int
+    resource_version: str
+    last_event_seconds_ago: float | None
+    counts: dict[str, int]
+    last_error: str
+
+
+class RunState(_Value):
+    """A reconcile that has ended.
+
+    Attributes:
+        key: The key, as `namespace/name`.
+        seconds_ago: When it ended.
+        seconds: How long it took.
+        outcome: `success`, `requeue_after`, `error` or `cancelled`.
+        text: The error, or what the reconcile asked for: `requeue after 5 s`.
+    """
+
+    key: str
+    seconds_ago: float
+    seconds: float
+    outcome: str
+    text: str
+
+
+class RunningState(_Value):
+    """A reconcile that is running.
+
+    Attributes:
+        key: The key.
+        seconds: For how long it has been running.
+        at: The line at which it is or waits, the innermost last.
+        reasons: Why its key was queued.
+    """
+
+    key: str
+    seconds: float
+    at: str
+    reasons: tuple[str, ...]
+
+
+class KeyState(_Value):
+    """A key that waits or has failed.
+
+    Attributes:
+        key: The key.
+        phase: `queued`, `processing`, `delayed` (until a time that a reconcile asked for), `backoff` (until its next
+            retry), `parked` (until a store shows this process's own writes), `paused`, or `idle`.
+        retries: How often it has failed in a row.
+        priority: Of a queued key; 0 otherwise.
+        queued_seconds: For how long it has been queued; None when it is not.
+        due_seconds: The seconds until it is queued; None when it has no delay.
+        reasons: Why it is queued or delayed, the oldest first.
+        error: What the last reconcile failed with; empty when it did not.
+        waits_for: Of a parked key what the store lacks: `pods: version 42, the store has 40`; empty otherwise.
+    """
+
+    key: str
+    phase: str
+    retries: int
+    priority: int
+    queued_seconds: float | None
+    due_seconds: float | None
+    reasons: tuple[str, ...]
+    error: str
+    waits_for: tuple[str, ...]
+
+
+class ErrorGroup(_Value):
+    """Keys that fail for the same reason.
+
+    Attributes:
+        text: The error, without the names in which the errors differ.
+        keys: How many keys.
+        examples: Some of them.
+    """
+
+    text: str
+    keys: int
+    examples: tuple[str, ...]
+
+
+class SlowKey(_Value):
+    """A key whose reconciles took long.
+
+    Attributes:
+        key: The key.
+        seconds: The longest of its recent reconciles.
+        runs: How many recent reconciles there were.
+    """
+
+    key: str
+    seconds: float
+    runs: int
+
+
+class ControllerState(_Value):
+    """A controller and its queue.
+
+    Attributes:
+        name: Its name.
+        kinds: What it watches, as `kubectl` spells the resources; the first is the kind of its keys.
+        workers: How many keys it reconciles at a time.
+        queued: Keys that wait for a worker, by priority as text.
+        delayed: How many keys are added later, those in backoff among them.
+        parked: How many keys wait for a store.
+        paused: How many objects are paused.
+        failing: How many keys have failed and not succeeded since.
+        oldest_queued_seconds: For how long the first of the queued keys has waited; 0 when none is queued.
+        results: Reconciles by result.
+        running: The running reconciles, the longest first.
+        keys: The keys that wait or have failed, those in trouble first; at most so many as was asked for.
+        keys_left_out: How many more there are.
+        errors: The failing keys by error, most first.
+        slowest: The slowest keys, the slowest first.
+        recent: The last reconciles, the newest first.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    workers: int
+    queued: dict[str, int]
+    delayed: int
+    parked: int
+    paused: int
+    failing: int
+    oldest_queued_seconds: float
+    results: dict[str, int]
+    running: tuple[RunningState, ...]
+    keys: tuple[KeyState, ...]
+    keys_left_out: int
+    errors: tuple[ErrorGroup, ...]
+    slowest: tuple[SlowKey, ...]
+    recent: tuple[RunState, ...]
+
+
+class DebugState(_Value):
+    """The state of a process.
+
+    Attributes:
+        process: The process.
+        loop: Its event loop.
+        leadership: Leader election; None without it.
+        informers: Its informers, by kind.
+        controllers: Its controllers, by name.
+    """
+
+    process: ProcessState
+    loop: LoopState
+    leadership: LeadershipState | None
+    informers: tuple[InformerState, ...]
+    controllers: tuple[ControllerState, ...]
+
+
+class KeyDetail(_Value):
+    """All that one controller knows of one key, as `/debug/kcr/key` shows it.
+
+    Attributes:
+        controller: The controller's name.
+        state: Where the key is.
+        runs: The last reconciles of the key, the newest first.
+        unconfirmed: Writes that were sent and not answered: `create pods default/pi-0-x2k4f`.
+        explanation: What the reconciler says of it (`kcr.api.explanation.Explanation`, by field); None when it has no
+            such method.
+        explanation_error: Why there is no explanation: `the event loop is blocked: …`; empty when there is one.
+    """
+
+    controller: str
+    state: KeyState
+    runs: tuple[RunState, ...]
+    unconfirmed: tuple[str, ...]
+    explanation: dict[str, object] | None
+    explanation_error: str
