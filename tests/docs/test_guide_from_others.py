@@ -1,14 +1,12 @@
 """The guides for those who come from controller-runtime and kopf: their programs run, as a reader would paste them."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import kcr
-from tests.kit.documents import ROOT, blocks, files
+from tests.kit.documents import ROOT, blocks, files, run_tests_of
 
 FROM_GO = ROOT / "docs" / "guide" / "from-controller-runtime.md"
 FROM_KOPF = ROOT / "docs" / "guide" / "from-kopf.md"
@@ -24,14 +22,8 @@ def test_every_program_but_the_one_in_go_is_run() -> None:
 
 @pytest.mark.timeout(60)
 def test_controller_that_was_in_go_passes_its_test(tmp_path: Path) -> None:
-    for name, text in files(FROM_GO).items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "pytest.ini").write_text(
-        "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert re.search(r"^1 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    said = run_tests_of(files(FROM_GO), tmp_path)
+    assert re.search(r"^1 passed", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("guide", [FROM_GO, FROM_KOPF], ids=["go", "kopf"])

@@ -1,13 +1,11 @@
 """The operator of the guide on conditions, and its tests in the guide on testing, as a reader would paste them."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.kit.documents import ROOT, blocks, files
+from tests.kit.documents import ROOT, blocks, files, run_tests_of
 
 GUIDES = [ROOT / "docs" / "guide" / name for name in ("conditions.md", "testing.md")]
 TESTS = """
@@ -35,13 +33,6 @@ def test_every_block_of_code_is_run_by_a_test() -> None:
 
 @pytest.mark.timeout(120)
 def test_operator_passes_its_tests_at_three_heights(tmp_path: Path) -> None:
-    for guide in GUIDES:
-        for name, text in files(guide).items():
-            (tmp_path / name).write_text(text)
-    (tmp_path / "test_typed.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text(
-        "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert re.search(r"^9 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    pages = {name: text for guide in GUIDES for name, text in files(guide).items()}
+    said = run_tests_of({**pages, "test_typed.py": TESTS}, tmp_path)
+    assert re.search(r"^9 passed", said, re.MULTILINE), said

@@ -29,6 +29,10 @@ class Running:
     def err(self) -> str:
         return self._stderr.read_text(encoding="utf-8")
 
+    @property
+    def has_ended(self) -> bool:
+        return self.process.returncode is not None
+
     async def kubeconfig(self) -> Path:
         """Wait until `kcr dev` serves, and return the kubeconfig that it names."""
 

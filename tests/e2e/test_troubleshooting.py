@@ -176,7 +176,6 @@ class Shell:
 
 
 @pytest.mark.asyncio
-@pytest.mark.timeout(240)
 async def test_each_command_shows_what_the_pages_say(
     environment: Mapping[str, str], kcr: Start, tmp_path: Path
 ) -> None:

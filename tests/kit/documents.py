@@ -1,6 +1,9 @@
 """The code in a document, as a reader would paste it."""
 
 import re
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,3 +32,18 @@ def blocks(document: Path) -> list[Block]:
 def files(document: Path) -> dict[str, str]:
     """Return the blocks that name a file, by its name."""
     return {block.file: block.text for block in blocks(document) if block.file}
+
+
+def run_tests_of(pages: Mapping[str, str], folder: Path) -> str:
+    """Write the files of documents to an empty folder, run pytest there, and return what it prints.
+
+    Args:
+        pages: The texts by the name of their files.
+        folder: Where they are written.
+    """
+    settings = "[pytest]\nfilterwarnings = error\nasyncio_default_fixture_loop_scope = function\n"
+    for name, text in {**pages, "pytest.ini": settings}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
