@@ -1,7 +1,7 @@
-"""The Jobs, CronJobs and pods of `kcr dev`, as `/debug/kcr/cluster` shows them: values without behaviour, camelCase in JSON.
+"""The Jobs, CronJobs and pods of `kcr dev`, as `/debug/kcr/cluster` shows them: values, camelCase in JSON.
 
-Times are moments, as the API server wrote them; `ClusterOverview.now` is the moment at which they were read, so that a reader
-whose clock disagrees draws the right lengths.
+Times are moments, as the API server wrote them; `ClusterOverview.now` is the moment at which they were read, so that
+a reader whose clock disagrees draws the right lengths.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of the overview."""
 
 
-class ConditionOverview(_Part):
+class ConditionOverview(_Part, frozen=True, kw_only=True):
     """A condition that is true.
 
     Attributes:
@@ -27,15 +27,15 @@ class ConditionOverview(_Part):
     message: str
 
 
-class JobOverview(_Part):
+class JobOverview(_Part, frozen=True, kw_only=True):
     """A Job.
 
     Attributes:
         namespace: Its namespace.
         name: Its name.
         uid: Its uid.
-        state: `Running`, `Suspended`, `Complete`, `Failed`, or `Terminating` when it is being deleted or its last pods are
-            after its end was decided.
+        state: `Running`, `Suspended`, `Complete`, `Failed`, or `Terminating` when it is being deleted, or its end is
+            decided and pods are still terminating.
         completions: How many pods have to succeed; None when one that succeeds ends the Job.
         parallelism: How many pods run at a time.
         active: Pods that are pending or running.
@@ -68,7 +68,7 @@ class JobOverview(_Part):
     indexed: bool
 
 
-class CronJobOverview(_Part):
+class CronJobOverview(_Part, frozen=True, kw_only=True):
     """A CronJob.
 
     Attributes:
@@ -98,7 +98,7 @@ class CronJobOverview(_Part):
     error: str
 
 
-class PodOverview(_Part):
+class PodOverview(_Part, frozen=True, kw_only=True):
     """A pod.
 
     Attributes:
@@ -107,7 +107,7 @@ class PodOverview(_Part):
         job: The name of the Job that controls it; empty without one.
         index: Its completion index; None without one.
         phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`; `Terminating` when it is being deleted.
-        reason: Why it waits or has failed: `ImagePullBackOff`, `Error`, `DeadlineExceeded`; empty when there is nothing to say.
+        reason: Why it waits or has failed: `ImagePullBackOff`, `Error`, `DeadlineExceeded`; else empty.
         exit_code: Of the first container that failed, else 0 once all have ended; None before that.
         restarts: How often its containers were started again.
         node: Its node; empty before it is scheduled.
@@ -132,7 +132,7 @@ class PodOverview(_Part):
     containers: tuple[str, ...]
 
 
-class ClusterOverview(_Part):
+class ClusterOverview(_Part, frozen=True, kw_only=True):
     """Jobs, CronJobs and pods. `?job=NAMESPACE/NAME` asks for the pods of one Job alone.
 
     Attributes:
@@ -140,8 +140,8 @@ class ClusterOverview(_Part):
         jobs: The Jobs, those that have not ended first, then the newest; at most 500.
         jobs_left_out: How many more there are.
         cron_jobs: The CronJobs, by namespace and name.
-        pods: The pods: those of `job` by index and time of creation, at most 200. Without `job`, those that belong to no
-            Job, those that have not ended first, then the newest, at most 200.
+        pods: The pods: those of `job` by index and time of creation, at most 200. Without `job`, those that belong to
+            no Job, those that have not ended first, then the newest, at most 200.
         pods_left_out: How many more there are.
     """
 
