@@ -1,15 +1,26 @@
-"""Runnables: long-lived components that are started and stopped together in groups."""
+"""Runnables: long-lived components that are started and stopped together in groups; and where each is just now.
 
+`await_stack` and `collect_stacks` only read: what a stuck process is doing is asked for while it is stuck, in a signal
+handler or in another thread than the event loop's.
+"""
+
+import _thread
 import asyncio
+import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Protocol, TypeVar
+from types import FrameType
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from kcr.errors import leaves
 
 R = TypeVar("R", bound="Runnable")
+
+# The innermost frames of a stack that are shown.
+MAX_FRAMES = 12
 
 _log = structlog.get_logger()
 
@@ -135,3 +146,46 @@ def await_stack(task: asyncio.Task[Any], max_frames: int = 3) -> str:
             frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
     return " > ".join(frames[-max_frames:]) or "not started"
+
+
+class Stacks(NamedTuple):
+    """Where a process was at one moment.
+
+    Attributes:
+        threads: The calls of each thread by its id, the innermost last.
+        tasks: Names of the event loop's tasks, and where each waits.
+    """
+
+    threads: dict[int, str]
+    tasks: list[tuple[str, str]]
+
+    def named_threads(self) -> list[tuple[str, str]]:
+        """Return the names of the threads, and the calls of each."""
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        return [(names.get(ident, str(ident)), calls) for ident, calls in self.threads.items()]
+
+
+def collect_stacks(loop: asyncio.AbstractEventLoop, interrupted: FrameType | None = None) -> Stacks:
+    """Return where all threads are, and all tasks of an event loop.
+
+    Args:
+        loop: The event loop.
+        interrupted: In a signal handler the frame that the signal has interrupted: the thread is in the handler itself,
+            and that is what counts. None otherwise.
+    """
+    frames = dict(sys._current_frames())
+    if interrupted is not None:
+        frames[_thread.get_ident()] = interrupted
+    threads = {ident: calls_of(frame) for ident, frame in frames.items()}
+    waiting = ((task.get_name(), await_stack(task, MAX_FRAMES)) for task in asyncio.all_tasks(loop))
+    return Stacks(threads, sorted(waiting))
+
+
+def calls_of(frame: FrameType | None, max_frames: int = MAX_FRAMES) -> str:
+    """Return the innermost calls of a frame, the innermost last: `server.py:12 serve > server.py:40 read`."""
+    calls: list[str] = []
+    while frame is not None and len(calls) < max_frames:
+        code = frame.f_code
+        calls.append(f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}")
+        frame = frame.f_back
+    return " > ".join(reversed(calls))

@@ -13,17 +13,15 @@ import logging
 import os
 import resource
 import signal
-import sys
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
 from kcr.ratelimitedlog import RateLimitedLogger
-from kcr.runnables import await_stack
+from kcr.runnables import Stacks, await_stack, collect_stacks
 
 _log = structlog.get_logger()
 
@@ -31,8 +29,6 @@ _log = structlog.get_logger()
 GRACE_SECONDS = 4.5
 # `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
-# The innermost frames that are shown.
-_MAX_FRAMES = 12
 # What `accept` fails with when there is no room for another connection.
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -134,25 +130,13 @@ def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-class Stacks(NamedTuple):
-    """Where a process was at one moment.
-
-    Attributes:
-        threads: The calls of each thread by its id, the innermost last.
-        tasks: Names of the event loop's tasks, and where each waits.
-    """
-
-    threads: dict[int, str]
-    tasks: list[tuple[str, str]]
-
-
 @contextmanager
 def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Log all stacks at each SIGUSR1 for as long as the context lives, at any log level; for the main thread only."""
 
     def answer(number: int, frame: FrameType | None) -> None:
         # Not `threading.Thread`: it takes a lock that the main thread may hold just now.
-        _thread.start_new_thread(_write, (_collect(loop, frame),))
+        _thread.start_new_thread(_write, (collect_stacks(loop, frame),))
 
     before = signal.signal(signal.SIGUSR1, answer)
     try:
@@ -161,29 +145,11 @@ def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         signal.signal(signal.SIGUSR1, before)
 
 
-def _collect(loop: asyncio.AbstractEventLoop, interrupted: FrameType | None) -> Stacks:
-    # The main thread is in this handler; what counts is what the signal has interrupted.
-    frames = {**sys._current_frames(), _thread.get_ident(): interrupted}
-    threads = {ident: _calls(frame) for ident, frame in frames.items() if frame is not None}
-    waiting = ((task.get_name(), await_stack(task, _MAX_FRAMES)) for task in asyncio.all_tasks(loop))
-    return Stacks(threads, sorted(waiting))
-
-
-def _calls(frame: FrameType | None) -> str:
-    calls: list[str] = []
-    while frame is not None and len(calls) < _MAX_FRAMES:
-        code = frame.f_code
-        calls.append(f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}")
-        frame = frame.f_back
-    return " > ".join(reversed(calls))
-
-
 def _write(stacks: Stacks) -> None:
     # Whoever sends the signal wants to see the lines, whatever the level of the others.
     log: Any = structlog.wrap_logger(None, wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
     log.info("stacks, because of SIGUSR1", threads=len(stacks.threads), tasks=len(stacks.tasks))
-    for ident, calls in stacks.threads.items():
-        log.info("thread", thread=names.get(ident, str(ident)), where=calls)
+    for name, calls in stacks.named_threads():
+        log.info("thread", thread=name, where=calls)
     for name, where in stacks.tasks:
         log.info("task", task=name, where=where)
