@@ -7,9 +7,11 @@ from typing import Any
 import structlog
 
 from kcr.api.meta import Key, Resource
+from kcr.api.resources import ResourceType
 from kcr.client import Client
 from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
+from kcr.controller.journal import ReconcileJournal
 from kcr.controller.own_writes import OwnWrites
 from kcr.controller.reconcile import Reconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
@@ -31,6 +33,9 @@ class Controller:
     Attributes:
         name: Names the controller in logs and metrics; unique in a manager.
         queue: Where handlers add keys.
+        reconciler: What it does with a key.
+        metrics: What it counts.
+        own_writes: Defers keys until the stores show what was written; None for no such care.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a controller, all by name
@@ -74,14 +79,18 @@ class Controller:
         self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
         self._workers = workers
         self._grace = graceful_shutdown_timeout
-        counted = metrics.controller(name, workers)
-        self._pauses, self._hot_loops = Pauses(counted), HotLoops(client)
+        self.reconciler, self.own_writes = reconciler, own_writes
+        self.metrics = metrics.controller(name, workers)
+        # What the keys name, and everything that is watched.
+        self._own_kind: ResourceType | None = None
+        self._watched: dict[ResourceType, None] = {}
+        self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
         self._worker = Worker(
             name,
             self.queue,
             reconciler,
             random=random,
-            metrics=counted,
+            metrics=self.metrics,
             pauses=self._pauses,
             hot_loops=self._hot_loops,
             min_interval=DRY_RUN_INTERVAL_SECONDS if client is not None and client.is_dry_run else 0.0,
@@ -97,6 +106,9 @@ class Controller:
                 says what the keys of this controller name.
             informer: Watches the kind.
         """
+        self._watched[source.kind.resource] = None
+        if source.enqueues_itself and self._own_kind is None:
+            self._own_kind = source.kind.resource
         if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
             self._pauses.store = informer.store
         self._hot_loops.watch(informer, source.map_to)
@@ -112,10 +124,33 @@ class Controller:
             kind: Their kind.
             dependents: Watch the objects that these own.
         """
+        self._own_kind = kind.resource
+        self._watched |= dict.fromkeys(one.kind.resource for one in (informer, *dependents))
         self._pauses.store = informer.store
         self._hot_loops.watch(informer, own_key)
         for dependent in dependents:
             self._hot_loops.watch(dependent, owner_keys(kind))
+
+    @property
+    def own_kind(self) -> ResourceType | None:
+        """The kind of the objects that the keys name; None when they name none that it knows of."""
+        return self._own_kind
+
+    @property
+    def kinds(self) -> tuple[ResourceType, ...]:
+        """The kinds that it watches, each once; that of its keys is the first."""
+        own = () if self._own_kind is None else (self._own_kind,)
+        return tuple(dict.fromkeys((*own, *self._watched)))
+
+    @property
+    def journal(self) -> ReconcileJournal:
+        """What is and was reconciled."""
+        return self._worker.journal
+
+    @property
+    def paused(self) -> tuple[Key, ...]:
+        """The keys of paused objects, as far as they have come."""
+        return self._pauses.keys
 
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""

@@ -122,6 +122,20 @@ class OwnWrites:
             pending = self._objects[owner.key] = PendingObjects(owner.metadata.uid)
         return pending
 
+    @property
+    def parked(self) -> dict[Key, tuple[tuple[Store[Any], int], ...]]:
+        """The keys that are deferred, and the stores that have yet to reach a version; it may be read in any thread."""
+        waiting = [(key, pending) for key, pending in self._versions.copy().items() if pending.timer is not None]
+        return {key: lacking for key, pending in waiting if (lacking := tuple(_lagging(pending)))}
+
+    def unconfirmed(self, key: Key) -> tuple[str, ...]:
+        """Return in words the writes for a key that were not answered; it may be called in any thread."""
+        pending = self._objects.get(key)
+        if pending is None:
+            return ()
+        creates = (f"create {obj.resource.plural} {obj.key}" for obj in tuple(pending.creates.values()))
+        return (*creates, f"patch the status of {key}") if pending.unconfirmed_status else tuple(creates)
+
     def forget(self, key: Key) -> None:
         """Drop everything that is pending for a key, because its object is gone or finished."""
         self._objects.pop(key, None)

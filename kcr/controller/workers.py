@@ -12,6 +12,7 @@ from structlog.contextvars import bind_contextvars
 from kcr.api.meta import Key
 from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
+from kcr.controller.journal import MAX_TEXT, EndedReconcile, ReconcileJournal
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
@@ -34,6 +35,10 @@ _MAX_DETAIL = 200
 DRY_RUN_INTERVAL_SECONDS = 10.0
 # A shorter delay may be too small to move a clock, and would be due for ever.
 _MIN_DELAY_SECONDS = 0.001
+
+
+# How a reconcile ended, and the detail for the journal.
+Ended = tuple[Outcome, str | float]
 
 
 class DeadlineError(KcrError):
@@ -73,6 +78,9 @@ class Worker:
     Contract: a reconcile that fails is retried with exponential backoff; a `TerminalError` is not; after a success the
     backoff is reset. A key that is retried or requeued keeps its priority. Nothing that a reconciler raises or returns
     ends the worker.
+
+    Attributes:
+        journal: What is and was reconciled.
     """
 
     def __init__(  # noqa: PLR0913  # what a controller hands on, all by name
@@ -103,6 +111,7 @@ class Worker:
             seconds: How long one reconcile may take; None for no limit.
             min_interval: Seconds from one reconcile of a key to the next; 0 for none.
         """
+        self.journal = ReconcileJournal()
         self._controller = controller
         self._queue = queue
         self._reconciler = reconciler
@@ -123,11 +132,13 @@ class Worker:
         bind_contextvars(controller=self._controller)
         is_enabled_for = getattr(_log, "is_enabled_for", None)
         self._is_debug = is_enabled_for is not None and is_enabled_for(logging.DEBUG)
+        task, running = asyncio.current_task(), self.journal.running
         while True:
             try:
                 key = await self._queue.get()
             except QueueClosedError:
                 return
+            running[key] = task
             try:
                 await self._process(key)
             except Exception as error:
@@ -135,6 +146,7 @@ class Worker:
                 error.add_note(f"controller {self._controller}, key {key}")
                 raise
             finally:
+                del running[key]
                 self._queue.done(key)
             # A reconcile that never awaits would hold up the event loop for as long as there are keys.
             await asyncio.sleep(0)
@@ -152,6 +164,7 @@ class Worker:
         if self._pauses.applies_to(key):
             # Its failures are of before; what resumes it enqueues it. Others may wait for its answer.
             self._queue.forget(key)
+            self.journal.forget(key)
             self._end_outage(key)
             return
         if self._defer_if_stale(key) or self._defer_if_early(key):
@@ -163,10 +176,11 @@ class Worker:
             await self._hot_loops.inspect(key)
         metrics, now = self._metrics, asyncio.get_running_loop().time
         outcome: Outcome = "cancelled"
+        detail: str | float = ""
         began = now()
         metrics.active += 1
         try:
-            outcome = await self._reconcile(key)
+            outcome, detail = await self._reconcile(key)
         finally:
             if self._own_writes is not None:
                 priority = self._queue.priority(key)
@@ -174,7 +188,9 @@ class Worker:
                 self._own_writes.enqueue_if_unseen(key, enqueue)
             metrics.active -= 1
             metrics.results[outcome] += 1
-            metrics.seconds.observe(now() - began)
+            ended = now()
+            metrics.seconds.observe(ended - began)
+            self.journal.record(EndedReconcile(key, ended, ended - began, outcome, detail))
         if is_hot:
             await self._hot_loops.inspect(key)
 
@@ -193,7 +209,7 @@ class Worker:
         try:
             return self._own_writes.defer_if_stale(key, partial(self._enqueue_deferred, key, state))
         except StaleStoreError as error:
-            self._failed(key, error)
+            self.journal.record(EndedReconcile(key, asyncio.get_running_loop().time(), 0.0, *self._failed(key, error)))
             return True
 
     def _enqueue_deferred(self, key: Key, state: KeyState) -> None:
@@ -201,7 +217,7 @@ class Worker:
         for reason in (*state.processing_reasons, _STALE_STORE):
             self._queue.add(key, priority=state.processing, reason=reason)
 
-    async def _reconcile(self, key: Key) -> Outcome:
+    async def _reconcile(self, key: Key) -> Ended:
         try:
             result = await (self._reconciler.reconcile(key) if self._seconds is None else self._in_time(key))
             requeue_after = requeue_seconds(result, self._random)
@@ -227,27 +243,28 @@ class Worker:
             _log.warning("reconcile timed out", after_seconds=self._seconds, exc_info=error)
             raise DeadlineError(f"took longer than {self._seconds} s") from error
 
-    def _succeeded(self, key: Key, seconds: float | None, priority: int | None) -> Outcome:
+    def _succeeded(self, key: Key, seconds: float | None, priority: int | None) -> Ended:
         self._queue.forget(key)
         self._end_outage(key)
         if seconds is None:
-            return "success"
+            return "success", ""
         delay = max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0
         priority = self._queue.priority(key) if priority is None else priority
         self._queue.add_after(key, delay, priority=priority, reason=_REQUEUE_AFTER)
-        return "requeue_after"
+        return "requeue_after", delay
 
-    def _failed(self, key: Key, error: BaseException) -> Outcome:
+    def _failed(self, key: Key, error: BaseException) -> Ended:
         self._metrics.errors += 1
         causes = tuple(leaves(error))
+        ended: Ended = ("error", _text(causes)[:MAX_TEXT])
         if all(map(is_unanswered, causes)):
             self._unanswered(key, causes)
-            return "error"
+            return ended
         self._end_outage(key)
         if all(isinstance(cause, TerminalError) for cause in causes):
             self._metrics.terminal_errors += 1
             _log.error("terminal error, not retried", error=_text(causes))
-            return "error"
+            return ended
         self._retry(key, causes)
         retries = self._queue.retries(key)
         if all(isinstance(cause, ConflictError) for cause in causes):
@@ -258,7 +275,7 @@ class Worker:
             # A bug, which controller-runtime calls a panic: it costs this one reconcile, not the process.
             self._metrics.panics += 1
             _log.error("reconcile panicked", error=_text(causes), retries=retries, exc_info=error)
-        return "error"
+        return ended
 
     def _end_outage(self, key: Key) -> None:
         """Retry the keys that had no answer either, if this one had none and has not failed so again.

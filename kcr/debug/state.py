@@ -12,7 +12,7 @@ class _Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of the state."""
 
 
-class ProcessState(_Value):
+class ProcessState(_Value, frozen=True, kw_only=True):
     """The process.
 
     Attributes:
@@ -39,7 +39,7 @@ class ProcessState(_Value):
     not_ready: tuple[str, ...]
 
 
-class LoopState(_Value):
+class LoopState(_Value, frozen=True, kw_only=True):
     """The event loop.
 
     Attributes:
@@ -55,7 +55,7 @@ class LoopState(_Value):
     tasks: int
 
 
-class LeadershipState(_Value):
+class LeadershipState(_Value, frozen=True, kw_only=True):
     """Leader election.
 
     Attributes:
@@ -73,7 +73,7 @@ class LeadershipState(_Value):
     renewed_seconds_ago: float | None
 
 
-class InformerState(_Value):
+class InformerState(_Value, frozen=True, kw_only=True):
     """An informer.
 
     Attributes:
@@ -97,7 +97,7 @@ class InformerState(_Value):
     last_error: str
 
 
-class RunState(_Value):
+class RunState(_Value, frozen=True, kw_only=True):
     """A reconcile that has ended.
 
     Attributes:
@@ -115,7 +115,7 @@ class RunState(_Value):
     text: str
 
 
-class RunningState(_Value):
+class RunningState(_Value, frozen=True, kw_only=True):
     """A reconcile that is running.
 
     Attributes:
@@ -131,7 +131,7 @@ class RunningState(_Value):
     reasons: tuple[str, ...]
 
 
-class KeyState(_Value):
+class KeyState(_Value, frozen=True, kw_only=True):
     """A key that waits or has failed.
 
     Attributes:
@@ -158,7 +158,7 @@ class KeyState(_Value):
     waits_for: tuple[str, ...]
 
 
-class ErrorGroup(_Value):
+class ErrorGroup(_Value, frozen=True, kw_only=True):
     """Keys that fail for the same reason.
 
     Attributes:
@@ -172,7 +172,7 @@ class ErrorGroup(_Value):
     examples: tuple[str, ...]
 
 
-class SlowKey(_Value):
+class SlowKey(_Value, frozen=True, kw_only=True):
     """A key whose reconciles took long.
 
     Attributes:
@@ -186,7 +186,7 @@ class SlowKey(_Value):
     runs: int
 
 
-class ControllerState(_Value):
+class ControllerState(_Value, frozen=True, kw_only=True):
     """A controller and its queue.
 
     Attributes:
@@ -226,7 +226,7 @@ class ControllerState(_Value):
     recent: tuple[RunState, ...]
 
 
-class DebugState(_Value):
+class DebugState(_Value, frozen=True, kw_only=True):
     """The state of a process.
 
     Attributes:
@@ -244,7 +244,7 @@ class DebugState(_Value):
     controllers: tuple[ControllerState, ...]
 
 
-class KeyDetail(_Value):
+class KeyDetail(_Value, frozen=True, kw_only=True):
     """All that one controller knows of one key, as `/debug/kcr/key` shows it.
 
     Attributes:

@@ -30,6 +30,7 @@ class Informer(Generic[R]):
     The package's docstring says what it guarantees. Every failure is retried: only cancellation or `close` ends it.
 
     Attributes:
+        kind: What is watched.
         store: The local copy, readable at any time once it is synced.
     """
 
@@ -53,8 +54,8 @@ class Informer(Generic[R]):
         """
         selections = disjoint(as_selections(selection))
         self.store: Store[R] = Store(lambda: self.not_synced_reason)
-        self._kind = selections[0].kind
-        self._initial, self._current = Reason(self._kind.resource.kind, INITIAL_LIST), Dispatch()
+        self.kind = selections[0].kind
+        self._initial, self._current = Reason(self.kind.resource.kind, INITIAL_LIST), Dispatch()
         self._random = random or Random()
         self._synced = asyncio.Event()
         self._counts: Counter[str] = Counter()
@@ -70,8 +71,7 @@ class Informer(Generic[R]):
             )
             for chosen in selections
         )
-        # Replaced, never changed: an iteration over it is not disturbed.
-        self._registrations: tuple[Registration[R], ...] = ()
+        self._registrations: tuple[Registration[R], ...] = ()  # replaced, never changed, so iterations are undisturbed
         # Those of the reflectors, while it runs.
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._has_ended = False
@@ -122,7 +122,7 @@ class Informer(Generic[R]):
         if self.store.synced:
             return ""
         if self.store.is_closed:
-            return f"{self._kind.resource.display}: its informer was removed"
+            return f"{self.kind.resource.display}: its informer was removed"
         silent = "the server has not answered yet" if self._tasks else "its informer does not run"
         return "; ".join(
             f"{reflector.selection}: {reflector.last_error or reflector.list_progress or silent}"
@@ -179,7 +179,7 @@ class Informer(Generic[R]):
             RuntimeError: The informer has ended.
         """
         if self._has_ended:
-            raise RuntimeError(f"{self._kind.resource.display}: the informer has ended, no handler would be called")
+            raise RuntimeError(f"{self.kind.resource.display}: the informer has ended, no handler would be called")
         registration = Registration(handler, self._current, self._initial, self._count_failure, self._forget)
         token, outer = allow_unsynced_reads.set(True), dispatch.set(self._current)
         # No await in between: the handler misses no change and is called for none twice.
@@ -285,7 +285,7 @@ class Informer(Generic[R]):
         if known is None:
             return
         for registration in self._registrations:
-            registration.deleted(obj if isinstance(obj, self._kind) else known, False)
+            registration.deleted(obj if isinstance(obj, self.kind) else known, False)
 
 
 class NamespacedShard(Generic[R]):

@@ -57,6 +57,16 @@ class QueueMetrics:
         self.work_duration.observe(self._now() - self._started.pop(key))
 
     @property
+    def queued_since(self) -> dict[Hashable, float]:
+        """When each queued key was added first, in the loop's time; it may be read in any thread."""
+        return self._added.copy()
+
+    @property
+    def processing_since(self) -> dict[Hashable, float]:
+        """When each key that is being processed was taken; it may be read in any thread."""
+        return self._started.copy()
+
+    @property
     def processing_seconds(self) -> tuple[float, ...]:
         """For how long each key that is being processed has been."""
         return tuple(self._now() - since for since in self._started.values())

@@ -64,6 +64,10 @@ class DelayingQueue(Generic[K]):
         """Return the delay of a key, or None when it has none."""
         return self._delays.get(key)
 
+    def copy(self) -> dict[K, Delay[K]]:
+        """Return the delays by key; it may be called in any thread."""
+        return self._delays.copy()
+
     def cancel(self, key: K) -> None:
         """Cancel the deadline of a key; its entry in the heap is stale from now on, and may stay for a while."""
         self._delays.pop(key, None)

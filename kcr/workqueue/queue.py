@@ -13,6 +13,7 @@ from kcr.workqueue.delaying import DelayingQueue
 from kcr.workqueue.priorities import PriorityFIFO
 from kcr.workqueue.ratelimit import RateLimiter, default_limiter
 from kcr.workqueue.reasons import Dispatch, KeyState, Reason, Reasons, as_tuple, dispatch, joined
+from kcr.workqueue.snapshot import QueueSnapshot
 
 K = TypeVar("K", bound=Hashable)
 
@@ -254,6 +255,19 @@ class WorkQueue(Generic[K]):
             retries=self.retries(key),
             reasons=as_tuple(reasons),
             processing_reasons=as_tuple(self._processing_reasons.get(key)),
+        )
+
+    def snapshot(self) -> QueueSnapshot[K]:
+        """Return copies of all that the queue holds, for debugging; it may be called in any thread."""
+        metrics = self._metrics
+        return QueueSnapshot(
+            queued=self._dirty.copy(),
+            processing=self._processing.copy(),
+            delays=self._delayed.copy(),
+            reasons=self._reasons.copy(),
+            processing_reasons=self._processing_reasons.copy(),
+            queued_since=metrics.queued_since if metrics is not None else {},
+            processing_since=metrics.processing_since if metrics is not None else {},
         )
 
     def _raise(self, key: K, queued: int, wanted: int) -> None:

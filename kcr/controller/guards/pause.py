@@ -47,6 +47,11 @@ class Pauses:
         self._uids: dict[Key, str] = {}
         self._metrics = metrics
 
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of paused objects, as far as they have come; it may be read in any thread."""
+        return tuple(self._uids)
+
     def applies_to(self, key: Key) -> bool:
         """Return whether the object of a key is paused; the first answer that is new is logged."""
         store = self.store

@@ -93,6 +93,27 @@ async def test_key_rests_until_the_store_shows_our_write(kcr_clock: VirtualClock
     assert writer.runs == [0, pytest.approx(0.3)]
 
 
+async def test_parked_key_says_which_store_lags(kcr_clock: VirtualClock) -> None:
+    pods = Store[Pod]()
+    writer = Writer(pods)
+    async with running(writer) as controller:
+        assert writer.own_writes.parked == {}
+        controller.queue.add(KEY)
+        await kcr_clock.settle()
+        assert writer.own_writes.parked == {KEY: ((pods, 10),)}
+        pods.advance("10")
+        assert writer.own_writes.parked == {}
+
+
+def test_unconfirmed_writes_are_named() -> None:
+    own_writes = OwnWrites()
+    pending = own_writes.of(OWNER)
+    pending.creates[Key("default", "p")] = build.pod("p")
+    pending.unconfirmed_status = True
+    assert own_writes.unconfirmed(KEY) == ("create pods default/p", "patch the status of default/a")
+    assert own_writes.unconfirmed(Key("default", "other")) == ()
+
+
 async def test_store_that_is_up_to_date_holds_nobody_up(kcr_clock: VirtualClock) -> None:
     pods = Store[Pod]()
     writer = Writer(pods)

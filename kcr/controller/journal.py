@@ -1,0 +1,72 @@
+"""The journal of a controller: its running reconciles, the last that have ended, and the keys that fail.
+
+It is for people, never for decisions. The workers write it on the event loop: an append for each reconcile, and an
+entry for each key that fails. Readers copy what they need (`list(journal.runs)`), and may do so in any thread.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
+
+from kcr.api.meta import Key
+from kcr.metrics import Outcome
+
+# How many of the last reconciles are kept, and how many failing keys; the oldest give way.
+MAX_RUNS, MAX_FAILING = 1000, 10_000
+# Of an error. The log has all of it.
+MAX_TEXT = 500
+
+
+class EndedReconcile(NamedTuple):
+    """A reconcile that has ended.
+
+    Attributes:
+        key: The key.
+        ended: When, in the loop's time.
+        seconds: How long it took.
+        outcome: How it ended.
+        detail: The error; or the seconds after which it asked for its key again; else empty.
+    """
+
+    key: Key
+    ended: float
+    seconds: float
+    outcome: Outcome
+    detail: str | float
+
+    @property
+    def text(self) -> str:
+        """The detail in words."""
+        if isinstance(self.detail, str):
+            return self.detail
+        return f"requeue after {round(self.detail, 3):.10g} s"
+
+
+class ReconcileJournal:
+    """What the workers of one controller do and have done.
+
+    Attributes:
+        runs: The last reconciles, the oldest first.
+        failing: The last reconcile of each key that has failed and not succeeded since; a key whose object is paused or
+            was deleted is no longer among them.
+        running: The keys that workers hold, and the tasks of these.
+    """
+
+    def __init__(self) -> None:
+        self.runs: deque[EndedReconcile] = deque(maxlen=MAX_RUNS)
+        self.failing: dict[Key, EndedReconcile] = {}
+        self.running: dict[Key, asyncio.Task[Any] | None] = {}
+
+    def record(self, run: EndedReconcile) -> None:
+        """Record a reconcile that has ended."""
+        self.runs.append(run)
+        if run.outcome == "error":
+            if len(self.failing) >= MAX_FAILING and run.key not in self.failing:
+                del self.failing[next(iter(self.failing))]
+            self.failing[run.key] = run
+        elif self.failing and run.outcome != "cancelled":
+            self.failing.pop(run.key, None)
+
+    def forget(self, key: Key) -> None:
+        """Note that a key no longer counts as failing."""
+        self.failing.pop(key, None)
