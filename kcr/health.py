@@ -6,6 +6,7 @@ on the API server: an outage would restart every controller without mending anyt
 
 import asyncio
 import itertools
+import math
 import selectors
 import sys
 import threading
@@ -69,6 +70,11 @@ class Health:
         """Remove a readiness check."""
         self._checks["readyz"].pop(name, None)
         self._remarks.pop(name, None)
+
+    def not_ready(self) -> tuple[str, ...]:
+        """Return the readiness checks that fail, as `name: reason`; to be called on the event loop."""
+        failing = ((name, _ask(check)) for name, check in self._checks["readyz"].items())
+        return tuple(f"{name}: {why}" for name, why in failing if why)
 
     def answer(self, path: str, query: Mapping[str, Iterable[str]]) -> ProbeResult | None:
         """Answer a probe, or None when there is nothing at this path.
@@ -137,6 +143,10 @@ class LoopMonitor:
         self._worst = 0.0
         self._forget_at = 0.0
         self._quiet_until = float("-inf")
+        # When the loop measured last, in its time, and how late it was then; and its thread.
+        self._measured_at = math.inf
+        self._late = 0.0
+        self._watched = 0
         # Set by the loop with every measurement, cleared by the thread.
         self._heartbeat = threading.Event()
         self._over = threading.Event()
@@ -146,9 +156,8 @@ class LoopMonitor:
     async def run(self) -> None:
         """Measure until cancelled."""
         loop = asyncio.get_running_loop()
-        thread = threading.Thread(
-            target=self._sample_loop_thread, args=(threading.get_ident(),), name=self.name, daemon=True
-        )
+        self._measured_at, self._watched = loop.time(), threading.get_ident()
+        thread = threading.Thread(target=self._sample_loop_thread, args=(self._watched,), name=self.name, daemon=True)
         thread.start()
         try:
             while True:
@@ -166,8 +175,23 @@ class LoopMonitor:
             return ""
         return f"the event loop was stuck for {self._worst:.1f} s"
 
+    def lag(self, now: float) -> float:
+        """Return by how many seconds the loop is late just now, at its time `now`; to be called in any thread."""
+        return max(self._late, now - self._measured_at - LOOK_SECONDS)
+
+    def max_lag(self, now: float) -> float:
+        """Return by how many seconds it was late at most in the last half minute; to be called in any thread."""
+        return max(self.lag(now), self._worst if now < self._forget_at else 0.0)
+
+    def blocked_at(self, now: float) -> str:
+        """Return the lines at which the loop is when it is late; empty when it is not. To be called in any thread."""
+        if now - self._measured_at - LOOK_SECONDS < LATE_SECONDS:
+            return ""
+        return _place(self._watched) or "in C code, or without a CPU"
+
     def _note(self, late: float, now: float) -> None:
         self._lag.observe(late)
+        self._late, self._measured_at = late, now
         if late >= self._worst or now >= self._forget_at:
             self._worst, self._forget_at = late, now + MEMORY_SECONDS
         if late > LATE_SECONDS and now >= self._quiet_until:

@@ -16,6 +16,7 @@ from kcr.clock import Clock, SystemClock
 from kcr.controller import Channel, Controller, OwnWrites, Reconciler, Right, Source, rights
 from kcr.controller.controller import GRACE_SECONDS
 from kcr.controller.sources import ChannelSource
+from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing
 from kcr.errors import LeadershipLostError
 from kcr.events import EventRecorder
@@ -31,7 +32,7 @@ from kcr.workqueue import RateLimiter, WorkQueue
 R = TypeVar("R", bound=Resource)
 
 _log = structlog.get_logger()
-_SYSTEM_CLOCK = SystemClock()
+_SYSTEM_CLOCK, _NO_OPTIONS = SystemClock(), DebugOptions()
 
 
 class Manager:
@@ -81,16 +82,14 @@ class Manager:
         self.namespace = namespace
         self.metrics = metrics or Metrics()
         self.health = Health()
-        self._operations = Operations(
-            client.with_options(field_manager="metrics", throttled=False), self.metrics, self.health
-        )
+        reviewer = client.with_options(field_manager="metrics", throttled=False)
+        self._operations = Operations(reviewer, self.metrics, self.health, clock)
         self._cache = InformerCache(namespace, self._make_informer, self._operations.remove_informer)
         self._controllers: dict[str, Controller] = {}
         # What controllers and recorders ask of the server beside their watches.
         self._rights = frozenset[Right]()
         self._recorders: dict[str, EventRecorder] = {}
-        # What the leader must not write any more, it may still report.
-        self._recorder_client = client
+        self._recorder_client = client  # what the leader must not write any more, it may still report
         self.elector = leader_election
         # What runs, in the order of starting. Each stage ends before the one before it does.
         self._writing = RunnableGroup("events")
@@ -126,7 +125,7 @@ class Manager:
     def _make_informer(self, selections: tuple[Selection[Any], ...]) -> Informer[Any]:
         informer, kind = Informer(self.client, selections, random=self.random), selections[0].kind
         self._watching.add(informer.run, kind.resource.display)
-        self._operations.add_informer(kind, informer, is_late=self._ready.is_set())
+        self._operations.add_informer(selections, informer, is_late=self._ready.is_set())
         return informer
 
     def remove_informer(self, kind: type[Resource]) -> None:
@@ -226,6 +225,7 @@ class Manager:
             metrics=self.metrics, client=self.client,
         )  # fmt: skip
         self._controllers[name] = controller
+        self._operations.add_controller(controller)
         self._rights |= rights
         handles = [self.add_watch(controller, source) for source in watches]
         self._add(controller, [handle for handle in handles if handle is not None], needs_leader_election)
@@ -270,20 +270,25 @@ class Manager:
         group = self._working if needs_leader_election else self._standing_by
         group.add(partial(self._cache.run_synced, component, name, needs), name)
 
-    def expose(self, *, metrics: str = "0", probes: str = "0", metrics_secure: SecureServing | None = None) -> None:
+    def expose(
+        self, *, metrics: str = "0", probes: str = "0", metrics_secure: SecureServing | None = None,
+        debug: DebugOptions = _NO_OPTIONS,
+    ) -> None:  # fmt: skip
         """Serve metrics and probes for as long as the manager runs, and monitor the event loop.
 
         Args:
             metrics: Where `/metrics` is, such as `:8080` or `127.0.0.1:8080`; `0` for nowhere.
-            probes: Where `/healthz`, `/livez` and `/readyz` are; `0` for nowhere. They need no rights.
+            probes: Where `/healthz`, `/livez` and `/readyz` are, and `/debug/kcr`, which only this machine may read;
+                `0` for nowhere. They need no rights.
             metrics_secure: Serve `/metrics` over HTTPS, for those whose token the API server knows, and who may `get`
                 the path; None for plain HTTP, for every client.
+            debug: What the debug pages say of the program.
 
         Raises:
             ConfigError: An address is malformed, or there is no certificate.
             RuntimeError: The manager runs already, or this is the second call.
         """
-        self._operations.expose(metrics, probes, metrics_secure)
+        self._operations.expose(metrics, probes, metrics_secure, debug)
 
     async def run(self) -> None:
         """Run everything until cancelled, or until a part fails.

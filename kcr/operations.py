@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from kcr.api.meta import Resource
 from kcr.client import Client
+from kcr.clock import Clock
+from kcr.controller import Controller
+from kcr.debug.access import DebugOptions
+from kcr.debug.port import serve_probes
+from kcr.debug.sources import StateSources, WatchedKind
 from kcr.endpoint import (
     HTTPServer,
     ProbeRequest,
@@ -18,7 +23,7 @@ from kcr.endpoint import (
 )
 from kcr.errors import ConfigError
 from kcr.health import Health, LoopMonitor
-from kcr.informer import Informer
+from kcr.informer import Informer, Selection
 from kcr.informer.cache import informer_name
 from kcr.leaderelection import ElectorThread, LeaderElector
 from kcr.metrics import Metrics
@@ -31,25 +36,27 @@ LATE_SYNC_SECONDS = 60.0
 class Operations:
     """The endpoints of a process, and its informers there; nothing is served unless `expose` says so."""
 
-    def __init__(self, client: Client, metrics: Metrics, health: Health) -> None:
+    def __init__(self, client: Client, metrics: Metrics, health: Health, clock: Clock) -> None:
         """Make them; they are there while the context of `serving` lives.
 
         Args:
             client: Asks the API server who may read the metrics.
             metrics: What `/metrics` renders.
             health: What the probes ask.
+            clock: What time it is.
         """
         self._client = client
         # None allows every client to read.
         self._access: ReviewedAccess | None = None
         self._metrics = metrics
         self._health = health
-        self._endpoints: list[HTTPServer] = []
+        self._sources = StateSources(health, clock)
+        self._endpoints: list[AbstractAsyncContextManager[object]] = []
         self._monitoring = RunnableGroup("monitors")
         # Whether ports can no longer be added.
         self._exposed = False
 
-    def expose(self, metrics: str, probes: str, secure: SecureServing | None) -> None:
+    def expose(self, metrics: str, probes: str, secure: SecureServing | None, debug: DebugOptions) -> None:
         """Serve metrics and probes, and monitor the event loop; see `Manager.expose`."""
         if self._exposed:
             raise RuntimeError("expose a manager once, and before it runs")
@@ -63,19 +70,26 @@ class Operations:
             self._endpoints.append(HTTPServer("metrics", address, self._metrics_page, tls))
         address = parse_address(probes)
         if address is not None:
-            self._endpoints.append(HTTPServer("probes", address, self._probe_page))
-        monitor = LoopMonitor(self._metrics.loop_lag)
+            self._endpoints.append(serve_probes(address, self._sources))
+        self._sources.options = debug
+        monitor = self._sources.monitor = LoopMonitor(self._metrics.loop_lag)
         self._monitoring.add(monitor.run, monitor.name)
         self._health.add_live("event-loop", monitor.check)
 
-    def add_informer(self, kind: type[Resource], informer: Informer[Any], *, is_late: bool) -> None:
+    def add_controller(self, controller: Controller) -> None:
+        """Show a controller on the debug pages."""
+        self._sources.controllers[controller.name] = controller
+
+    def add_informer(self, selections: tuple[Selection[Any], ...], informer: Informer[Any], *, is_late: bool) -> None:
         """Export an informer's metrics, and let readiness depend on it.
 
         Args:
-            kind: Its kind.
+            selections: What it watches.
             informer: The informer.
             is_late: Whether the process is ready already: then the first list may take a minute.
         """
+        kind = informer.kind
+        self._sources.informers[informer_name(kind)] = WatchedKind(selections, informer)
         unready_from = asyncio.get_running_loop().time() + LATE_SYNC_SECONDS if is_late else 0.0
 
         def is_passed_over() -> bool:
@@ -90,6 +104,7 @@ class Operations:
 
     def remove_informer(self, kind: type[Resource]) -> None:
         """Export an informer's metrics no more, and let readiness no longer depend on it."""
+        self._sources.informers.pop(informer_name(kind), None)
         self._health.remove_ready(f"informer-{informer_name(kind)}")
         self._metrics.remove_informer(_labels(kind))
 
@@ -98,6 +113,7 @@ class Operations:
 
         Source: controller-runtime/pkg/manager/manager.go, New: LeaderElectionLivenessProbe.
         """
+        self._sources.elector = elector
         self._health.add_ready("leader-election", str, remark=elector.standby_remark)
         self._metrics.leader_election(elector.config.name, elector)
         self._health.add_live("leaderElection", elector.overdue)
@@ -121,10 +137,6 @@ class Operations:
             return None
         refusal = await self._access.refuse(asked) if self._access is not None else None
         return refusal or ProbeResponse(200, *self._metrics.render(asked.accept))
-
-    async def _probe_page(self, asked: ProbeRequest) -> ProbeResponse | None:
-        result = self._health.answer(asked.path, asked.query)
-        return ProbeResponse(result.status, result.text.encode()) if result is not None else None
 
 
 def _labels(kind: type[Resource]) -> tuple[str, str, str, str]:

@@ -64,6 +64,8 @@ class ProbeRequest(NamedTuple):
         accept: The `Accept` header.
         method: `GET` or `HEAD`.
         authorization: The `Authorization` header.
+        client: The address of the client, without its port.
+        host: The `Host` header.
     """
 
     path: str
@@ -71,6 +73,8 @@ class ProbeRequest(NamedTuple):
     accept: str = ""
     method: str = "GET"
     authorization: str = ""
+    client: str = ""
+    host: str = ""
 
     def __repr__(self) -> str:
         """Show no token."""
@@ -145,8 +149,9 @@ class HTTPServer:
         if request.method not in ("GET", "HEAD"):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"}, text="405: Method Not Allowed\n")
         query = {name: request.query.getall(name) for name in request.query}
-        accept, authorization = (request.headers.get(name, "") for name in ("Accept", "Authorization"))
-        page = await self._page(ProbeRequest(request.path, query, accept, request.method, authorization))
+        accept, authorization, host = (request.headers.get(name, "") for name in ("Accept", "Authorization", "Host"))
+        client = request.remote or ""
+        page = await self._page(ProbeRequest(request.path, query, accept, request.method, authorization, client, host))
         if page is None:
             page = ProbeResponse(404, b"404 page not found\n")
         return web.Response(status=page.status, body=page.body, headers={"Content-Type": page.content_type})

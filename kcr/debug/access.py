@@ -1,0 +1,70 @@
+"""Who may read the debug pages, and what a program says of itself for them.
+
+They show names of objects and texts of errors, so they are for those who are on the machine already, or inside the pod:
+`kubectl port-forward` is, and asks the API server for the right to do so. A browser there may be asked by any website
+for a page of its own name that resolves to 127.0.0.1 (DNS rebinding): so the `Host` header must be a local one.
+"""
+
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from kcr.client.auth.credentials import redacted
+from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.endpoint.access import bearer_token
+
+# Not all of 127.0.0.0/8: the proxies of service meshes come from other addresses there on behalf of anybody.
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
+_LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
+
+# Answers a request to one path; called on the program's event loop, with a time limit.
+Route = Callable[[ProbeRequest], Awaitable[ProbeResponse]]
+
+
+class DebugOptions(NamedTuple):
+    """What the debug pages show beside the manager, and who may read them.
+
+    Attributes:
+        command: What runs, such as `kcr run`; empty for the program's name.
+        server: The API server's address; empty for one in this process.
+        options: What `/debug/kcr/options` shows: no secrets.
+        token: Whoever reads must give it as `?token=…` or as a bearer token; empty for no token.
+        routes: More paths, such as `/debug/kcr/logs`.
+        on_listening: Called with the address of the port, such as `127.0.0.1:40123`, once it is open.
+    """
+
+    command: str = ""
+    server: str = ""
+    options: Mapping[str, object] = {}
+    token: str = ""
+    routes: Mapping[str, Route] = {}
+    on_listening: Callable[[str], object] = str
+
+    def __repr__(self) -> str:
+        """Show no token."""
+        return redacted(self, "command", "server")
+
+
+def refuse(request: ProbeRequest, token: str) -> ProbeResponse | None:
+    """Return why a request to a debug page is refused; None lets it pass.
+
+    Args:
+        request: The request.
+        token: The token that it must have; empty for none.
+    """
+    if request.client not in _LOOPBACK:
+        remedy = "run `kubectl port-forward POD PORT`, and open http://localhost:PORT/debug/kcr"
+        return _say(403, f"{request.path} is served to this machine alone: {remedy}")
+    if not _LOCAL_HOST.fullmatch(request.host):
+        return _say(403, f"{request.path} is served under local names alone: open it at http://localhost:PORT")
+    given = bearer_token(request.authorization) or next(iter(request.query.get("token", ())), "")
+    if token and not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+        return _say(
+            401, f"{request.path} needs a token: open the address that was printed at the start, or add ?token="
+        )
+    return None
+
+
+def _say(status: int, words: str) -> ProbeResponse:
+    return ProbeResponse(status, f"{words}\n".encode())

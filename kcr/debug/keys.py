@@ -1,0 +1,176 @@
+"""One controller as values: its keys, its running reconciles, and those that have ended.
+
+Everything is read from copies, so it may be done in any thread while the program's loop goes on. With ten thousand keys
+that takes some milliseconds: only the keys that are shown become values of their own.
+"""
+
+import asyncio
+import heapq
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any
+
+from kcr.api.meta import Key
+from kcr.controller import Controller
+from kcr.controller.journal import EndedReconcile
+from kcr.debug.grouping import error_groups
+from kcr.debug.sources import retried
+from kcr.debug.state import ControllerState, KeyState, RunningState, RunState, SlowKey
+from kcr.runnables import await_stack, calls_of
+
+# How much of each is shown.
+RECENT, SLOWEST, RUNS_OF_KEY = 30, 10, 20
+_FRAMES = 3
+
+
+class ControllerReader:
+    """A controller at one moment."""
+
+    def __init__(self, controller: Controller, now: float, stores: Mapping[int, str], thread: int) -> None:
+        """Copy what the controller holds.
+
+        Args:
+            controller: The controller.
+            now: The loop's time.
+            stores: What stores hold, by the identity of the store.
+            thread: Where the program's loop runs.
+        """
+        own_writes, journal = controller.own_writes, controller.journal
+        self._controller = controller
+        self._now = now
+        self._stores = stores
+        self._thread = thread
+        self._queue = retried(controller.queue.snapshot)
+        self._failing = journal.failing.copy()
+        self._running = journal.running.copy()
+        self._runs = retried(partial(tuple, journal.runs))
+        self._parked = retried(lambda: own_writes.parked) if own_writes is not None else {}
+        self._paused = frozenset(retried(lambda: controller.paused))
+
+    def state(self, max_keys: int) -> ControllerState:
+        """Return the controller, with so many keys at most."""
+        controller, ready, shown = self._controller, self._queue.ready, self._first_keys(max_keys)
+        since = self._queue.queued_since
+        return ControllerState(
+            name=controller.name,
+            kinds=tuple(kind.display for kind in controller.kinds),
+            workers=controller.metrics.workers,
+            queued={str(priority): count for priority, count in sorted(Counter(ready.values()).items(), reverse=True)},
+            delayed=len(self._queue.delays),
+            parked=len(self._parked),
+            paused=len(self._paused),
+            failing=len(self._failing),
+            oldest_queued_seconds=self._age(min((since[key] for key in ready if key in since), default=self._now)),
+            results={str(outcome): count for outcome, count in controller.metrics.results.copy().items()},
+            running=self._running_states(),
+            keys=tuple(map(self.key_state, shown)),
+            keys_left_out=len(self._known) - len(shown),
+            errors=error_groups({key: str(run.detail) for key, run in self._failing.items()}),
+            slowest=self._slowest(),
+            recent=tuple(map(self._run_state, islice(reversed(self._runs), RECENT))),
+        )
+
+    def key_state(self, key: Key) -> KeyState:
+        """Return where one key is."""
+        queue, failure = self._queue, self._failing.get(key)
+        delay, queued_since = queue.delays.get(key), queue.queued_since.get(key)
+        return KeyState(
+            key=str(key),
+            phase=self._phase(key),
+            retries=self._controller.queue.retries(key),
+            priority=queue.queued.get(key, 0),
+            queued_seconds=None if queued_since is None else self._age(queued_since),
+            due_seconds=None if delay is None else max(0.0, delay.deadline - self._now),
+            reasons=tuple(map(str, queue.reasons_of(key))),
+            error="" if failure is None else failure.text,
+            waits_for=tuple(self._waits_for(key)),
+        )
+
+    def runs_of(self, key: Key) -> tuple[RunState, ...]:
+        """Return the last reconciles of a key, the newest first."""
+        return tuple(islice((self._run_state(run) for run in reversed(self._runs) if run.key == key), RUNS_OF_KEY))
+
+    def unconfirmed(self, key: Key) -> tuple[str, ...]:
+        """Return the writes for a key that were not answered."""
+        own_writes = self._controller.own_writes
+        return retried(lambda: own_writes.unconfirmed(key)) if own_writes is not None else ()
+
+    def _phase(self, key: Key) -> str:
+        queue = self._queue
+        places: tuple[tuple[str, Collection[Key]], ...] = (
+            ("processing", queue.processing), ("queued", queue.queued), ("parked", self._parked),
+            ("paused", self._paused), ("delayed", queue.delays),
+        )  # fmt: skip
+        phase = next((phase for phase, keys in places if key in keys), "idle")
+        return "backoff" if phase == "delayed" and queue.is_in_backoff(key) else phase
+
+    def _waits_for(self, key: Key) -> Iterator[str]:
+        for store, version in self._parked.get(key, ()):
+            kind = self._stores.get(id(store), "a store")
+            yield f"{kind}: version {version}, the store has {store.resource_version}"
+
+    @cached_property
+    def _known(self) -> set[Key]:
+        """The keys that wait or have failed."""
+        queue = self._queue
+        return {*self._failing, *self._parked, *queue.processing, *queue.queued, *self._paused, *queue.delays}
+
+    def _first_keys(self, count: int) -> list[Key]:
+        """Return so many keys: those in trouble first, and of these the ones that are in it most."""
+        queue, retries = self._queue, self._controller.queue.retries
+        ranks = (
+            (self._failing, lambda key: -retries(key)),
+            (self._parked, lambda key: 0),
+            (queue.processing, lambda key: queue.processing_since.get(key, 0.0)),
+            (queue.queued, lambda key: queue.queued_since.get(key, 0.0)),
+            (self._paused, lambda key: 0),
+            (queue.delays, lambda key: queue.delays[key].deadline),
+        )  # fmt: skip
+        found: dict[Key, None] = {}
+        for keys, rank in ranks:
+            if len(found) < count:
+                left = (key for key in keys if key not in found)
+                found.update(dict.fromkeys(heapq.nsmallest(count - len(found), left, key=rank)))
+        return list(found)
+
+    def _running_states(self) -> tuple[RunningState, ...]:
+        since, reasons = self._queue.processing_since, self._queue.processing_reasons
+        states = [
+            RunningState(
+                key=str(key),
+                seconds=self._age(since.get(key, self._now)),
+                at=_place(task, self._thread) if task is not None else "",
+                reasons=tuple(map(str, self._queue.reasons_of(key) if key in reasons else ())),
+            )
+            for key, task in self._running.items()
+        ]
+        return tuple(sorted(states, key=lambda state: -state.seconds))
+
+    def _slowest(self) -> tuple[SlowKey, ...]:
+        seconds: dict[Key, list[float]] = {}
+        for run in self._runs:
+            seconds.setdefault(run.key, []).append(run.seconds)
+        slowest = heapq.nlargest(SLOWEST, seconds.items(), key=lambda one: max(one[1]))
+        return tuple(SlowKey(key=str(key), seconds=max(taken), runs=len(taken)) for key, taken in slowest)
+
+    def _run_state(self, run: EndedReconcile) -> RunState:
+        return RunState(
+            key=str(run.key),
+            seconds_ago=self._age(run.ended),
+            seconds=run.seconds,
+            outcome=run.outcome,
+            text=run.text,
+        )
+
+    def _age(self, time: float) -> float:
+        return max(0.0, self._now - time)
+
+
+def _place(task: asyncio.Task[Any], thread: int) -> str:
+    """Return the innermost lines of a reconcile, the innermost last, also of the one that runs just now."""
+    if getattr(task.get_coro(), "cr_running", False):
+        return calls_of(sys._current_frames().get(thread), _FRAMES)
+    return await_stack(task, _FRAMES)

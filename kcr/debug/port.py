@@ -1,0 +1,76 @@
+"""The probe port: probes, answered on the program's loop, and the debug pages, answered on the port's own thread."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from kcr.debug.sources import StateSources
+from kcr.debug.thread import ProgramLoop, ServerThread
+from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse
+from kcr.health import STUCK_SECONDS, ProbeResult
+
+if TYPE_CHECKING:
+    from kcr.debug.routes import DebugPages
+
+
+class ProbePort:
+    """What answers the requests to the port."""
+
+    def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
+        """Make it.
+
+        Args:
+            sources: The parts of the manager.
+            program: The event loop of the program.
+        """
+        self._sources = sources
+        self._program = program
+        self._pages: DebugPages | None = None
+
+    async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
+        """Answer a request; None when there is nothing at its path.
+
+        A probe waits for the program's loop, as long as its client does: a kubelet gives up after its timeout. One that
+        has waited for as long as fails liveness is answered, with the line that blocks the loop.
+        """
+        if request.path == "/debug" or request.path.startswith("/debug/"):
+            return await self._debug_pages().answer(request)
+        try:
+            result = await self._program.call(lambda: self._probe(request), STUCK_SECONDS)
+        except TimeoutError:
+            return ProbeResponse(500, self._blocked())
+        return ProbeResponse(result.status, result.text.encode()) if result is not None else None
+
+    async def _probe(self, request: ProbeRequest) -> ProbeResult | None:
+        return self._sources.health.answer(request.path, request.query)
+
+    def _blocked(self) -> bytes:
+        monitor = self._sources.monitor
+        place = monitor.blocked_at(self._program.now()) if monitor is not None else ""
+        return f"event-loop failed: the event loop has been blocked for {STUCK_SECONDS:g} s: {place}\n".encode()
+
+    def _debug_pages(self) -> "DebugPages":
+        if self._pages is None:
+            # Most processes are never looked at, and pay for nothing before.
+            from kcr.debug.routes import DebugPages  # noqa: PLC0415  # see above
+
+            self._pages = DebugPages(self._sources, self._program)
+        return self._pages
+
+
+@asynccontextmanager
+async def serve_probes(address: BindAddress, sources: StateSources) -> AsyncIterator[None]:
+    """Serve probes and debug pages for as long as the context lives.
+
+    Args:
+        address: Where to listen.
+        sources: The parts of the manager.
+
+    Raises:
+        ConfigError: The address cannot be bound.
+    """
+    port = ProbePort(sources, ProgramLoop())
+    server = HTTPServer("probes", address, port.answer)
+    async with ServerThread(server, "probes"):
+        sources.options.on_listening(str(address._replace(port=server.port)))
+        yield

@@ -1,0 +1,169 @@
+"""The debug pages: `/debug/kcr` and what is below it, answered on the thread of the probe port."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Key
+from kcr.controller import Controller
+from kcr.debug.access import refuse
+from kcr.debug.page import page_html
+from kcr.debug.profiler import MAX_SECONDS, profile
+from kcr.debug.snapshot import StateReader
+from kcr.debug.sources import StateSources, retried
+from kcr.debug.state import KeyDetail
+from kcr.debug.thread import ProgramLoop
+from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.runnables import collect_stacks
+
+ROOT = "/debug/kcr"
+MAX_KEYS = 200
+# How long what runs on the program's loop may take, and how long the readiness checks are waited for: after that, those
+# of before are shown.
+LOOP_SECONDS, READY_SECONDS = 2.0, 0.03
+
+_JSON = "application/json"
+
+
+class _BadQueryError(ValueError):
+    """A parameter of the query is malformed."""
+
+
+class DebugPages:
+    """Answers requests to the debug pages; used on one loop alone, which is not the program's."""
+
+    def __init__(self, sources: StateSources, program: ProgramLoop) -> None:
+        """Make the pages.
+
+        Args:
+            sources: The parts of the manager.
+            program: The event loop of the program.
+        """
+        self._sources = sources
+        self._program = program
+        self._reader = StateReader(sources, program)
+        self._not_ready: tuple[str, ...] = ()
+        self._is_profiling = False
+        self._pages: Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]] = {
+            "": self._page,
+            "/state": self._state,
+            "/key": self._key,
+            "/stacks": self._stacks,
+            "/profile": self._profile,
+            "/options": self._options,
+        }
+
+    async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
+        """Answer a request to a path below `/debug`; None when there is nothing there."""
+        if (refusal := refuse(request, self._sources.options.token)) is not None:
+            return refusal
+        path = request.path.rstrip("/")
+        if (route := self._sources.options.routes.get(path)) is not None:
+            return await self._on_program(lambda: route(request))
+        page = self._pages.get(path.removeprefix(ROOT)) if path.startswith(ROOT) else None
+        if page is None:
+            return None
+        try:
+            return await page(request)
+        except _BadQueryError as error:
+            return ProbeResponse(400, f"{error}\n".encode())
+
+    async def _on_program(self, function: Callable[[], Awaitable[ProbeResponse]]) -> ProbeResponse:
+        try:
+            return await self._program.call(function, LOOP_SECONDS)
+        except TimeoutError:
+            return ProbeResponse(503, f"{self._why_late()}\n".encode())
+
+    def _why_late(self) -> str:
+        monitor = self._sources.monitor
+        place = monitor.blocked_at(self._program.now()) if monitor is not None else ""
+        return f"the event loop is blocked: {place}" if place else f"no answer within {LOOP_SECONDS:.0f} s"
+
+    async def _page(self, request: ProbeRequest) -> ProbeResponse:
+        return ProbeResponse(200, page_html(), "text/html; charset=utf-8")
+
+    async def _state(self, request: ProbeRequest) -> ProbeResponse:
+        max_keys = _number(request, "keys", MAX_KEYS)
+        with suppress(TimeoutError):
+            self._not_ready = await self._program.call(self._read_ready, READY_SECONDS)
+        return _json(self._reader.state(self._program.now(), max_keys, self._not_ready))
+
+    async def _read_ready(self) -> tuple[str, ...]:
+        return self._sources.health.not_ready()
+
+    async def _key(self, request: ProbeRequest) -> ProbeResponse:
+        try:
+            key = Key.parse(_text(request, "key"))
+        except ValueError as error:
+            raise _BadQueryError(f"key: {error}") from error
+        found = self._sources.controllers_of(_text(request, "controller"), _text(request, "kind"))
+        return _json([await self._detail(controller, key) for controller in found])
+
+    async def _detail(self, controller: Controller, key: Key) -> KeyDetail:
+        explanation, error = await self._explain(controller, key)
+        reader = self._reader.controller(controller.name, self._program.now())
+        return KeyDetail(
+            controller=controller.name,
+            state=reader.key_state(key),
+            runs=reader.runs_of(key),
+            unconfirmed=reader.unconfirmed(key),
+            explanation=explanation,
+            explanation_error=error,
+        )
+
+    async def _explain(self, controller: Controller, key: Key) -> tuple[dict[str, object] | None, str]:
+        explain: Callable[[Key], Awaitable[Any]] | None = getattr(controller.reconciler, "explain", None)
+        if explain is None:
+            return None, ""
+        try:
+            explanation = await self._program.call(lambda: explain(key), LOOP_SECONDS)
+        except TimeoutError:
+            return None, self._why_late()
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"
+        if not isinstance(explanation, Explanation):
+            return None, f"explain returned {explanation!r:.100}, not a kcr.Explanation"
+        return msgspec.to_builtins(explanation), ""
+
+    async def _stacks(self, request: ProbeRequest) -> ProbeResponse:
+        stacks = retried(lambda: collect_stacks(self._program.loop))
+        lines = [f"{len(stacks.threads)} threads, the innermost call last:"]
+        lines += [f"  {name}: {calls}" for name, calls in stacks.named_threads()]
+        lines += ["", f"{len(stacks.tasks)} tasks of the event loop, and where each waits:"]
+        lines += [f"  {name}: {where}" for name, where in stacks.tasks]
+        return ProbeResponse(200, ("\n".join(lines) + "\n").encode())
+
+    async def _profile(self, request: ProbeRequest) -> ProbeResponse:
+        seconds = _number(request, "seconds", 10)
+        if not 1 <= seconds <= MAX_SECONDS:
+            raise _BadQueryError(f"seconds: {seconds} is not between 1 and {MAX_SECONDS}")
+        if self._is_profiling:
+            return ProbeResponse(409, b"another profile is being taken: try again when it has ended\n")
+        self._is_profiling = True
+        try:
+            return ProbeResponse(200, (await profile(self._program.thread, seconds)).encode())
+        finally:
+            self._is_profiling = False
+
+    async def _options(self, request: ProbeRequest) -> ProbeResponse:
+        return ProbeResponse(200, msgspec.json.encode(self._sources.options.options, enc_hook=str), _JSON)
+
+
+def _json(value: object) -> ProbeResponse:
+    return ProbeResponse(200, msgspec.json.encode(value), _JSON)
+
+
+def _text(request: ProbeRequest, name: str) -> str:
+    return next(iter(request.query.get(name, ())), "")
+
+
+def _number(request: ProbeRequest, name: str, default: int) -> int:
+    text = _text(request, name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise _BadQueryError(f"{name}: {text!r:.40} is no number")
+    return int(text)

@@ -1,0 +1,137 @@
+"""A port on a thread and an event loop of its own: it answers while the program's loop is busy or blocked.
+
+The thread reads, and changes nothing. What has to run on the program's loop is sent there, and waited for.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Self, TypeVar
+
+import structlog
+
+from kcr.endpoint import HTTPServer
+
+T = TypeVar("T")
+
+# Connections linger for half a second when the port is closed.
+_CLOSE_SECONDS = 2.0
+
+_log = structlog.get_logger()
+
+
+class ProgramLoop:
+    """The event loop of the program, as another thread sees it.
+
+    Attributes:
+        loop: The event loop.
+        thread: Where it runs.
+        began: When this was made, in the loop's time.
+    """
+
+    def __init__(self) -> None:
+        """Take the loop that is running."""
+        self.loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
+        self.began = self.loop.time()
+
+    def now(self) -> float:
+        """Return the time of the program's loop; to be called on another one.
+
+        The loops of all threads read the same clock, and one that is blocked may not know its time.
+        """
+        return asyncio.get_running_loop().time()
+
+    async def call(self, function: Callable[[], Awaitable[T]], seconds: float) -> T:
+        """Call a function on the program's loop, and return what it returns; to be awaited on another loop.
+
+        Args:
+            function: The function; it is cancelled when the caller is.
+            seconds: How long it may take, the wait for the loop included.
+
+        Raises:
+            TimeoutError: It took longer.
+            Exception: What the function raised, as it is.
+        """
+
+        async def run() -> T:
+            return await function()
+
+        running = run()
+        try:
+            future = asyncio.run_coroutine_threadsafe(running, self.loop)
+        except RuntimeError:  # the loop is closed: the program has just ended
+            running.close()
+            raise
+        async with asyncio.timeout(seconds):
+            return await asyncio.wrap_future(future)
+
+
+class ServerThread:
+    """Runs an HTTP server on a thread of its own for as long as the context lives."""
+
+    def __init__(self, server: HTTPServer, name: str) -> None:
+        """Make it; the thread starts with the context.
+
+        Args:
+            server: The server.
+            name: Names the thread.
+        """
+        self._server = server
+        self._name = name
+        self._loop = asyncio.new_event_loop()
+        self._over = asyncio.Event()
+        self._ended: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open the port.
+
+        Raises:
+            ConfigError: The address cannot be bound.
+        """
+        main = asyncio.get_running_loop()
+        opened: asyncio.Future[None] = main.create_future()
+        ended = self._ended = main.create_future()
+
+        def run() -> None:
+            failure: BaseException | None = None
+            try:
+                with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                    runner.run(self._serve(lambda: main.call_soon_threadsafe(_settle, opened, None)))
+            except BaseException as error:
+                failure = error
+            with suppress(RuntimeError):  # the program's loop is closed: nobody waits any more
+                main.call_soon_threadsafe(_settle, opened, failure)
+                main.call_soon_threadsafe(_settle, ended, None)
+
+        threading.Thread(target=run, name=self._name, daemon=True).start()
+        try:
+            await opened
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        """Close the port, and wait for the thread."""
+        assert self._ended is not None
+        with suppress(RuntimeError):  # its loop is closed: it has ended by itself
+            self._loop.call_soon_threadsafe(self._over.set)
+        await asyncio.wait((self._ended,), timeout=_CLOSE_SECONDS)
+        if not self._ended.done():
+            _log.warning("thread does not end", thread=self._name)
+
+    async def _serve(self, on_open: Callable[[], object]) -> None:
+        async with self._server:
+            on_open()
+            await self._over.wait()
+
+
+def _settle(future: "asyncio.Future[None]", failure: BaseException | None) -> None:
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(None)
+    else:
+        future.set_exception(failure)

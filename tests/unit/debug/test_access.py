@@ -1,0 +1,51 @@
+import pytest
+
+from kcr.debug.access import DebugOptions, refuse
+from kcr.endpoint import ProbeRequest
+
+
+def request(client: str = "127.0.0.1", host: str = "localhost:8081", token: str = "", header: str = "") -> ProbeRequest:
+    return ProbeRequest("/debug/kcr", {"token": [token]}, authorization=header, client=client, host=host)
+
+
+@pytest.mark.parametrize("client", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:8081", "[::1]:8081"])
+def test_reader_on_this_machine_passes(client: str, host: str) -> None:
+    assert refuse(request(client, host), "") is None
+
+
+@pytest.mark.parametrize("client", ["10.1.2.3", "127.0.0.6", "fe80::1", ""])
+def test_reader_elsewhere_is_told_to_forward_a_port(client: str) -> None:
+    refusal = refuse(request(client), "")
+    assert refusal is not None
+    assert refusal.status == 403
+    assert b"/debug/kcr is served to this machine alone: run `kubectl port-forward POD PORT`" in refusal.body
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io:8081", "10.1.2.3:8081"]
+)
+def test_foreign_host_name_is_refused(host: str) -> None:
+    refusal = refuse(request(host=host), "")
+    assert refusal is not None
+    assert refusal.status == 403
+    assert b"local names alone" in refusal.body
+
+
+@pytest.mark.parametrize(
+    ("token", "header", "passes"),
+    [
+        pytest.param("", "", False, id="none"),
+        pytest.param("other", "", False, id="another"),
+        pytest.param("sécret", "", True, id="in-the-address"),
+        pytest.param("", "Bearer sécret", True, id="as-a-header"),
+    ],
+)
+def test_token_is_asked_for_where_there_is_one(token: str, header: str, passes: bool) -> None:
+    refusal = refuse(request(token=token, header=header), "sécret")
+    assert (refusal is None) is passes
+    assert passes or (refusal is not None and refusal.status == 401)
+
+
+def test_token_is_not_printed() -> None:
+    assert "secret" not in repr(DebugOptions(token="secret"))
