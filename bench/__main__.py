@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 from bench import measures, storage
+from bench.debug import debug
 from bench.peers import peers
 from bench.server import server
 
@@ -22,6 +23,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, float]], str, int, int]] = {
     "server": (server, "per CPU second", 10_000, 200),
     "creates": (storage.creates, "creates per CPU second", 20_000, 200),
     "stored": (storage.stored, "bytes per stored pod", 20_000, 200),
+    "debug": (debug, "ms; keys in trouble", 1_000, 50),
     "peers": (lambda size: asyncio.run(peers(size)), "one server, HTTPS", 10_000, 50),
 }
 # Measurements with options of their own, `python -m bench NAME --help`, and processes of their own.

@@ -21,6 +21,7 @@ from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.client.auth.credentials import PluginCredentials
+from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing, parse_address
 from kcr.errors import ApiError, ConfigError, TransportError
 from kcr.manager import Manager
@@ -61,6 +62,11 @@ class Settings(NamedTuple):
         election = ElectionSettings(**{name: values[name] for name in ElectionSettings._fields})
         return cls(**{name: values[name] for name in cls._fields if name != "election"}, election=election)
 
+    def shown(self) -> dict[str, object]:
+        """Return the settings by option, for the debug pages: names of files and addresses, no secrets."""
+        own = {name: value for name, value in self._asdict().items() if name != "election"}
+        return own | self.election._asdict()
+
     @property
     def serving(self) -> SecureServing | None:
         """How metrics are protected, None when they are not."""
@@ -70,14 +76,16 @@ class Settings(NamedTuple):
 
 
 def run(
-    settings: Settings, find: Callable[[], Mapping[str, Setup]], given: Mapping[str, object], **logged: object
-) -> None:
+    settings: Settings, find: Callable[[], Mapping[str, Setup]], given: Mapping[str, object], *, command: str = "",
+    **logged: object,
+) -> None:  # fmt: skip
     """Run controllers until one of them fails or a signal ends the process.
 
     Args:
         settings: How to connect and to operate.
         find: Returns the setup functions by what errors call them; called once the logs are set up.
         given: Values of the command line for the options of the setup functions, by field name.
+        command: What runs, for the debug pages; empty for the program's name.
         logged: What the line about the connection says besides server and version.
 
     Raises:
@@ -88,12 +96,14 @@ def run(
     if settings.ready_file:
         clear(settings.ready_file)
     setups = find()
-    run_to_end(lambda: _run(settings, setups, given, logged), fast_loop())
+    debug = DebugOptions(command=command, options={**settings.shown(), **given, **logged})
+    run_to_end(lambda: _run(settings, setups, given, logged, debug), fast_loop())
 
 
 async def _run(
-    settings: Settings, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object]
-) -> int:
+    settings: Settings, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object],
+    debug: DebugOptions,
+) -> int:  # fmt: skip
     config = load_config(settings.kubeconfig, settings.context)
     election = settings.election._replace(leader_elect=False) if settings.dry_run == "server" else settings.election
     elector = make_elector(election, settings.kubeconfig, settings.context, config.namespace)
@@ -115,7 +125,7 @@ async def _run(
             version = await client.server_version()
             manager.expose(
                 metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address,
-                metrics_secure=settings.serving,
+                metrics_secure=settings.serving, debug=debug._replace(server=config.server),
             )  # fmt: skip
             # The embedded server has no controllers of its own beside which others could not run.
             take_over = version.endswith("+kcr") or given.get("take_over")

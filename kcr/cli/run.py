@@ -43,7 +43,7 @@ def command(**values: Any) -> None:
     if not names:
         raise click.UsageError("--controllers names none")
     given = {name: values.pop(name) for name in ("workers", "take_over", "feature_gates")}
-    run(Settings.of(values), lambda: find_plugins(names), given, controllers=names)
+    run(Settings.of(values), lambda: find_plugins(names), given, command="kcr run", controllers=names)
 
 
 def run_program(setup: Setup, args: Sequence[str] | None, defaults: Mapping[str, Any]) -> None:

@@ -65,7 +65,21 @@ def _is_number(value: object) -> bool:
 
 
 class Reconciler(Protocol):
-    """Brings one object towards what it should be."""
+    """Brings one object towards what it should be.
+
+    A reconciler may have a second method, which `kcr explain` and the debug port ask why an object is where it is:
+
+    ```python
+    async def explain(self, key: kcr.Key) -> kcr.Explanation:
+        website = self._websites.get(key)
+        if website is None:
+            return kcr.Explanation(headline="does not exist")
+        return kcr.Explanation(headline="waits for its certificate", next=(kcr.Step("the certificate is issued"),))
+    ```
+
+    It is called on the event loop, at any time and concurrently with `reconcile`. It changes nothing, and has two
+    seconds.
+    """
 
     async def reconcile(self, key: Key) -> Result:
         """Look at the world as it is now, and do what is missing.

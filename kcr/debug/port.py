@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kcr.debug.sources import StateSources
 from kcr.debug.thread import ProgramLoop, ServerThread
 from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse
-from kcr.health import STUCK_SECONDS, ProbeResult
+from kcr.health import STUCK_SECONDS
 
 if TYPE_CHECKING:
     from kcr.debug.routes import DebugPages
@@ -36,13 +36,12 @@ class ProbePort:
         if request.path == "/debug" or request.path.startswith("/debug/"):
             return await self._debug_pages().answer(request)
         try:
-            result = await self._program.call(lambda: self._probe(request), STUCK_SECONDS)
+            result = await self._program.read(
+                lambda: self._sources.health.answer(request.path, request.query), STUCK_SECONDS
+            )
         except TimeoutError:
             return ProbeResponse(500, self._blocked())
         return ProbeResponse(result.status, result.text.encode()) if result is not None else None
-
-    async def _probe(self, request: ProbeRequest) -> ProbeResult | None:
-        return self._sources.health.answer(request.path, request.query)
 
     def _blocked(self) -> bytes:
         monitor = self._sources.monitor

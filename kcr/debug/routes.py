@@ -87,12 +87,11 @@ class DebugPages:
 
     async def _state(self, request: ProbeRequest) -> ProbeResponse:
         max_keys = _number(request, "keys", MAX_KEYS)
-        with suppress(TimeoutError):
-            self._not_ready = await self._program.call(self._read_ready, READY_SECONDS)
+        monitor = self._sources.monitor
+        if monitor is None or not monitor.blocked_at(self._program.now()):
+            with suppress(TimeoutError):
+                self._not_ready = await self._program.read(self._sources.health.not_ready, READY_SECONDS)
         return _json(self._reader.state(self._program.now(), max_keys, self._not_ready))
-
-    async def _read_ready(self) -> tuple[str, ...]:
-        return self._sources.health.not_ready()
 
     async def _key(self, request: ProbeRequest) -> ProbeResponse:
         try:

@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Self, TypeVar
 
 import structlog
@@ -42,6 +43,34 @@ class ProgramLoop:
         The loops of all threads read the same clock, and one that is blocked may not know its time.
         """
         return asyncio.get_running_loop().time()
+
+    async def read(self, function: Callable[[], T], seconds: float) -> T:
+        """Call a plain function on the program's loop, and return what it returns; to be awaited on another loop.
+
+        It is called in the loop's next iteration, so a busy loop has no time to make it wait for long.
+
+        Args:
+            function: The function.
+            seconds: How long it may take, the wait for the loop included.
+
+        Raises:
+            TimeoutError: It took longer.
+            Exception: What the function raised, as it is.
+        """
+        own = asyncio.get_running_loop()
+        result: asyncio.Future[T] = own.create_future()
+
+        def run() -> None:
+            try:
+                settle = partial(_settle, result, function())
+            except Exception as error:
+                settle = partial(_fail, result, error)
+            with suppress(RuntimeError):  # the other loop is closed: nobody waits any more
+                own.call_soon_threadsafe(settle)
+
+        self.loop.call_soon_threadsafe(run)
+        async with asyncio.timeout(seconds):
+            return await result
 
     async def call(self, function: Callable[[], Awaitable[T]], seconds: float) -> T:
         """Call a function on the program's loop, and return what it returns; to be awaited on another loop.
@@ -102,7 +131,8 @@ class ServerThread:
             except BaseException as error:
                 failure = error
             with suppress(RuntimeError):  # the program's loop is closed: nobody waits any more
-                main.call_soon_threadsafe(_settle, opened, failure)
+                if failure is not None:
+                    main.call_soon_threadsafe(_fail, opened, failure)
                 main.call_soon_threadsafe(_settle, ended, None)
 
         threading.Thread(target=run, name=self._name, daemon=True).start()
@@ -128,10 +158,11 @@ class ServerThread:
             await self._over.wait()
 
 
-def _settle(future: "asyncio.Future[None]", failure: BaseException | None) -> None:
-    if future.done():
-        return
-    if failure is None:
-        future.set_result(None)
-    else:
-        future.set_exception(failure)
+def _settle(future: "asyncio.Future[T]", result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: "asyncio.Future[T]", error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

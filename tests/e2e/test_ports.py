@@ -51,6 +51,26 @@ async def test_ports_are_served_while_controllers_run(kcr: Start) -> None:  # CM
             assert "Traceback" not in run.err
 
 
+async def test_probe_port_tells_this_machine_what_runs(kcr: Start) -> None:
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = await dev.kubeconfig()
+        async with kcr(
+            "run", "--kubeconfig", str(kubeconfig), "--health-probe-bind-address", "127.0.0.1:0", "--workers", "3",
+            KCR_LOG_FORMAT="json",
+        ) as run:  # fmt: skip
+            await run.ready()
+            status, text = await get(run, "probes", "/debug/kcr/state")
+            state = json.loads(text)
+            assert (status, state["process"]["command"], state["process"]["notReady"]) == (200, "kcr run", [])
+            assert state["process"]["server"].startswith("https://127.0.0.1:")
+            job = next(one for one in state["controllers"] if one["name"] == "job")
+            assert (job["name"], job["kinds"], job["workers"]) == ("job", ["jobs.batch", "pods"], 3)
+            status, text = await get(run, "probes", "/debug/kcr/options")
+            options = json.loads(text)
+            assert (options["workers"], options["kubeconfig"]) == (3, str(kubeconfig))
+            assert await run.stop() == 0, run.err
+
+
 async def test_taken_port_is_one_line_and_one(kcr: Start) -> None:
     async with kcr("dev", "--no-controllers") as dev:
         kubeconfig = await dev.kubeconfig()
