@@ -1,4 +1,4 @@
-"""The debug pages: how soon they answer while the event loop is busy, and what they cost when nobody looks."""
+"""The debug pages: how soon they answer while the event loop is busy, and what they cost when no one asks."""
 
 import asyncio
 import logging

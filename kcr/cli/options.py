@@ -70,7 +70,7 @@ def operation_options(default_level: str) -> Callable[[F], F]:
             help="Requests at once, under a limit.",
         )  # fmt: skip
         metrics = address_option("--metrics-bind-address", "/metrics")
-        probes = address_option("--health-probe-bind-address", "/healthz, /livez and /readyz")
+        probes = address_option("--health-probe-bind-address", "/healthz, /livez, /readyz and /debug/kcr")
         ready_file = click.option(
             "--ready-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", show_envvar=True,
             help="File made once the caches are synced and the workers run.",

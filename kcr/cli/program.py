@@ -54,7 +54,8 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
             one, which needs the extra `secure`.
         metrics_cert_name: The file of the certificate in the folder.
         metrics_cert_key: The file of its key.
-        health_probe_bind_address: Where to serve `/healthz`, `/livez` and `/readyz`; `0` for nowhere.
+        health_probe_bind_address: Where to serve `/healthz`, `/livez`, `/readyz` and, to this machine, `/debug/kcr`;
+            `0` for nowhere.
         ready_file: A file that exists while the caches are synced and the workers run, or stand by; None for none.
         leader_election: The name of the Lease that the leader of several replicas holds, the others stand by; it is
             `--leader-elect-resource-name`. `--no-leader-elect` runs without. Empty for no election.

@@ -14,7 +14,7 @@ from kcr.client.auth.credentials import redacted
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.endpoint.access import bearer_token
 
-# Not all of 127.0.0.0/8: the proxies of service meshes come from other addresses there on behalf of anybody.
+# Not all of 127.0.0.0/8: the proxies of service meshes come from other addresses there for clients elsewhere.
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 _LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
 

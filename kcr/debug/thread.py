@@ -65,7 +65,7 @@ class ProgramLoop:
                 settle = partial(_settle, result, function())
             except Exception as error:
                 settle = partial(_fail, result, error)
-            with suppress(RuntimeError):  # the other loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the other loop is closed: no one waits any more
                 own.call_soon_threadsafe(settle)
 
         self.loop.call_soon_threadsafe(run)
@@ -130,7 +130,7 @@ class ServerThread:
                     runner.run(self._serve(lambda: main.call_soon_threadsafe(_settle, opened, None)))
             except BaseException as error:
                 failure = error
-            with suppress(RuntimeError):  # the program's loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the program's loop is closed: no one waits any more
                 if failure is not None:
                     main.call_soon_threadsafe(_fail, opened, failure)
                 main.call_soon_threadsafe(_settle, ended, None)

@@ -44,7 +44,8 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
-    lease, protect, grant, pause, _, stacks, _, _, stuck = OPERATE
+    # What the debug port serves is read in test_ports.
+    lease, protect, grant, pause, _, _, _, stacks, _, _, stuck = OPERATE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()
@@ -96,7 +97,7 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
 async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start) -> None:
-    dry, line = OPERATE[6:8]
+    dry, line = OPERATE[8:10]
     arguments, wanted = shlex.split(dry.partition(" 2>&1")[0])[1:], json.loads(line)
     async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import ROOT, Running, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60), pytest.mark.asyncio]
 
@@ -68,6 +68,11 @@ async def test_probe_port_tells_this_machine_what_runs(kcr: Start) -> None:
             status, text = await get(run, "probes", "/debug/kcr/options")
             options = json.loads(text)
             assert (options["workers"], options["kubeconfig"]) == (3, str(kubeconfig))
+            # The paths of the guide; a profile takes as long as it says.
+            guide = (ROOT / "docs" / "guide" / "operate.md").read_text(encoding="utf-8")
+            for path in re.findall(r"localhost:8081(/debug/[^'>\s]+)", guide):
+                status, text = await get(run, "probes", path.replace("seconds=10", "seconds=1"))
+                assert (status, bool(text)) == (200, True)
             assert await run.stop() == 0, run.err
 
 
