@@ -48,11 +48,19 @@ def parse_address(text: str) -> BindAddress | None:
 
 
 class ProbeResponse(NamedTuple):
-    """The response to a GET."""
+    """The response to a GET.
+
+    Attributes:
+        status: The status code.
+        body: The body.
+        content_type: The media type of the body.
+        headers: Other headers.
+    """
 
     status: int
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = {}
 
 
 class ProbeRequest(NamedTuple):
@@ -154,4 +162,5 @@ class HTTPServer:
         page = await self._page(ProbeRequest(request.path, query, accept, request.method, authorization, client, host))
         if page is None:
             page = ProbeResponse(404, b"404 page not found\n")
-        return web.Response(status=page.status, body=page.body, headers={"Content-Type": page.content_type})
+        headers = {**page.headers, "Content-Type": page.content_type}
+        return web.Response(status=page.status, body=page.body, headers=headers)
