@@ -10,7 +10,7 @@ from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.controller import Controller
 from kcr.debug.access import refuse
-from kcr.debug.page import page_html
+from kcr.debug.page import page_headers, page_html
 from kcr.debug.profiler import MAX_SECONDS, profile
 from kcr.debug.snapshot import StateReader
 from kcr.debug.sources import StateSources, retried
@@ -83,7 +83,7 @@ class DebugPages:
         return f"the event loop is blocked: {place}" if place else f"no answer within {LOOP_SECONDS:.0f} s"
 
     async def _page(self, request: ProbeRequest) -> ProbeResponse:
-        return ProbeResponse(200, page_html(), "text/html; charset=utf-8")
+        return ProbeResponse(200, page_html(), "text/html; charset=utf-8", page_headers())
 
     async def _state(self, request: ProbeRequest) -> ProbeResponse:
         max_keys = _number(request, "keys", MAX_KEYS)
