@@ -49,9 +49,10 @@ lint: $(STAMP)
 $(BIN)/kcr: pyproject.toml
 	$(call install,embedded)
 
-$(STAMP): pyproject.toml tools/helm.py
+$(STAMP): pyproject.toml tools/helm.py tools/browser.py
 	$(call install,dev)
 	@$(BIN)/python -m tools.helm
+	@$(BIN)/python -m tools.browser
 	@touch $@
 
 image:

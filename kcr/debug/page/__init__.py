@@ -1,8 +1,8 @@
 """The web page at `/debug/kcr`: one file with its styles and its script inside, which asks for nothing else but JSON.
 
 It reads `/state`, `/key`, `/cluster` and `/logs` below its own path, and sends the parameter `token` of its address
-with each request. The names and errors that it shows come from objects that others write, so it never reads a text as HTML,
-and the header `Content-Security-Policy` allows the two inline blocks by their hashes and nothing else.
+with each request. The names and errors that it shows come from objects that others write, so it never reads a text as
+HTML, and the header `Content-Security-Policy` allows the two inline blocks by their hashes and nothing else.
 """
 
 import base64

@@ -1,0 +1,204 @@
+"""The web page of the debug port, in a real browser."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from kcr.testing import eventually
+from tests.kit.debug_clusters import cluster_overview, job_overview, job_pods, pod_overview
+from tests.kit.debug_pages import showing
+from tests.kit.debug_states import (
+    controller_state,
+    debug_state,
+    in_trouble,
+    informer_state,
+    key_detail,
+    key_state,
+    loop_state,
+    process_state,
+    run_state,
+)
+from tools.browser import find_chromium
+from tools.devtools import Browser, Tab, browsing
+
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.e2e,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        find_chromium() is None, reason="no Chromium: run `python -m tools.browser`, or set KCR_CHROMIUM"
+    ),
+]
+
+# What a browser writes when the path that only `kcr dev` serves is not there.
+ABSENT = "Failed to load resource: the server responded with a status of 404"
+HOSTILE = '<script>window.hacked = 1</script><img src="http://evil.example/x" onerror="window.hacked = 1">'
+
+
+@pytest_asyncio.fixture
+async def browser() -> AsyncIterator[Browser]:
+    found = find_chromium()
+    assert found is not None, "otherwise skipped"
+    async with browsing(found) as running:
+        yield running
+
+
+def assert_calm(tab: Tab, url: str) -> None:
+    """Assert that the page asked its own server alone, and that the browser had nothing to complain of."""
+    origin = url.removesuffix("/debug/kcr")
+    assert [asked for asked in tab.requested if not asked.startswith((origin, "data:"))] == []
+    assert [text for text in tab.complaints if not text.startswith(ABSENT)] == []
+
+
+async def rows_of(tab: Tab) -> list[str]:
+    """Return the first column of the keys that the page lists."""
+    found: list[str] = await tab.evaluate(
+        "[...document.querySelectorAll('tbody td:first-child .link')].map((each) => each.textContent)"
+    )
+    return found
+
+
+async def test_thousand_keys_in_trouble_are_seen_at_a_glance(browser: Browser) -> None:
+    async with showing(in_trouble()) as (process, _), browser.open(process.url) as tab:
+        await tab.wait_for("1,000 keys")
+        top, card = await tab.text("header"), await tab.text("[aria-label='Controller job']")
+        assert "700 keys failing" in top
+        assert "leads, renewed 1.1 s ago" in top
+        assert "Informer pods: watch pods: 403 Forbidden" in top
+        for text in ("10 of 10", "280\noldest 41 s · 220 at 0, 60 at -100", "520", "exceeded quota: compute", "140",
+                     "kcr/controllers/job/actions.py:212 in create_pods", "pods: version 918273, the store has 918102",
+                     "backoff 600", "Last reconciles", "Slowest"):  # fmt: skip
+            assert text in card
+        # The controller in trouble comes first, and of its keys the first of the server's order.
+        assert (await rows_of(tab))[:2] == ["render/frame-0000", "render/frame-0001"]
+        assert len(await rows_of(tab)) == 50
+        await tab.click(".more .link")
+        await eventually(lambda: _has_rows(tab, 250))
+        later = process.state.process.now + timedelta(seconds=10)
+        controllers = (msgspec.structs.replace(process.state.controllers[1], results={"error": 31_977}),)
+        process.state = in_trouble(process=process_state(now=later), controllers=controllers)
+        await tab.wait_for("10.0 /s")
+        assert_calm(tab, process.url)
+
+
+async def _has_rows(tab: Tab, count: int) -> bool:
+    return len(await rows_of(tab)) == count
+
+
+async def test_keys_are_filtered_and_sorted(browser: Browser) -> None:
+    async with showing(in_trouble()) as (process, _), browser.open(process.url) as tab:
+        await tab.wait_for("1,000 keys")
+        await tab.press("/")
+        await tab.type("not signed")
+        await tab.wait_for("40 of 1,000 keys")
+        assert (await rows_of(tab))[0] == "web/frame-0660"
+        await tab.click("th button", "Retries")
+        assert await tab.text("th[aria-sort=descending]") == "Retries ↓"
+        assert (await rows_of(tab))[0] == "web/frame-0665"
+        await tab.click(".chip", "parked")
+        await tab.wait_for("40 of 1,000 keys")
+        assert (await rows_of(tab))[0].startswith("etl/merge-")
+
+
+async def test_hostile_texts_are_inert(browser: Browser) -> None:
+    key = key_state(f"default/{HOSTILE}", "backoff", error=HOSTILE, reasons=(HOSTILE,), waits_for=(HOSTILE,))
+    controller = controller_state(name=HOSTILE, failing=1, keys=(key,), recent=(run_state(key.key, "error", HOSTILE),))
+    state = debug_state(
+        controller,
+        process=process_state(not_ready=(HOSTILE,), command=HOSTILE),
+        informers=(informer_state(HOSTILE, 1, last_error=HOSTILE),),
+        loop=loop_state(blocked_at=HOSTILE),
+    )
+    async with showing(state) as (process, _):
+        process.details = (msgspec.structs.replace(key_detail(key.key, HOSTILE), unconfirmed=(HOSTILE,)),)
+        process.cluster = cluster_overview(jobs=(job_overview(HOSTILE),), pods=(pod_overview(HOSTILE, reason=HOSTILE),))
+        async with browser.open(process.url) as tab:
+            await assert_shown_as_text(tab)
+
+
+async def assert_shown_as_text(tab: Tab) -> None:
+    await tab.wait_for("Other pods")
+    assert HOSTILE in await tab.text("[aria-label=Jobs]")
+    await tab.click("nav button", "Controllers")
+    await tab.wait_for(HOSTILE, "main")
+    await tab.click(".link", HOSTILE)
+    await tab.wait_for("Sent and not answered", "aside")
+    assert (await tab.text("aside")).count(HOSTILE) >= 3
+    assert await tab.evaluate("[window.hacked ?? 0, document.images.length, document.scripts.length]") == [0, 0, 1]
+    # Neither would a script that got in run: the header forbids it.
+    await tab.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {text: 'window.hacked = 1'}))"
+    )
+    assert await tab.evaluate("window.hacked ?? 0") == 0
+    assert any("Content Security Policy" in text for text in tab.complaints)
+
+
+async def test_process_that_is_gone_is_said_to_be(browser: Browser) -> None:
+    async with showing(in_trouble()) as (process, server), browser.open(process.url) as tab:
+        await tab.wait_for("1,000 keys")
+        await server.cleanup()
+        await tab.wait_for("No answer", "header")
+        assert "The process does not answer, since " in await tab.text(".alerts")
+        assert await tab.evaluate("document.title") == "kcr run · no answer"
+        assert "1,000 keys" in await tab.text("main.stale")
+
+
+async def test_key_opens_its_detail_by_keyboard(browser: Browser) -> None:
+    async with showing(in_trouble()) as (process, _), browser.open(f"{process.url}?token=secret") as tab:
+        process.details = (key_detail("render/frame-0003"),)
+        await tab.wait_for("1,000 keys")
+        await tab.evaluate(
+            "[...document.querySelectorAll('tbody .link')].find((each) => each.textContent.endsWith('0003')).focus()"
+        )
+        await tab.press("Enter")
+        await tab.wait_for("waits 38s before it creates pods again", "aside")
+        detail = await tab.text("aside")
+        for text in (
+            "it tries again (",
+            "in 38 s",
+            "the quota compute",
+            "raise the quota",
+            "create pods render/render-0003-0-x2k4f",
+        ):
+            assert text in detail
+        assert "/debug/kcr/key?key=render%2Fframe-0003&controller=job&token=secret" in process.questions
+        await tab.press("Escape")
+        await eventually(lambda: _is_closed(tab))
+        assert await tab.evaluate("document.activeElement.textContent") == "render/frame-0003"
+        await tab.press("p")
+        asked = len(process.questions)
+        await tab.wait_for("Resume", "#pause")
+        assert len(process.questions) - asked <= 1
+        assert_calm(tab, process.url)
+
+
+async def _is_closed(tab: Tab) -> bool:
+    return not await tab.text("aside")
+
+
+async def test_jobs_of_kcr_dev_are_drawn_with_pods_and_logs(browser: Browser) -> None:
+    async with showing(debug_state(process=process_state(command="kcr dev"))) as (process, _):
+        process.cluster, process.job_pods = cluster_overview(), job_pods(left_out=160)
+        process.log = "frame 1 rendered\nframe 2 rendered\n"
+        async with browser.open(process.url) as tab:
+            await tab.wait_for("2 running, 1 suspended, 2 complete, 1 failed")
+            jobs = await tab.text("[aria-label=Jobs]")
+            assert "34 / 40" in jobs
+            assert "7 pods failed · Failed: BackoffLimitExceeded: Job has reached" in jobs
+            assert await tab.evaluate("document.querySelector('.stack .succeeded').style.width") == "85%"
+            assert "in 2m51s" in await tab.text("[aria-label=CronJobs]")
+            assert 'unknown time zone "Mars/Olympus"' in await tab.text("[aria-label=CronJobs]")
+            assert "ImagePullBackOff" in await tab.text("[aria-label='Other pods']")
+            await tab.click(".job", "render")
+            await tab.wait_for("160 pods more not drawn")
+            assert await tab.evaluate("document.querySelectorAll('.pod .failed').length") == 2
+            assert await tab.evaluate("document.querySelectorAll('.pod').length") == 42
+            await tab.click(".pod", "exit 137 · OOMKilled")
+            await tab.wait_for("frame 2 rendered", "pre")
+            process.log += "frame 3 rendered\n"
+            await tab.wait_for("frame 3 rendered", "pre")
+            assert any("logs?namespace=default&pod=render-7-f2x9q&tail=500" in asked for asked in process.questions)
+            assert_calm(tab, process.url)

@@ -1,0 +1,177 @@
+"""Jobs, CronJobs and pods as the debug port of `kcr dev` shows them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, CronJobOverview, JobOverview, PodOverview
+
+NOW = datetime(2026, 5, 4, 3, 12, 9, tzinfo=UTC)
+
+
+def moments_ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def job_overview(name: str, state: str = "Running", **changes: Any) -> JobOverview:
+    values: dict[str, Any] = {
+        "namespace": "default",
+        "name": name,
+        "uid": f"uid-{name}",
+        "state": state,
+        "completions": 1,
+        "parallelism": 1,
+        "active": 0,
+        "ready": 0,
+        "succeeded": 0,
+        "failed": 0,
+        "created_at": moments_ago(64),
+        "started_at": moments_ago(63),
+        "ended_at": None,
+        "conditions": (),
+        "owner": "",
+        "indexed": False,
+    }
+    return JobOverview(**{**values, **changes})
+
+
+def pod_overview(name: str, phase: str = "Running", **changes: Any) -> PodOverview:
+    values: dict[str, Any] = {
+        "namespace": "default",
+        "name": name,
+        "job": "",
+        "index": None,
+        "phase": phase,
+        "reason": "",
+        "exit_code": None,
+        "restarts": 0,
+        "node": "kcr-dev",
+        "created_at": moments_ago(60),
+        "started_at": moments_ago(59),
+        "ended_at": None,
+        "containers": ("main",),
+    }
+    return PodOverview(**{**values, **changes})
+
+
+def cron_job_overview(name: str, **changes: Any) -> CronJobOverview:
+    values: dict[str, Any] = {
+        "namespace": "default",
+        "name": name,
+        "uid": f"uid-{name}",
+        "schedule": "*/5 * * * *",
+        "time_zone": "",
+        "suspended": False,
+        "active": 0,
+        "last_schedule": moments_ago(129),
+        "last_success": moments_ago(121),
+        "next_schedule": NOW + timedelta(seconds=171),
+        "error": "",
+    }
+    return CronJobOverview(**{**values, **changes})
+
+
+def pods_of_render() -> Iterator[PodOverview]:
+    """Yield the pods of an Indexed Job in the middle of its work: most succeeded, some failed, some run or wait."""
+    for i in range(40):
+        begun = 60 - 5 * (i // 4) - i % 4
+        shared: dict[str, Any] = {
+            "job": "render",
+            "index": i,
+            "created_at": moments_ago(begun),
+            "started_at": moments_ago(begun - 0.6),
+        }
+        if i in (7, 22):
+            yield pod_overview(
+                f"render-{i}-f2x9q",
+                "Failed",
+                **shared,
+                ended_at=moments_ago(begun - 2),
+                exit_code=137,
+                reason="OOMKilled",
+            )
+            begun -= 3
+            shared |= {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 0.5)}
+        if i < 34:
+            yield pod_overview(
+                f"render-{i}-k7m2p",
+                "Succeeded",
+                **shared,
+                ended_at=moments_ago(max(begun - 6 - i % 5, 0.2)),
+                exit_code=0,
+            )
+        elif i < 37:
+            yield pod_overview(f"render-{i}-k7m2p", **shared)
+        else:
+            waits = {"started_at": None, "node": "", "created_at": moments_ago(4), "reason": "ContainerCreating"}
+            yield pod_overview(f"render-{i}-k7m2p", "Pending", **{**shared, **waits})
+
+
+def cluster_overview(**changes: Any) -> ClusterOverview:
+    """Return a cluster with Jobs of all states, CronJobs and other pods."""
+    limit = "Job has reached the specified backoff limit"
+    done = ConditionOverview(
+        type="Complete", reason="CompletionsReached", message="Reached expected number of succeeded pods"
+    )
+    jobs = (
+        job_overview("render", completions=40, parallelism=6, active=6, ready=3, succeeded=34, failed=2, indexed=True),
+        job_overview("crawl", completions=None, parallelism=4, active=4, ready=4, started_at=moments_ago(12)),
+        job_overview(
+            "paused-import",
+            "Suspended",
+            completions=8,
+            parallelism=2,
+            started_at=None,
+            succeeded=3,
+            conditions=(ConditionOverview(type="Suspended", reason="JobSuspended", message="Job suspended"),),
+        ),
+        job_overview("pi", "Complete", succeeded=1, ended_at=moments_ago(41), conditions=(done,)),
+        job_overview(
+            "report-29631667",
+            "Complete",
+            completions=3,
+            succeeded=3,
+            ended_at=moments_ago(20),
+            owner="report",
+            conditions=(done,),
+        ),
+        job_overview(
+            "migrate",
+            "Failed",
+            completions=5,
+            succeeded=1,
+            failed=7,
+            ended_at=moments_ago(30),
+            conditions=(ConditionOverview(type="Failed", reason="BackoffLimitExceeded", message=limit),),
+        ),
+    )
+    values: dict[str, Any] = {
+        "now": NOW,
+        "jobs": jobs,
+        "jobs_left_out": 0,
+        "pods_left_out": 0,
+        "cron_jobs": (
+            cron_job_overview("report"),
+            cron_job_overview(
+                "backup",
+                schedule="0 3 * * *",
+                time_zone="Europe/Zurich",
+                suspended=True,
+                next_schedule=None,
+                last_success=None,
+            ),
+            cron_job_overview(
+                "rotate", time_zone="Mars/Olympus", next_schedule=None, error='unknown time zone "Mars/Olympus"'
+            ),
+        ),
+        "pods": (
+            pod_overview("web-5d9c-x8x2f"),
+            pod_overview("debug", "Pending", reason="ImagePullBackOff", started_at=None),
+        ),
+    }
+    return ClusterOverview(**{**values, **changes})
+
+
+def job_pods(*pods: PodOverview, left_out: int = 0) -> ClusterOverview:
+    """Return the answer to the question for the pods of one Job."""
+    return cluster_overview(pods=pods or tuple(pods_of_render()), pods_left_out=left_out)
