@@ -186,19 +186,19 @@ async def test_jobs_of_kcr_dev_are_drawn_with_pods_and_logs(browser: Browser) ->
         async with browser.open(process.url) as tab:
             await tab.wait_for("2 running, 1 suspended, 2 complete, 1 failed")
             jobs = await tab.text("[aria-label=Jobs]")
-            assert "34 / 40" in jobs
+            assert "14 / 20" in jobs
             assert "7 pods failed · Failed: BackoffLimitExceeded: Job has reached" in jobs
-            assert await tab.evaluate("document.querySelector('.stack .succeeded').style.width") == "85%"
+            assert await tab.evaluate("document.querySelector('.stack .succeeded').style.width") == "70%"
             assert "in 2m51s" in await tab.text("[aria-label=CronJobs]")
             assert 'unknown time zone "Mars/Olympus"' in await tab.text("[aria-label=CronJobs]")
             assert "ImagePullBackOff" in await tab.text("[aria-label='Other pods']")
             await tab.click(".job", "render")
             await tab.wait_for("160 pods more not drawn")
             assert await tab.evaluate("document.querySelectorAll('.pod .failed').length") == 2
-            assert await tab.evaluate("document.querySelectorAll('.pod').length") == 42
+            assert await tab.evaluate("document.querySelectorAll('.pod').length") == 22
             await tab.click(".pod", "exit 137 · OOMKilled")
             await tab.wait_for("frame 2 rendered", "pre")
             process.log += "frame 3 rendered\n"
             await tab.wait_for("frame 3 rendered", "pre")
-            assert any("logs?namespace=default&pod=render-7-f2x9q&tail=500" in asked for asked in process.questions)
+            assert any("logs?namespace=default&pod=render-6-f2x9q&tail=500" in asked for asked in process.questions)
             assert_calm(tab, process.url)

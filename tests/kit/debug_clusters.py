@@ -72,39 +72,24 @@ def cron_job_overview(name: str, **changes: Any) -> CronJobOverview:
 
 
 def pods_of_render() -> Iterator[PodOverview]:
-    """Yield the pods of an Indexed Job in the middle of its work: most succeeded, some failed, some run or wait."""
-    for i in range(40):
-        begun = 60 - 5 * (i // 4) - i % 4
-        shared: dict[str, Any] = {
-            "job": "render",
-            "index": i,
-            "created_at": moments_ago(begun),
-            "started_at": moments_ago(begun - 0.6),
-        }
-        if i in (7, 22):
-            yield pod_overview(
-                f"render-{i}-f2x9q",
-                "Failed",
-                **shared,
-                ended_at=moments_ago(begun - 2),
-                exit_code=137,
-                reason="OOMKilled",
-            )
-            begun -= 3
-            shared |= {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 0.5)}
-        if i < 34:
-            yield pod_overview(
-                f"render-{i}-k7m2p",
-                "Succeeded",
-                **shared,
-                ended_at=moments_ago(max(begun - 6 - i % 5, 0.2)),
-                exit_code=0,
-            )
-        elif i < 37:
-            yield pod_overview(f"render-{i}-k7m2p", **shared)
+    """Yield the pods of an Indexed Job in the middle of its work: 14 succeeded, 2 failed, 3 run, 3 wait."""
+    for i in range(20):
+        begun = 61.0 - 13 * (i // 4) - i % 4
+        shared: dict[str, Any] = {"job": "render", "index": i}
+        if i in (6, 13):
+            end = {"ended_at": moments_ago(begun - 3), "exit_code": 137, "reason": "OOMKilled"}
+            times = {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 1)}
+            yield pod_overview(f"render-{i}-f2x9q", "Failed", **shared, **times, **end)
+            begun -= 4
+        times = {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 1)}
+        if i < 14:
+            end = {"ended_at": moments_ago(begun - 8 - i % 5), "exit_code": 0}
+            yield pod_overview(f"render-{i}-k7m2p", "Succeeded", **shared, **times, **end)
+        elif i < 17:
+            yield pod_overview(f"render-{i}-k7m2p", **shared, **times)
         else:
             waits = {"started_at": None, "node": "", "created_at": moments_ago(4), "reason": "ContainerCreating"}
-            yield pod_overview(f"render-{i}-k7m2p", "Pending", **{**shared, **waits})
+            yield pod_overview(f"render-{i}-k7m2p", "Pending", **shared, **waits)
 
 
 def cluster_overview(**changes: Any) -> ClusterOverview:
@@ -114,7 +99,7 @@ def cluster_overview(**changes: Any) -> ClusterOverview:
         type="Complete", reason="CompletionsReached", message="Reached expected number of succeeded pods"
     )
     jobs = (
-        job_overview("render", completions=40, parallelism=6, active=6, ready=3, succeeded=34, failed=2, indexed=True),
+        job_overview("render", completions=20, parallelism=6, active=6, ready=3, succeeded=14, failed=2, indexed=True),
         job_overview("crawl", completions=None, parallelism=4, active=4, ready=4, started_at=moments_ago(12)),
         job_overview(
             "paused-import",
