@@ -75,7 +75,7 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
         str(Path(package) / path.relative_to(ROOT / folder))
         for package, folder in LINKED
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", ".json", ".typed", ".md", ".yaml")
+        if path.suffix in (".py", ".html", ".json", ".typed", ".md", ".yaml")
     }
     assert {name for name in names if name.startswith("kcr/")} == sources
     assert {"kcr/controllers/job/controller.py", "kcr/controllers/cronjob/controller.py"} < sources

@@ -77,8 +77,8 @@ def pods_of_render() -> Iterator[PodOverview]:
         begun = 61.0 - 13 * (i // 4) - i % 4
         shared: dict[str, Any] = {"job": "render", "index": i}
         if i in (6, 13):
-            end = {"ended_at": moments_ago(begun - 3), "exit_code": 137, "reason": "OOMKilled"}
-            times = {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 1)}
+            end: dict[str, Any] = {"ended_at": moments_ago(begun - 3), "exit_code": 137, "reason": "OOMKilled"}
+            times: dict[str, Any] = {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 1)}
             yield pod_overview(f"render-{i}-f2x9q", "Failed", **shared, **times, **end)
             begun -= 4
         times = {"created_at": moments_ago(begun), "started_at": moments_ago(begun - 1)}
@@ -88,7 +88,12 @@ def pods_of_render() -> Iterator[PodOverview]:
         elif i < 17:
             yield pod_overview(f"render-{i}-k7m2p", **shared, **times)
         else:
-            waits = {"started_at": None, "node": "", "created_at": moments_ago(4), "reason": "ContainerCreating"}
+            waits: dict[str, Any] = {
+                "started_at": None,
+                "node": "",
+                "created_at": moments_ago(4),
+                "reason": "ContainerCreating",
+            }
             yield pod_overview(f"render-{i}-k7m2p", "Pending", **shared, **waits)
 
 
