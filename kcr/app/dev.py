@@ -11,6 +11,7 @@ from kcr.app.plugins import Setup, attach
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.cluster import Authorization
+from kcr.cluster.effects.advice import deployment_warnings
 from kcr.cluster.faults import read_faults
 from kcr.cluster.transport import InProcessTransport
 from kcr.errors import ConfigError
@@ -87,6 +88,8 @@ async def dev_cluster(
         data_dir=settings.data_dir,
         faults=read_faults(settings.faults) if settings.faults else None,
     ) as cluster:
+        if settings.no_controllers:
+            cluster.server.advisers.append(deployment_warnings)
         try:
             address = await cluster.serve(settings.port)
         except OSError as error:

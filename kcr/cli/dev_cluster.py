@@ -100,6 +100,8 @@ def _greeting(path: Path, values: Mapping[str, Any], documents: Sequence[Documen
         yield "commands of pods run on this machine, as you, without isolation"
     else:
         yield "commands of pods are not run, only simulated"
+    if values["no_controllers"]:
+        yield "no controllers run here: Jobs and CronJobs wait for kcr run, Deployments for a controller of your own"
     yield f"  {_kubectl(path, f'get {_kinds(documents)}')}"
     if not documents:
         yield f"  {_kubectl(path, 'apply -f FILE')}"
