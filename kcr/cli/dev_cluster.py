@@ -63,8 +63,9 @@ async def _dev(
     given = {name: values[name] for name in ("workers", "feature_gates")}
     settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
-        manager, client, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
-        path = stack.enter_context(private_file(paths, kubeconfig, keep=values["data_dir"] is not None))
+        dev = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
+        manager, client = dev.manager, dev.client
+        path = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
         display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):
