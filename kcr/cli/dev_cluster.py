@@ -65,7 +65,8 @@ async def _dev(
     async with AsyncExitStack() as stack:
         dev = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
         manager, client = dev.manager, dev.client
-        path = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
+        file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
+        path = file.path
         display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
         progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
         if path not in (values["kubeconfig"], default):
