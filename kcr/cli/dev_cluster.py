@@ -17,6 +17,7 @@ from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
+from kcr.cli.display.dev_page import DevPage, check_port
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
@@ -34,7 +35,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
 
     Raises:
         click.UsageError: An option cannot be used.
-        ConfigError: The port cannot be used, or a file cannot be read or written, or an object of it is refused.
+        ConfigError: A port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
     setups = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
     documents = [document for file in values["files"] for document in read_documents(file)]
@@ -42,6 +43,8 @@ def start(title: str, values: Mapping[str, Any]) -> int:
     if values["wait"] and "Job" not in kinds:
         never = "a CronJob never ends, and " if "CronJob" in kinds else ""
         raise click.UsageError(f"{never}--wait needs a Job to wait for: name its file with -f")
+    if values["debug_port"]:
+        check_port(values["debug_port"])
     code = run_to_end(lambda: _dev(title, values, setups, documents), force_on_second_signal=False)
     if code is not None:
         return code
@@ -68,7 +71,10 @@ async def _dev(
         file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
         path = file.path
         display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
-        progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
+        zone = _zone(environ["KCR_CRONJOB_TIME_ZONE"])
+        progress = Progress(manager, display, zone)
+        if not values["no_debug_page"]:
+            DevPage(dev, file, display, zone).expose(values["debug_port"], values)
         if path not in (values["kubeconfig"], default):
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_greeting(path, values, documents))):

@@ -46,7 +46,7 @@ class PrivateFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file is still at its path, and nobody has put another one there."""
+        """Whether the file at the path is still this one."""
         return _is_at(self.path, self._descriptor)
 
     def write(self, text: str) -> None:
