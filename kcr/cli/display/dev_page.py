@@ -79,7 +79,7 @@ class DevPage:
 
     def _announce(self, address: str) -> None:
         self._file.write(with_debug_port(self._dev.kubeconfig, f"http://{address}", self._token))
-        self._display.say(f"  page http://{address}/debug/kcr?token={self._token}")
+        self._display.announce(f"page http://{address}/debug/kcr?token={self._token}")
 
 
 def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
