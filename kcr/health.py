@@ -27,7 +27,8 @@ LOOK_SECONDS = 0.1
 LATE_SECONDS = 0.1
 STUCK_SECONDS = 5.0
 MEMORY_SECONDS = 30.0
-# At most one line in so many seconds.
+# The message of that log line; at most one in so many seconds.
+HELD_UP = "event loop was held up"
 QUIET_SECONDS = 10.0
 
 # The files of the loop itself.
@@ -196,9 +197,7 @@ class LoopMonitor:
             self._worst, self._forget_at = late, now + MEMORY_SECONDS
         if late > LATE_SECONDS and now >= self._quiet_until:
             self._quiet_until = now + QUIET_SECONDS
-            _log.warning(
-                "event loop was held up", seconds=round(late, 3), where=self._place or "in C code, or without a CPU"
-            )
+            _log.warning(HELD_UP, seconds=round(late, 3), where=self._place or "in C code, or without a CPU")
         self._place = ""
 
     def _sample_loop_thread(self, watched: int) -> None:

@@ -2,15 +2,19 @@
 
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from kcr.api.meta import Key
+from kcr.apiserver.endpoints.pods.container_logs import end_of_log
+from kcr.apiserver.kinds.catalogue import PODS
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.cluster import Authorization
+from kcr.cluster.effects.advice import deployment_warnings
 from kcr.cluster.faults import read_faults
 from kcr.cluster.transport import InProcessTransport
 from kcr.errors import ConfigError
@@ -47,11 +51,14 @@ class DevCluster(NamedTuple):
         manager: Has the controllers, and does not run yet.
         client: The user's; it gets the warnings about fields without an effect in this cluster.
         kubeconfig: The text of the file with which others reach it.
+        read_log: Returns the end of a container's log: of a pod, the container (empty for the only one), and at most
+            so many bytes. Raises StatusError when there is none.
     """
 
     manager: Manager
     client: Client
     kubeconfig: str
+    read_log: Callable[[Key, str, int], bytes]
 
     def __repr__(self) -> str:
         """Show nothing of the kubeconfig, which is a secret."""
@@ -87,6 +94,8 @@ async def dev_cluster(
         data_dir=settings.data_dir,
         faults=read_faults(settings.faults) if settings.faults else None,
     ) as cluster:
+        if settings.no_controllers:
+            cluster.server.advisers.append(deployment_warnings)
         try:
             address = await cluster.serve(settings.port)
         except OSError as error:
@@ -97,4 +106,9 @@ async def dev_cluster(
         manager = Manager(cluster.client, random=random.Random())
         attach(setups, manager, environ, **{**given, "take_over": True})
         user = Client(InProcessTransport(cluster.server, advised=True))
-        yield DevCluster(manager, user, address.kubeconfig)
+
+        def read_log(pod: Key, container: str, limit: int) -> bytes:
+            record = cluster.server.registry.find(PODS, pod.namespace, pod.name)
+            return end_of_log(cluster.server.logs, record, container, limit)
+
+        yield DevCluster(manager, user, address.kubeconfig, read_log)

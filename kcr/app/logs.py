@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
 import msgspec
@@ -86,6 +86,23 @@ class _PlainLines:
             self._shown.clear()
         self._shown.add(trace)
         return f"{line}\n{trace}"
+
+
+class _Omitted:
+    """A structlog processor that drops lines by their message."""
+
+    def __init__(self, messages: Collection[str]) -> None:
+        self._messages = frozenset(messages)
+
+    def __call__(self, _logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if fields.get("event") in self._messages:
+            raise structlog.DropEvent
+        return fields
+
+
+def omit_logs(*messages: str) -> None:
+    """Write no lines with these messages from now on; `configure_logs` comes before."""
+    structlog.configure(processors=[_Omitted(messages), *structlog.get_config()["processors"]])
 
 
 def configure_logs(form: str | None, level: str) -> None:

@@ -53,6 +53,16 @@ _EXTRA = ("cryptography", "rich")
     help="Port of the API server on 127.0.0.1.",
 )
 @click.option(
+    "--debug-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_envvar=True,
+    show_default="a free one",
+    metavar="N",
+    help="Port of the page /debug/kcr on 127.0.0.1.",
+)
+@click.option("--no-debug-page", is_flag=True, help="Serve no such page.")
+@click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",

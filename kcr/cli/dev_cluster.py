@@ -17,6 +17,7 @@ from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
+from kcr.cli.display.dev_page import DevPage, check_port
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
@@ -34,7 +35,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
 
     Raises:
         click.UsageError: An option cannot be used.
-        ConfigError: The port cannot be used, or a file cannot be read or written, or an object of it is refused.
+        ConfigError: A port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
     setups = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
     documents = [document for file in values["files"] for document in read_documents(file)]
@@ -42,6 +43,8 @@ def start(title: str, values: Mapping[str, Any]) -> int:
     if values["wait"] and "Job" not in kinds:
         never = "a CronJob never ends, and " if "CronJob" in kinds else ""
         raise click.UsageError(f"{never}--wait needs a Job to wait for: name its file with -f")
+    if values["debug_port"]:
+        check_port(values["debug_port"])
     code = run_to_end(lambda: _dev(title, values, setups, documents), force_on_second_signal=False)
     if code is not None:
         return code
@@ -63,10 +66,15 @@ async def _dev(
     given = {name: values[name] for name in ("workers", "feature_gates")}
     settings = ClusterSettings(**{name: values[name] for name in ClusterSettings._fields})
     async with AsyncExitStack() as stack:
-        manager, client, kubeconfig = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
-        path = stack.enter_context(private_file(paths, kubeconfig, keep=values["data_dir"] is not None))
+        dev = await stack.enter_async_context(dev_cluster(settings, setups, environ, given))
+        manager, client = dev.manager, dev.client
+        file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
+        path = file.path
         display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
-        progress = Progress(manager, display, _zone(environ["KCR_CRONJOB_TIME_ZONE"]))
+        zone = _zone(environ["KCR_CRONJOB_TIME_ZONE"])
+        progress = Progress(manager, display, zone)
+        if not values["no_debug_page"]:
+            DevPage(dev, file, display, zone).expose(values["debug_port"], values)
         if path not in (values["kubeconfig"], default):
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_greeting(path, values, documents))):
@@ -100,6 +108,8 @@ def _greeting(path: Path, values: Mapping[str, Any], documents: Sequence[Documen
         yield "commands of pods run on this machine, as you, without isolation"
     else:
         yield "commands of pods are not run, only simulated"
+    if values["no_controllers"]:
+        yield "no controllers run here: Jobs and CronJobs wait for kcr run, Deployments for a controller of your own"
     yield f"  {_kubectl(path, f'get {_kinds(documents)}')}"
     if not documents:
         yield f"  {_kubectl(path, 'apply -f FILE')}"

@@ -132,7 +132,7 @@ class Client(Writes, Subresources):
             yield events
 
     async def server_version(self) -> str:
-        """Return the server's version, such as `v1.32.0`; `+kcr` at its end means the embedded server."""
+        """Return the server's version, such as `v1.36.2`; `+kcr` at its end means the embedded server."""
         body = await self.request("GET", "/version")
         try:
             return msgspec.json.decode(body, type=_VersionInfo).git_version

@@ -13,7 +13,7 @@ AGGREGATED = (
 
 async def test_version_is_complete_and_says_embedded(api: Api) -> None:
     version = await api.get("/version/")
-    assert version["gitVersion"] == "v1.32.0+kcr"
+    assert version["gitVersion"] == "v1.36.0+kcr"
     names = ("major", "minor", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform")
     assert all(version[name] is not None for name in names)
 

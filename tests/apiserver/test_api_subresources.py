@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kcr.apiserver.endpoints.pods.container_logs import end_of_log
+from kcr.apiserver.kinds.catalogue import PODS as KIND
 from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import START
 from tests.kit.api import Api, pod
@@ -149,6 +151,29 @@ async def test_log_refuses_what_makes_no_sense(api: Api, query: str, code: int, 
     reply = await api.call("GET", f"{PODS}/pq/log?{query}")
     assert reply.status == code
     assert message in reply.body["message"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        pytest.param(99, b"one\ntwo\nthree\n", id="all"),
+        pytest.param(14, b"one\ntwo\nthree\n", id="just-all"),
+        pytest.param(10, b"two\nthree\n", id="whole-lines"),
+        pytest.param(9, b"three\n", id="part-of-a-line"),
+        pytest.param(4, b"ree\n", id="less-than-a-line"),
+    ],
+)
+async def test_end_of_a_log_is_bounded(api: Api, limit: int, expected: bytes) -> None:
+    await logging_pod(api, "c")
+    assert end_of_log(api.server.logs, api.server.registry.find(KIND, "default", "pq"), "", limit) == expected
+
+
+async def test_log_of_an_ended_container_may_be_lost(api: Api) -> None:
+    await logging_pod(api, "waits")
+    ended = {"name": "waits", "state": {"terminated": {"exitCode": 137}}}
+    await api.patch(f"{PODS}/pq/status", {"status": {"containerStatuses": [ended]}})
+    reply = await api.call("GET", f"{PODS}/pq/log")
+    assert (reply.status, reply.body["message"]) == (400, 'container "waits" in pod "pq" is terminated')
 
 
 async def test_finalize_changes_the_finalizers_alone(api: Api) -> None:

@@ -20,6 +20,17 @@ spec:
       containers: [{name: main, image: busybox, command: [echo, %s]}]
 """
 
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: busybox}]}
+"""
+
 
 async def test_unknown_field_is_refused_by_file_object_and_field(kcr: Start, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
@@ -48,3 +59,12 @@ async def test_oldest_finished_pod_beyond_the_threshold_is_deleted(kcr: Start, t
         await eventually(lambda: "pod a: deleted" in dev.err, seconds=60)
         assert "pod b: Succeeded" in dev.err
         assert "pod b: deleted" not in dev.err
+
+
+async def test_objects_without_a_controller_are_said(kcr: Start, tmp_path: Path) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(DEPLOYMENT)
+    async with kcr("dev", "--no-controllers", "--runtime", "simulated", "-f", str(path)) as dev:
+        await eventually(lambda: "deployment.apps/web created" in dev.err)
+        assert "no controllers run here: Jobs and CronJobs wait for kcr run" in dev.err
+        assert "Warning: deployments.apps are stored by this server, and nothing here acts on them" in dev.err

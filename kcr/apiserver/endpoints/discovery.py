@@ -11,11 +11,11 @@ from kcr.apiserver.endpoints.routes import Routes
 from kcr.apiserver.kinds.catalogue import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
 from kcr.apiserver.responses import APIResponse, encoded, json_response, no_such_resource, text_response
 
-VERSION = "v1.32.0+kcr"
+VERSION = "v1.36.0+kcr"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 # kubernetes_asyncio refuses a version that lacks any of these.
 _VERSION_INFO = {
-    "major": "1", "minor": "32", "gitVersion": VERSION, "gitCommit": "", "gitTreeState": "clean",
+    "major": "1", "minor": "36", "gitVersion": VERSION, "gitCommit": "", "gitTreeState": "clean",
     "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "none", "platform": "python",
 }  # fmt: skip
 

@@ -61,6 +61,10 @@ class Display:
         except OSError:
             discard_stderr()
 
+    def announce(self, line: str) -> None:
+        """Print a line that says where else to look, indented as a part of the greeting."""
+        self.say(f"  {line}")
+
     def warn(self, line: str) -> None:
         """Print a warning to stderr."""
         self.say(f"{WARNING}{line}")

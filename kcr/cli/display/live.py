@@ -21,8 +21,8 @@ from kcr.clock import Clock
 
 _EVENTS = 5
 _REASONS = 3
-# Blank lines, the hint, the line that counts hidden rows, and the cursor's.
-_OTHERS = 6
+# Blank lines, the line that counts hidden rows, and the cursor's.
+_OTHERS = 5
 # Which kinds are shown first when room is short, and the order of the tables.
 _PRECEDENCE: tuple[type[View], ...] = (JobView, PodView, CronJobView)
 _ORDER: tuple[type[View], ...] = (CronJobView, JobView, PodView)
@@ -58,7 +58,7 @@ class LiveDisplay(Display):
             console: Where to draw; None for stderr.
         """
         super().__init__(clock)
-        self._hint = hint
+        self._hints = [hint]
         self._has_scrolled = False
         self._console = console or Console(stderr=True)
         # On one terminal logs must go through the console, or they would be drawn over.
@@ -80,7 +80,7 @@ class LiveDisplay(Display):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last picture on the terminal, without the hint: the kubeconfig that it names is removed."""
+        """Leave the last picture on the terminal, without the hints: what they name ends, too."""
         self._has_scrolled = False
         self._live.stop()
 
@@ -123,9 +123,14 @@ class LiveDisplay(Display):
         """Print a line above the picture."""
         self._console.print(Text(line), soft_wrap=True, highlight=False)
 
+    def announce(self, line: str) -> None:
+        """Print where else to look, and show it below the picture once logs have scrolled it away."""
+        super().announce(line)
+        self._hints.append(line)
+
     def _picture(self) -> RenderableType:
         told = min(sum(bool(view.why) for view in self._views.values()), _REASONS) + len(self._events)
-        room = max(1, self._console.height - told - _OTHERS)
+        room = max(1, self._console.height - told - len(self._hints) - _OTHERS)
         shown, hidden = _most_telling(self._views.values(), room)
         names = max((self._name(view).cell_len for view in shown), default=0)
         tables = [self._table(kind, [view for view in shown if isinstance(view, kind)], names) for kind in _ORDER]
@@ -133,8 +138,8 @@ class LiveDisplay(Display):
         reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
         nothing = [] if shown else [_one_line("no Jobs yet", "dim")]
-        hint = [Text(), _one_line(self._hint, "dim")] if self._has_scrolled else []
-        return Group("", *tables, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events), *hint)
+        hints = [Text(), *(_one_line(hint, "dim") for hint in self._hints)] if self._has_scrolled else []
+        return Group("", *tables, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events), *hints)
 
     @property
     def _is_wide(self) -> bool:

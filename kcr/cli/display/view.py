@@ -16,7 +16,8 @@ from kcr.api.meta import Key
 
 # Conditions of a Job, the most important first.
 _CONDITIONS = ("Failed", "Complete", "FailureTarget", "SuccessCriteriaMet", "Suspended")
-_INTERIM = ("FailureTarget", "SuccessCriteriaMet")
+# Its end is decided, and its last pods are terminating.
+INTERIM = ("FailureTarget", "SuccessCriteriaMet")
 ENDED = ("Failed", "Complete")
 # Between `Created pod` and `Started container`. They would scroll all else away; `kubectl describe` has them.
 _EVERYDAY = {"Scheduled", "Pulling", "Pulled", "Created"}
@@ -62,7 +63,7 @@ class JobView(msgspec.Struct, frozen=True):
         A change of the number of active pods alone is not printed. An interim condition is printed when pods
         outlive it: without them, the terminal condition follows at once.
         """
-        if self.state in _INTERIM and not self.active:
+        if self.state in INTERIM and not self.active:
             return ()
         if self.state == "Running" and not (self.active or self.succeeded or self.failed):
             return ()

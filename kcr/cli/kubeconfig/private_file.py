@@ -32,8 +32,45 @@ def candidates(default: Path) -> Iterator[Path]:
         yield default.with_name(f"{default.stem}-{number}{default.suffix}")
 
 
+class PrivateFile:
+    """A file that this process holds locked.
+
+    Attributes:
+        path: Where it is.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        # Holds the lock until it is closed.
+        self._descriptor = descriptor
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file at the path is still this one."""
+        return _is_at(self.path, self._descriptor)
+
+    def write(self, text: str) -> None:
+        """Put another text in its place; a file of the user's there stays.
+
+        Raises:
+            ConfigError: It cannot be written.
+        """
+        if not self.is_there:
+            return
+        try:
+            descriptor = _replace(self.path, MARK + text)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        """Let others take the file."""
+        os.close(self._descriptor)
+
+
 @contextmanager
-def private_file(paths: Iterator[Path], text: str, *, keep: bool = False) -> Iterator[Path]:
+def private_file(paths: Iterator[Path], text: str, *, keep: bool = False) -> Iterator[PrivateFile]:
     """Keep a kubeconfig in a file that only its owner can read, for as long as the context lives.
 
     Args:
@@ -42,8 +79,7 @@ def private_file(paths: Iterator[Path], text: str, *, keep: bool = False) -> Ite
         keep: Whether the file stays at the end, for a cluster that comes again with the same credentials.
 
     Yields:
-        The path it went to. At the end the file is removed, unless it is to stay or the user has put another one in
-        its place.
+        The file. At the end it is removed, unless it is to stay or the user has put another one in its place.
 
     Raises:
         ConfigError: All are in use, one is not ours to replace, or it cannot be written.
@@ -52,18 +88,23 @@ def private_file(paths: Iterator[Path], text: str, *, keep: bool = False) -> Ite
         try:
             descriptor = _claim(path, MARK + text)
         except OSError as error:
-            raise ConfigError(f"cannot write {path}: {error.strerror}: name another file with --kubeconfig") from error
+            raise _unwritable(path, error) from error
         if descriptor is not None:
             break
     else:
         raise ConfigError(f"{path} belongs to another kcr dev that still runs: name another file with --kubeconfig")
+    file = PrivateFile(path, descriptor)
     try:
-        yield path
+        yield file
     finally:
         with suppress(OSError):
-            if not keep and _is_at(path, descriptor):
+            if not keep and file.is_there:
                 path.unlink()
-        os.close(descriptor)
+        file.close()
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"cannot write {path}: {error.strerror}: name another file with --kubeconfig")
 
 
 def _claim(path: Path, content: str) -> int | None:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from kcr.apiserver.kinds.catalogue import CRON_JOBS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Kind
+from kcr.apiserver.kinds.generic import without_effect
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.builtin import LIST, MAP, type_facts, type_shape
 from kcr.apiserver.schema.shape import ABSENT
@@ -48,6 +49,18 @@ def process_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
         yield f"{field}: has no effect in kcr dev: {reason}"
     if rest := sum(1 for _ in ignored):
         yield f"{rest} more {'field has' if rest == 1 else 'fields have'} no effect in kcr dev"
+
+
+def deployment_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
+    """Yield a warning about a new Deployment or ReplicaSet where their controllers do not run; an `Adviser`.
+
+    Args:
+        record: The object.
+        before: The object before; None when it is new.
+    """
+    is_new = before is None and not any(owner.controller for owner in record.metadata.owner_references)
+    if is_new and record.kind in (DEPLOYMENTS, REPLICA_SETS):
+        yield f"{without_effect(record.kind.type.display)}: it was started with --no-controllers"
 
 
 def _at(obj: Manifest, path: tuple[str, ...]) -> Manifest:

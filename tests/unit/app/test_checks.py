@@ -42,7 +42,7 @@ async def found(*answers: Say, wanted: Wanted) -> dict[str, Finding]:
     ("version", "takes_over", "words"),
     [
         pytest.param("v1.36.2", False, "", id="new"),
-        pytest.param("v1.32.0+kcr", False, "", id="embedded"),
+        pytest.param("v1.36.0+kcr", False, "", id="embedded"),
         pytest.param("v1.31.4-eks-7f9249a", True, "", id="taken-over"),
         pytest.param("v1.31.4", False, "drops spec.managedBy", id="shared"),
         pytest.param("v1.30.9", True, "older than what kcr supports", id="old"),

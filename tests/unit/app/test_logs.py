@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import structlog
 
-from kcr.app.logs import configure_logs
+from kcr.app.logs import configure_logs, omit_logs
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +73,15 @@ def test_plain_lines_show_the_same_traceback_once(capsys: pytest.CaptureFixture[
     assert printed.count("Traceback") == 2
 
 
+def test_omitted_message_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("plain", "warning")
+    omit_logs("known")
+    log = structlog.get_logger()
+    log.warning("known", a=1)
+    log.warning("new")
+    assert capsys.readouterr().err == "Warning: new\n"
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs(form, "info")
@@ -85,7 +94,7 @@ def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], f
 
 LOGS_TO_NO_READER = """
 import structlog
-from kcr.app.logs import configure_logs
+from kcr.app.logs import configure_logs, omit_logs
 
 configure_logs("json", "info")
 structlog.get_logger().info("started")

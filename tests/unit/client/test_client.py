@@ -109,7 +109,7 @@ async def test_server_that_is_no_api_server_is_named() -> None:
 
 
 async def test_server_version_is_the_git_version() -> None:
-    assert await Client(Script(Say({"gitVersion": "v1.32.0+kcr"}))).server_version() == "v1.32.0+kcr"
+    assert await Client(Script(Say({"gitVersion": "v1.36.0+kcr"}))).server_version() == "v1.36.0+kcr"
 
 
 async def test_watch_yields_events_and_bookmarks_alike() -> None:

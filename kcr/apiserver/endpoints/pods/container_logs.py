@@ -1,6 +1,7 @@
 """Container logs: the subresource pods/log.
 
 Source: kubernetes/pkg/registry/core/pod/{rest/log,strategy}.go, LogLocation;
+kubernetes/pkg/kubelet/kubelet_pods.go, validateContainerLogStatus;
 kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions.
 """
 
@@ -81,6 +82,30 @@ def respond(source: LogSource, record: Record, query: Query, now: datetime) -> A
     return APIResponse(200, _TEXT, body[:limit])
 
 
+def end_of_log(source: LogSource, record: Record, container: str, limit: int) -> bytes:
+    """Return the end of what the present run of a container has printed, beginning with a whole line.
+
+    It costs as much as what is returned, however long the log is.
+
+    Args:
+        source: Where logs come from.
+        record: The pod.
+        container: The container; empty for the only one.
+        limit: How many bytes are returned at most.
+
+    Raises:
+        StatusError: 400, the container is invalid, or has not run yet.
+    """
+    pod = record.manifest()
+    container = container_of(pod, container)
+    run = source.get(record.metadata.uid, container)
+    if run is None:
+        raise bad_request(_why_nothing(pod, container, previous=False))
+    # One byte more tells whether the first line is whole.
+    text = b"".join(piece for _, piece in _latest(run.pieces(), limit + 1))
+    return text if len(text) <= limit else text[1:] if text[:1] == b"\n" else text.partition(b"\n")[2] or text[1:]
+
+
 def _lines(pieces: Iterable[tuple[datetime, bytes]]) -> list[tuple[datetime, bytes]]:
     """Return whole lines with the time at which each began; the last one may be unfinished."""
     lines: list[tuple[datetime, bytes]] = []
@@ -129,8 +154,11 @@ def _why_nothing(pod: Manifest, container: str, previous: bool) -> str:
         return f'previous terminated container "{container}" in pod "{name}" not found'
     members = ("initContainerStatuses", "containerStatuses")
     reports = [report for member in members for report in status.get(member) or () if report["name"] == container]
-    waiting = next((report.get("state", {}).get("waiting") for report in reports), None) or {}
-    reason = waiting.get("reason", "ContainerCreating")
+    state: Manifest = next((report.get("state", {}) for report in reports), {})
+    if "terminated" in state:
+        # By a process before this one, which took the log with it.
+        return f'container "{container}" in pod "{name}" is terminated'
+    reason = (state.get("waiting") or {}).get("reason", "ContainerCreating")
     return f'container "{container}" in pod "{name}" is waiting to start: {reason}'
 
 

@@ -84,6 +84,19 @@ def test_hint_appears_when_logs_push_talk_away(monkeypatch: pytest.MonkeyPatch) 
     assert drawn(view("pi", "Running"), log="3.14").count("kubectl get jobs") == 1
 
 
+def test_announced_line_joins_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    text = StringIO()
+    console = Console(file=text, width=140, height=20, force_terminal=True, color_system=None)
+    with LiveDisplay(FixedClock(NOON), "kubectl get jobs", console) as display:
+        display.announce("page http://127.0.0.1")
+        display.log("3.14")
+        display.show(view("pi", "Running"))
+        display.refresh()
+    assert text.getvalue().count("page http://127.0.0.1") == 2
+    assert "page http" not in text.getvalue().rpartition("pi")[2]
+
+
 def cronjob(**fields: Any) -> View:
     metadata = ObjectMeta(name="hello", namespace="default", creation_timestamp=NOON - timedelta(hours=1))
     status = CronJobStatus(last_schedule_time=NOON - timedelta(seconds=40))

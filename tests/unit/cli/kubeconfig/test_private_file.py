@@ -21,7 +21,7 @@ def test_file_that_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "dev.kubeconfig"
     path.write_text(f"{MARK}old", encoding="utf-8")
     with private_file(iter([path]), "new") as written:
-        assert written == path
+        assert written.path == path
         assert path.read_text(encoding="utf-8").endswith("new")
     assert not path.exists()
 
@@ -29,7 +29,7 @@ def test_file_that_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
 def test_file_in_use_is_left_to_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "dev.kubeconfig"
     with private_file(candidates(path), "first"), private_file(candidates(path), "second") as second:
-        assert second == tmp_path / "dev-2.kubeconfig"
+        assert second.path == tmp_path / "dev-2.kubeconfig"
         assert path.read_text(encoding="utf-8").endswith("first")
         with pytest.raises(ConfigError, match="belongs to another kcr dev"), private_file(iter([path]), "third"):
             pass
@@ -74,3 +74,17 @@ def test_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_runtime_directory_of_the_session_is_preferred(tmp_path: Path) -> None:
     assert default_path({"XDG_RUNTIME_DIR": str(tmp_path)}) == tmp_path / "kcr" / "dev.kubeconfig"
     assert default_path({}).parts[-2:] == (".kcr", "dev.kubeconfig")
+
+
+def test_text_may_change_while_the_file_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "dev.kubeconfig"
+    with private_file(iter([path]), "old") as file:
+        file.write("new")
+        assert path.read_text(encoding="utf-8") == f"{MARK}new"
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(ConfigError, match="belongs to another kcr dev"), private_file(iter([path]), "third"):
+            pass
+        (tmp_path / "mine").write_text("mine", encoding="utf-8")
+        (tmp_path / "mine").replace(path)
+        file.write("newer")
+    assert path.read_text(encoding="utf-8") == "mine"

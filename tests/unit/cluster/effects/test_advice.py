@@ -8,7 +8,7 @@ import pytest
 from kcr.apiserver.server import HTTPRequest
 from kcr.client.wire.decoding import warnings_in
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.effects.advice import LIMIT, FieldEffects, process_warnings
+from kcr.cluster.effects.advice import LIMIT, FieldEffects, deployment_warnings, process_warnings
 from kcr.cluster.effects.pod_fields import NoEffect
 
 pytestmark = pytest.mark.kcr_virtual
@@ -153,3 +153,13 @@ async def test_components_of_the_cluster_are_not_warned(cluster: EmbeddedCluster
 
 async def test_simulated_pods_have_no_fields_without_effect(kcr_cluster: EmbeddedCluster) -> None:
     assert await warnings(kcr_cluster, "POST", PODS, pod(hostUsers=False)) == []
+
+
+async def test_deployment_without_its_controller_is_warned_of_once(kcr_cluster: EmbeddedCluster) -> None:
+    kcr_cluster.server.advisers.append(deployment_warnings)
+    assert await warnings(kcr_cluster, "POST", DEPLOYMENTS, deployment()) == [
+        "deployments.apps are stored by this server, and nothing here acts on them: it was started with "
+        "--no-controllers"
+    ]
+    assert await warnings(kcr_cluster, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": 2}}, MERGE) == []
+    assert await warnings(kcr_cluster, "POST", PODS, pod()) == []

@@ -1,0 +1,89 @@
+"""What `kcr dev` adds to its debug port: `/debug/kcr/cluster` and `/debug/kcr/logs`.
+
+They only read, from stores and logs that are there in any case: before the first request they cost nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import tzinfo
+
+import msgspec
+
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.apiserver.responses import StatusError
+from kcr.cli.display.cluster_overview import ClusterObjects, cluster_overview
+from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.manager import Manager
+
+# Returns the end of a container's log: of a pod, the container (empty for the only one), and at most so many bytes.
+ReadLog = Callable[[Key, str, int], bytes]
+
+LOG_BYTES = 256 * 1024
+# A longer number of lines is a slip of the finger.
+_MAX_DIGITS = 10
+
+
+class ClusterPages:
+    """Answers requests for the Jobs, CronJobs and pods of a cluster, and for the logs of pods."""
+
+    def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog) -> None:
+        """Take what is read; it must be made before the manager runs.
+
+        Args:
+            manager: Its stores have the objects.
+            zone: The zone of schedules that name none.
+            read_log: Reads the end of a log, and raises StatusError when it cannot.
+        """
+        self._clock = manager.clock
+        self._zone = zone
+        self._read_log = read_log
+        self._jobs, self._cronjobs, self._pods = manager.store(Job), manager.store(CronJob), manager.store(Pod)
+
+    @property
+    def routes(self) -> Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]]:
+        """What answers at which path; to be called on the manager's event loop."""
+        return {"/debug/kcr/cluster": self._cluster, "/debug/kcr/logs": self._logs}
+
+    async def _cluster(self, request: ProbeRequest) -> ProbeResponse:
+        """Return a `ClusterOverview` in JSON, with the pods of `?job=NAMESPACE/NAME`, or those of no Job."""
+        name = _first(request, "job")
+        try:
+            job = Key.parse(name if "/" in name else f"default/{name}") if name else None
+        except ValueError:
+            return _refusal(400, f"{name!r} is no Job: write job=NAMESPACE/NAME")
+        objects = ClusterObjects(self._jobs.snapshot(), self._cronjobs.snapshot(), self._pods.snapshot())
+        shown = cluster_overview(objects, self._clock.now(), self._zone, job)
+        return ProbeResponse(200, msgspec.json.encode(shown), "application/json")
+
+    async def _logs(self, request: ProbeRequest) -> ProbeResponse:
+        """Return the end of a log as text: of `?namespace=&pod=&container=`, and of it the last `tail=` lines."""
+        pod = Key(_first(request, "namespace") or "default", _first(request, "pod"))
+        tail = _first(request, "tail")
+        if not pod.name:
+            return _refusal(400, "no pod is named: write namespace=NAMESPACE&pod=NAME")
+        if tail and not (tail.isascii() and tail.isdecimal() and len(tail) < _MAX_DIGITS):
+            return _refusal(400, f"{tail!r} is no number of lines: write tail=100")
+        try:
+            text = self._read_log(pod, _first(request, "container"), LOG_BYTES)
+        except StatusError as error:
+            return _refusal(error.code, error.message)
+        return ProbeResponse(200, _last_lines(text, int(tail)) if tail else text)
+
+
+def _first(request: ProbeRequest, name: str) -> str:
+    values = request.query.get(name) or ("",)
+    return values[0]
+
+
+def _refusal(status: int, line: str) -> ProbeResponse:
+    return ProbeResponse(status, f"{line}\n".encode())
+
+
+def _last_lines(text: bytes, count: int) -> bytes:
+    start = len(text) - text.endswith(b"\n")
+    for _ in range(count):
+        start = text.rfind(b"\n", 0, start)
+        if start < 0:
+            return text
+    return text[start + 1 :]

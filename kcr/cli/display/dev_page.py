@@ -1,0 +1,106 @@
+"""The debug page of `kcr dev`: served with its cluster on a port of this machine, printed, and named in the kubeconfig.
+
+The kubeconfig names it in an extension of its cluster, so that `kcr explain` and `kcr debug` find it; other clients
+leave extensions that they do not know alone.
+"""
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from kcr.app.dev import DevCluster
+from kcr.app.logs import omit_logs
+from kcr.cli.display.cluster_pages import ClusterPages
+from kcr.cli.display.display import Display
+from kcr.cli.kubeconfig.private_file import PrivateFile
+from kcr.debug.access import DebugOptions
+from kcr.errors import ConfigError
+from kcr.health import HELD_UP
+
+# The name of the extension.
+EXTENSION = "kcr.dev/debug"
+_HOST = "127.0.0.1"
+
+
+def check_port(port: int) -> None:
+    """Refuse a port that is taken, before anything is started.
+
+    Raises:
+        ConfigError: It is taken, or may not be used.
+    """
+    try:
+        socket.create_server((_HOST, port)).close()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise ConfigError(
+            f"cannot listen on port {port} of {_HOST}: {reason}: name another with --debug-port"
+        ) from error
+
+
+class DevPage:
+    """Serves the page once the manager of the cluster runs."""
+
+    def __init__(self, dev: DevCluster, file: PrivateFile, display: Display, zone: tzinfo) -> None:
+        """Make it; `expose` lets it be served.
+
+        Args:
+            dev: The cluster.
+            file: Its kubeconfig.
+            display: Prints the address.
+            zone: The zone of schedules that name none.
+        """
+        self._dev = dev
+        self._file = file
+        self._display = display
+        self._token = secrets.token_urlsafe(16)
+        self._routes = ClusterPages(dev.manager, zone, dev.read_log).routes
+
+    def expose(self, port: int, options: Mapping[str, Any]) -> None:
+        """Let the manager serve the page, and print its address when it does.
+
+        Args:
+            port: 0 for a free one.
+            options: The options of the command line, by parameter name.
+        """
+        if options["log_level"] == "warning":
+            # The page shows it to those who want to know: a machine that people work on is busy at times.
+            omit_logs(HELD_UP)
+        shown = {**options, "files": [without_credentials(file) for file in options["files"]]}
+        debug = DebugOptions(
+            "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._announce
+        )
+        self._dev.manager.expose(probes=f"{_HOST}:{port}", debug=debug)
+
+    def _announce(self, address: str) -> None:
+        self._file.write(with_debug_port(self._dev.kubeconfig, f"http://{address}", self._token))
+        self._display.announce(f"page http://{address}/debug/kcr?token={self._token}")
+
+
+def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
+    """Return a kubeconfig whose clusters name a debug port.
+
+    Args:
+        kubeconfig: The text of the kubeconfig.
+        address: The URL of the port, without a path.
+        token: What it asks for.
+    """
+    config = yaml.safe_load(kubeconfig)
+    for named in config["clusters"]:
+        extension = {"name": EXTENSION, "extension": {"address": address, "token": token}}
+        named["cluster"]["extensions"] = [extension]
+    text: str = yaml.safe_dump(config, sort_keys=False)
+    return text
+
+
+def without_credentials(file: str) -> str:
+    """Return what `-f` names as it may be shown: of a URL neither the user nor the query, which may have a token."""
+    if "://" not in file:
+        return file
+    parts = urlsplit(file)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,91 @@
+"""`/debug/kcr/cluster` and `/debug/kcr/logs`: their parameters and answers."""
+
+from datetime import UTC
+from typing import Any
+
+import msgspec
+import pytest
+
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import Pod
+from kcr.api.meta import Key
+from kcr.apiserver.responses import StatusError
+from kcr.cli.display.cluster_pages import LOG_BYTES, ClusterPages
+from kcr.debug.cluster_state import ClusterOverview
+from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.testing import FakeManager, build
+
+pytestmark = pytest.mark.kcr_virtual
+
+PI = build.job("pi")
+LOG = b"one\ntwo\nthree"
+
+
+def read_log(pod: Key, container: str, limit: int) -> bytes:
+    if pod != Key("default", "pi-x"):
+        raise StatusError(404, "NotFound", f'pods "{pod.name}" not found')
+    assert (container, limit) == ("main", LOG_BYTES)
+    return LOG
+
+
+@pytest.fixture
+def pages() -> ClusterPages:
+    manager = FakeManager()
+    manager.informer(Job).add(PI)
+    manager.informer(CronJob).add(CronJob(metadata=build.metadata("nightly")))
+    manager.informer(Pod).add(build.pod("pi-x", owner=PI))
+    manager.informer(Pod).add(build.pod("bare"))
+    return ClusterPages(manager, UTC, read_log)
+
+
+async def ask(pages: ClusterPages, path: str, **query: Any) -> ProbeResponse:
+    path = f"/debug/kcr/{path}"
+    return await pages.routes[path](ProbeRequest(path, {name: [value] for name, value in query.items()}))
+
+
+@pytest.mark.parametrize(
+    ("job", "pods"),
+    [
+        pytest.param("", ["bare"], id="no-job"),
+        pytest.param("default/pi", ["pi-x"], id="of-a-job"),
+        pytest.param("pi", ["pi-x"], id="of-the-default-namespace"),
+    ],
+)
+async def test_cluster_is_json_with_the_pods_asked_for(pages: ClusterPages, job: str, pods: list[str]) -> None:
+    answer = await ask(pages, "cluster", job=job)
+    assert (answer.status, answer.content_type) == (200, "application/json")
+    shown = msgspec.json.decode(answer.body, type=ClusterOverview)
+    assert [one.name for one in shown.jobs] == ["pi"]
+    assert [one.name for one in shown.cron_jobs] == ["nightly"]
+    assert [one.name for one in shown.pods] == pods
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        pytest.param("", LOG, id="whole"),
+        pytest.param("9", LOG, id="more-than-there-is"),
+        pytest.param("2", b"two\nthree", id="two"),
+        pytest.param("0", b"", id="none"),
+    ],
+)
+async def test_log_is_text_with_the_lines_asked_for(pages: ClusterPages, tail: str, expected: bytes) -> None:
+    answer = await ask(pages, "logs", namespace="default", pod="pi-x", container="main", tail=tail)
+    assert (answer.status, answer.body, answer.content_type) == (200, expected, "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "line"),
+    [
+        pytest.param("cluster", {"job": "a/b/c"}, 400, "'a/b/c' is no Job: write job=NAMESPACE/NAME", id="no-key"),
+        pytest.param("logs", {"pod": "gone"}, 404, 'pods "gone" not found', id="no-such-pod"),
+        pytest.param("logs", {}, 400, "no pod is named: write namespace=NAMESPACE&pod=NAME", id="no-pod"),
+        pytest.param(
+            "logs", {"pod": "pi-x", "tail": "-1"}, 400, "'-1' is no number of lines: write tail=100", id="tail"
+        ),
+    ],
+)
+async def test_refusal_is_one_line(
+    pages: ClusterPages, path: str, query: dict[str, str], status: int, line: str
+) -> None:
+    assert await ask(pages, path, **query) == ProbeResponse(status, f"{line}\n".encode())
