@@ -12,7 +12,7 @@ from structlog.contextvars import bind_contextvars
 from kcr.api.meta import Key
 from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
-from kcr.controller.journal import MAX_TEXT, EndedReconcile, ReconcileJournal
+from kcr.controller.journal import MAX_TEXT, ReconcileJournal
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
@@ -190,7 +190,7 @@ class Worker:
             metrics.results[outcome] += 1
             ended = now()
             metrics.seconds.observe(ended - began)
-            self.journal.record(EndedReconcile(key, ended, ended - began, outcome, detail))
+            self.journal.record((key, ended, ended - began, outcome, detail))
         if is_hot:
             await self._hot_loops.inspect(key)
 
@@ -209,7 +209,7 @@ class Worker:
         try:
             return self._own_writes.defer_if_stale(key, partial(self._enqueue_deferred, key, state))
         except StaleStoreError as error:
-            self.journal.record(EndedReconcile(key, asyncio.get_running_loop().time(), 0.0, *self._failed(key, error)))
+            self.journal.record((key, asyncio.get_running_loop().time(), 0.0, *self._failed(key, error)))
             return True
 
     def _enqueue_deferred(self, key: Key, state: KeyState) -> None:

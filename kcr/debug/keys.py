@@ -9,7 +9,7 @@ import heapq
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -46,7 +46,7 @@ class ControllerReader:
         self._queue = retried(controller.queue.snapshot)
         self._failing = journal.failing.copy()
         self._running = journal.running.copy()
-        self._runs = retried(partial(tuple, journal.runs))
+        self._runs = retried(lambda: journal.runs)
         self._parked = retried(lambda: own_writes.parked) if own_writes is not None else {}
         self._paused = frozenset(retried(lambda: controller.paused))
 
