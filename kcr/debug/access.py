@@ -18,7 +18,8 @@ from kcr.endpoint.access import bearer_token
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
 _LOCAL_HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
 
-# Answers a request to one path; called on the program's event loop, with a time limit.
+# Answers a request to one path; called on the port's thread, so it changes nothing. It fails with TimeoutError when the
+# program's event loop, from which it needs something, is blocked.
 Route = Callable[[ProbeRequest], Awaitable[ProbeResponse]]
 
 

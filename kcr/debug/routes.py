@@ -61,19 +61,15 @@ class DebugPages:
         if (refusal := refuse(request, self._sources.options.token)) is not None:
             return refusal
         path = request.path.rstrip("/")
-        if (route := self._sources.options.routes.get(path)) is not None:
-            return await self._on_program(lambda: route(request))
-        page = self._pages.get(path.removeprefix(ROOT)) if path.startswith(ROOT) else None
+        page = self._sources.options.routes.get(path)
+        if page is None and path.startswith(ROOT):
+            page = self._pages.get(path.removeprefix(ROOT))
         if page is None:
             return None
         try:
             return await page(request)
         except _BadQueryError as error:
             return ProbeResponse(400, f"{error}\n".encode())
-
-    async def _on_program(self, function: Callable[[], Awaitable[ProbeResponse]]) -> ProbeResponse:
-        try:
-            return await self._program.call(function, LOOP_SECONDS)
         except TimeoutError:
             return ProbeResponse(503, f"{self._why_late()}\n".encode())
 

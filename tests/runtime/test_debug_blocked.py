@@ -10,6 +10,8 @@ import pytest
 import kcr
 from kcr.app.process import fast_loop
 from kcr.debug import port, routes
+from kcr.debug.thread import ProgramLoop
+from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.testing import eventually
 from tests.kit.debug_port import BlockingReconciler, PortReader, debugged
 
@@ -20,7 +22,7 @@ class Look:
     def __init__(self, reconciler: BlockingReconciler) -> None:
         self.state: Any = None
         self.details: Any = None
-        self.probe = (0, "")
+        self.probe = self.added = self.late = (0, "")
         self._reconciler = reconciler
 
     def take(self, reader: PortReader) -> None:
@@ -30,14 +32,24 @@ class Look:
                 self.state = msgspec.json.decode(reader.read_now("/debug/kcr/state")[1])
             self.details = msgspec.json.decode(reader.read_now("/debug/kcr/key?key=default/other")[1])
             self.probe = reader.read_now("/livez")
+            self.added = reader.read_now("/debug/kcr/cluster")
+            self.late = reader.read_now("/debug/kcr/logs")
         finally:
             self._reconciler.released.set()
 
 
 async def look() -> Look:
-    reconciler = BlockingReconciler()
+    reconciler, program = BlockingReconciler(), ProgramLoop()
     seen = Look(reconciler)
-    async with debugged(reconciler) as (reader, queue):
+
+    async def cluster(request: ProbeRequest) -> ProbeResponse:
+        return ProbeResponse(200, b"Jobs")
+
+    async def logs(request: ProbeRequest) -> ProbeResponse:
+        return ProbeResponse(200, await program.read(lambda: b"lines", 0.5))
+
+    added = {"/debug/kcr/cluster": cluster, "/debug/kcr/logs": logs}
+    async with debugged(reconciler, routes=added) as (reader, queue):
         thread = threading.Thread(target=seen.take, args=(reader,))
         thread.start()
         queue.add(kcr.Key("default", "block"))
@@ -62,6 +74,10 @@ def test_blocked_loop_is_named_with_its_line(factory: Any, monkeypatch: pytest.M
     assert detail["state"]["phase"] == "idle"
     assert detail["explanation"] is None
     assert detail["explanationError"].startswith("the event loop is blocked: ")
+    assert seen.added == (200, "Jobs")
+    status, text = seen.late
+    assert status == 503
+    assert text.startswith("the event loop is blocked: ")
     status, text = seen.probe
     assert status == 500
     assert text.startswith("event-loop failed: the event loop has been blocked for 0.5 s: ")

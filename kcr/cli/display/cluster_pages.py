@@ -1,6 +1,7 @@
 """What `kcr dev` adds to its debug port: `/debug/kcr/cluster` and `/debug/kcr/logs`.
 
-They only read, from stores and logs that are there in any case: before the first request they cost nothing.
+They only read, from stores and logs that are there in any case: before the first request they cost nothing. Objects are
+read on the port's thread, however busy the program's event loop is; logs on the loop, whose storage knows their pods.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,6 +14,7 @@ from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.apiserver.responses import StatusError
 from kcr.cli.display.cluster_overview import ClusterObjects, cluster_overview
+from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.manager import Manager
 
@@ -20,6 +22,8 @@ from kcr.manager import Manager
 ReadLog = Callable[[Key, str, int], bytes]
 
 LOG_BYTES = 256 * 1024
+# How long a log is waited for.
+LOG_SECONDS = 2.0
 # A longer number of lines is a slip of the finger.
 _MAX_DIGITS = 10
 
@@ -28,7 +32,7 @@ class ClusterPages:
     """Answers requests for the Jobs, CronJobs and pods of a cluster, and for the logs of pods."""
 
     def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog) -> None:
-        """Take what is read; it must be made before the manager runs.
+        """Take what is read; it must be made on the program's event loop, before the manager runs.
 
         Args:
             manager: Its stores have the objects.
@@ -38,11 +42,12 @@ class ClusterPages:
         self._clock = manager.clock
         self._zone = zone
         self._read_log = read_log
+        self._program = ProgramLoop()
         self._jobs, self._cronjobs, self._pods = manager.store(Job), manager.store(CronJob), manager.store(Pod)
 
     @property
     def routes(self) -> Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]]:
-        """What answers at which path; to be called on the manager's event loop."""
+        """What answers at which path, on any event loop."""
         return {"/debug/kcr/cluster": self._cluster, "/debug/kcr/logs": self._logs}
 
     async def _cluster(self, request: ProbeRequest) -> ProbeResponse:
@@ -65,7 +70,8 @@ class ClusterPages:
         if tail and not (tail.isascii() and tail.isdecimal() and len(tail) < _MAX_DIGITS):
             return _refusal(400, f"{tail!r} is no number of lines: write tail=100")
         try:
-            text = self._read_log(pod, _first(request, "container"), LOG_BYTES)
+            container = _first(request, "container")
+            text = await self._program.read(lambda: self._read_log(pod, container, LOG_BYTES), LOG_SECONDS)
         except StatusError as error:
             return _refusal(error.code, error.message)
         return ProbeResponse(200, _last_lines(text, int(tail)) if tail else text)

@@ -29,18 +29,20 @@ def read_log(pod: Key, container: str, limit: int) -> bytes:
 
 
 @pytest.fixture
-def pages() -> ClusterPages:
+def manager() -> FakeManager:
     manager = FakeManager()
     manager.informer(Job).add(PI)
     manager.informer(CronJob).add(CronJob(metadata=build.metadata("nightly")))
     manager.informer(Pod).add(build.pod("pi-x", owner=PI))
     manager.informer(Pod).add(build.pod("bare"))
-    return ClusterPages(manager, UTC, read_log)
+    return manager
 
 
-async def ask(pages: ClusterPages, path: str, **query: Any) -> ProbeResponse:
+async def ask(manager: FakeManager, path: str, **query: Any) -> ProbeResponse:
     path = f"/debug/kcr/{path}"
-    return await pages.routes[path](ProbeRequest(path, {name: [value] for name, value in query.items()}))
+    return await ClusterPages(manager, UTC, read_log).routes[path](
+        ProbeRequest(path, {name: [value] for name, value in query.items()})
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,8 @@ async def ask(pages: ClusterPages, path: str, **query: Any) -> ProbeResponse:
         pytest.param("pi", ["pi-x"], id="of-the-default-namespace"),
     ],
 )
-async def test_cluster_is_json_with_the_pods_asked_for(pages: ClusterPages, job: str, pods: list[str]) -> None:
-    answer = await ask(pages, "cluster", job=job)
+async def test_cluster_is_json_with_the_pods_asked_for(manager: FakeManager, job: str, pods: list[str]) -> None:
+    answer = await ask(manager, "cluster", job=job)
     assert (answer.status, answer.content_type) == (200, "application/json")
     shown = msgspec.json.decode(answer.body, type=ClusterOverview)
     assert [one.name for one in shown.jobs] == ["pi"]
@@ -69,8 +71,8 @@ async def test_cluster_is_json_with_the_pods_asked_for(pages: ClusterPages, job:
         pytest.param("0", b"", id="none"),
     ],
 )
-async def test_log_is_text_with_the_lines_asked_for(pages: ClusterPages, tail: str, expected: bytes) -> None:
-    answer = await ask(pages, "logs", namespace="default", pod="pi-x", container="main", tail=tail)
+async def test_log_is_text_with_the_lines_asked_for(manager: FakeManager, tail: str, expected: bytes) -> None:
+    answer = await ask(manager, "logs", namespace="default", pod="pi-x", container="main", tail=tail)
     assert (answer.status, answer.body, answer.content_type) == (200, expected, "text/plain; charset=utf-8")
 
 
@@ -86,6 +88,6 @@ async def test_log_is_text_with_the_lines_asked_for(pages: ClusterPages, tail: s
     ],
 )
 async def test_refusal_is_one_line(
-    pages: ClusterPages, path: str, query: dict[str, str], status: int, line: str
+    manager: FakeManager, path: str, query: dict[str, str], status: int, line: str
 ) -> None:
-    assert await ask(pages, path, **query) == ProbeResponse(status, f"{line}\n".encode())
+    assert await ask(manager, path, **query) == ProbeResponse(status, f"{line}\n".encode())
