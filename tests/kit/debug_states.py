@@ -157,9 +157,8 @@ def in_trouble(**changes: Any) -> DebugState:
     """Return the state of a process with 1,000 keys in trouble."""
     keys = tuple(_keys_in_trouble())
     at = (
-        "kcr/controllers/job/actions.py:212 in create_pods",
-        "kcr/client/transport.py:148 in send",
-        "kcr/controllers/job/status.py:77 in write",
+        "reconciler.py:88 reconcile > actions.py:212 create_pods > transport.py:148 send",
+        "reconciler.py:91 reconcile > status.py:77 patch_status > transport.py:148 send",
     )
     job = controller_state(
         queued={"0": 220, "-100": 60},
@@ -170,7 +169,7 @@ def in_trouble(**changes: Any) -> DebugState:
         oldest_queued_seconds=41.3,
         results={"success": 48_210, "requeue_after": 912, "error": 31_877},
         running=tuple(
-            RunningState(key=f"render/frame-{i:04}", seconds=12.6 - i * 1.2, at=at[i % 3], reasons=("retry",))
+            RunningState(key=f"render/frame-{i:04}", seconds=12.6 - i * 1.2, at=at[i % 2], reasons=("retry",))
             for i in range(10)
         ),
         keys=keys,
