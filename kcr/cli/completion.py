@@ -73,7 +73,7 @@ def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[Completio
 
 def _names(ctx: click.Context, kind: "type[Resource]") -> list[str]:
     from kcr.app.logs import configure_logs  # noqa: PLC0415  # for a completion alone
-    from kcr.cli.objects.target import connected  # noqa: PLC0415  # see above
+    from kcr.cli.objects.connection import connected  # noqa: PLC0415  # see above
 
     # Such as that of a missing permission: it would be taken for a name, or stand in the middle of the command line.
     configure_logs(None, "critical")

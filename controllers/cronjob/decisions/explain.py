@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from kcr.api.batch import CronJob
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, Step, ago, counted
+from kcr.api.explanation import Explanation, Step, ago, counted, in_time
 from kcr.controllers.cronjob.decisions.decide import decide, look_again
 from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, Plan, Start
 
@@ -67,17 +67,17 @@ def _headline(seen: Facts, plan: Plan) -> tuple[str, tuple[str, ...]]:
     left = look_again(cron, seen.local, seen.now)
     if left is None:
         return "never runs again: no time fits its schedule", ()
-    return f"runs next in {human_duration(left)}", ()
+    return f"runs next {in_time(seen.now + left, seen.now)}", ()
 
 
 def _late(seen: Facts, start: Start, told: Sequence[Announcement]) -> tuple[str, tuple[str, ...]]:
     """Return the headline of a run that is due: a controller should have started it."""
-    late = human_duration(seen.now - start.run)
     if any(one.reason == "TooManyMissedTimes" for one in told):
         remedy = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
         return "has missed more than 100 runs: only the latest is started", (remedy,)
     remedy = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
-    return f"is due for {late}", (remedy,)
+    late = human_duration(seen.now - start.run)
+    return f"is due {'now' if late == '0s' else f'for {late}'}", (remedy,)
 
 
 def _next(seen: Facts, plan: Plan) -> tuple[Step, ...]:

@@ -149,7 +149,10 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
         return None
     waits = _waits(seen, plan)
     first = min((step.at for step in waits if step.at is not None), default=seen.now)
-    headline = f"waits {human_duration(first - seen.now)} before it replaces a failed pod (backoff)"
+    wait = human_duration(first - seen.now)
+    headline = "replaces a failed pod now (backoff)"
+    if wait != "0s":
+        headline = f"waits {wait} before it replaces a failed pod (backoff)"
     return Case(headline, explain_pods.latest_failures(known.pods, seen.now, _NAMED), waits)
 
 

@@ -9,14 +9,12 @@ import msgspec
 
 from kcr.api.batch import Job
 from kcr.api.core import Event
-from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, ago
+from kcr.api.explanation import Explanation, ago, in_time
 from kcr.api.meta import Condition, Key
-from kcr.app.logs import configure_logs
-from kcr.app.process import run_to_end
 from kcr.cli import options as shared
 from kcr.cli.completion import complete_jobs
-from kcr.cli.objects.target import ObjectName, connected, parse_object
+from kcr.cli.objects.connection import connected, run_quietly
+from kcr.cli.objects.target import ObjectName, parse_object
 from kcr.client import Client
 from kcr.clock import SystemClock
 from kcr.controller.guards.pause import PAUSED
@@ -26,7 +24,6 @@ from kcr.errors import ForbiddenError, NotFoundError
 
 # So many events are shown, the latest.
 _EVENTS = 4
-_INTERRUPTED = 130
 _WIDTH = 12
 
 
@@ -62,10 +59,7 @@ def command(name: ObjectName, output: str | None, **values: Any) -> int:
 
     It makes the decision that the controller would make, from what the API server knows; nothing is written.
     """
-    # A refusal ends the command with one line; the client would log it as well.
-    configure_logs(None, "critical")
-    code = run_to_end(lambda: _explain(name, output, values))
-    return _INTERRUPTED if code is None else code
+    return run_quietly(lambda: _explain(name, output, values))
 
 
 async def _explain(name: ObjectName, output: str | None, values: Mapping[str, Any]) -> int:
@@ -173,9 +167,7 @@ def _rows(title: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _when(moment: datetime | None, now: datetime) -> str:
-    if moment is None:
-        return "then"
-    return f"in {human_duration(moment - now)}" if moment > now else "now"
+    return "then" if moment is None else in_time(moment, now)
 
 
 def _condition(condition: Condition, now: datetime) -> str:
