@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "completion": _Entry("completion", "Print what a shell needs to complete commands."),
     "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes."),
     "dev": _Entry("dev", "Try it: a cluster in this process, its controllers, and your manifests."),
-    "explain": _Entry("objects.explain", "Explain why a Job or CronJob is where it is, and what happens next."),
+    "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
     "init": _Entry("init", "Make a project of your own: a kind, its controller, and tests that pass."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),

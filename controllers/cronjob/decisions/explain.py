@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from kcr.api.batch import CronJob
 from kcr.api.durations import human_duration
@@ -31,20 +32,36 @@ _STOPS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def explain(seen: Facts) -> Explanation:
+class Evidence(NamedTuple):
+    """What a controller knows of itself, beside what its reconcile sees.
+
+    Attributes:
+        zone: The time zone of schedules that name none; empty when it is not known.
+        pending: What was started, and is not confirmed or not on record.
+    """
+
+    zone: str = ""
+    pending: tuple[str, ...] = ()
+
+
+FROM_OUTSIDE = Evidence()
+
+
+def explain(seen: Facts, known: Evidence = FROM_OUTSIDE) -> Explanation:
     """Return why a CronJob is where it is, from the decision that a reconcile would make now.
 
     Args:
         seen: What a reconcile would see.
+        known: What else is known; nothing from outside.
     """
     plan = decide(seen)
     headline, remedies = _headline(seen, plan)
     return Explanation(
         headline=headline,
-        wanted=_wanted(seen.cron),
+        wanted=_wanted(seen.cron, known),
         present=_present(seen, plan),
         next=_next(seen, plan),
-        reasons=tuple(f"{told.reason}: {told.message}" for told in plan.announcements),
+        reasons=(*(f"{told.reason}: {told.message}" for told in plan.announcements), *known.pending),
         remedies=remedies,
     )
 
@@ -99,9 +116,10 @@ def _is_stopped(seen: Facts, plan: Plan) -> bool:
     return any(told.reason == "UnknownTimeZone" for told in plan.announcements)
 
 
-def _wanted(cron: CronJob) -> str:
+def _wanted(cron: CronJob, known: Evidence) -> str:
     spec = cron.spec
-    zone = f" in {spec.time_zone}" if spec.time_zone else " in the time zone of its controller"
+    own = f" in the time zone of its controller{f', {known.zone}' if known.zone else ''}"
+    zone = f" in {spec.time_zone}" if spec.time_zone else own
     parts = [f"schedule {spec.schedule!r}{zone}", f"concurrencyPolicy {spec.concurrency_policy or 'Allow'}"]
     if spec.starting_deadline_seconds is not None:
         parts.append(f"startingDeadlineSeconds {spec.starting_deadline_seconds}")

@@ -28,11 +28,13 @@ class Evidence(NamedTuple):
         pods: All its pods, those that are counted already included.
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
+        pending: What was written for it and is not observed, as a controller knows of itself.
     """
 
     pods: tuple[Pod, ...] = ()
     events: tuple[Event, ...] = ()
     writers: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
 
 
 class Case(NamedTuple):
@@ -63,8 +65,14 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
 def managed_by_another(seen: Snapshot, _: Plan, __: Evidence) -> Case | None:
     """Neither this controller nor the cluster's own looks after the Job."""
     name = seen.job.spec.managed_by
-    if name in (None, lifecycle.RESERVED, lifecycle.KCR):
+    if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
         return None
+    if name in (None, lifecycle.RESERVED):
+        return Case(
+            "left to kube-controller-manager: it is no Job of this controller",
+            [f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"],
+            remedies=[f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"],
+        )
     return Case(
         f"left to the controller {name}",
         [f"spec.managedBy is {name}: kcr and kube-controller-manager reconcile no such Job"],
@@ -178,6 +186,14 @@ def stuck(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
     )
 
 
+def unobserved(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+    """The controller has to see its own writes before it counts pods."""
+    if seen.expectations_met or plan.ending is not None:
+        return None
+    step = Step("decides again once it sees them")
+    return Case("waits to see what it has written itself", _terminating(seen), [step])
+
+
 def at_work(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     """Pods are to be created or removed right now."""
     match plan.work:
@@ -220,7 +236,7 @@ def running(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
 # The first to hold is the headline, so order is contract. The last one always holds.
 CASES: tuple[Rule, ...] = (
     finished, managed_by_another, being_deleted, unknown_mode, ending, suspended, complete,
-    refused, in_backoff, stuck, at_work, running,
+    unobserved, refused, in_backoff, stuck, at_work, running,
 )  # fmt: skip
 
 # What a refusal's message has, the cause, and the remedy. The first that fits, the last one always.

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcr.app.logs import configure_logs
 from kcr.app.process import run_to_end
 from kcr.app.startup import explain_failure
-from kcr.client import Client, HttpTransport, load_config
+from kcr.client import Client, ClusterConfig, HttpTransport, load_config
 from kcr.errors import ApiError, ConfigError, NotFoundError, TransportError
 
 # As of a shell whose program SIGINT has ended.
@@ -25,9 +25,23 @@ def run_quietly(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
     return _INTERRUPTED if code is None else code
 
 
+class Connection(NamedTuple):
+    """A cluster that a command is connected to.
+
+    Attributes:
+        client: Talks to its API server.
+        namespace: The namespace to work in.
+        config: How the cluster is reached.
+    """
+
+    client: Client
+    namespace: str
+    config: ClusterConfig
+
+
 @asynccontextmanager
-async def connected(values: Mapping[str, Any]) -> AsyncIterator[tuple[Client, str]]:
-    """Connect to the cluster of the options, and yield a client and the namespace to work in.
+async def connected(values: Mapping[str, Any]) -> AsyncIterator[Connection]:
+    """Connect to the cluster of the options.
 
     Args:
         values: `kubeconfig`, `context` and `namespace`, as `options.object_options` adds them.
@@ -38,7 +52,7 @@ async def connected(values: Mapping[str, Any]) -> AsyncIterator[tuple[Client, st
     config = load_config(values["kubeconfig"], values["context"])
     async with HttpTransport(config) as transport:
         try:
-            yield Client(transport), values["namespace"] or config.namespace
+            yield Connection(Client(transport), values["namespace"] or config.namespace, config)
         except NotFoundError as error:
             raise ConfigError(f"{error.message}: name its namespace with -n, or see `kubectl get jobs -A`") from error
         except (ApiError, TransportError) as error:

@@ -53,7 +53,7 @@ async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
         values["container"], timestamps=values["timestamps"], tail_lines=values["tail"],
         since_seconds=None if since is None else math.ceil(since),
     )  # fmt: skip
-    async with connected(values) as (client, namespace):
+    async with connected(values) as (client, namespace, _):
         job = await client.get(Job, Key(namespace, name.name))
         pods = await _pods_of(job, client)
         _check_container(pods, options.container)

@@ -45,7 +45,7 @@ def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) 
 
 
 async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Mapping[str, Any]) -> int:
-    async with connected(values) as (client, namespace), AsyncExitStack() as stack:
+    async with connected(values) as (client, namespace, _), AsyncExitStack() as stack:
         keys = keys_of(jobs, namespace)
         manager = Manager(client, random=random.Random(), namespace=namespace)
         if len(keys) == 1:

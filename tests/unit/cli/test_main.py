@@ -45,7 +45,7 @@ def logs_as_before() -> Iterator[None]:
         pytest.param([*CREATE, "--service-account", "a/"], "'a/' is neither NAME nor", id="account"),
         pytest.param([*CREATE, "--user", "a", "--duration", "1 day"], "'1 day' is no duration", id="duration"),
         pytest.param(["wait", "pod/x"], "kcr: 'pod/x' names no Job: write job/NAME: see", id="pod-to-wait-for"),
-        pytest.param(["wait", "cronjob/x"], "kcr: 'cronjob/x' names no Job: write job/NAME: see", id="cronjob-to-wait-for"),
+        pytest.param(["wait", "cronjob/x"], "'cronjob/x' names no Job: write job/NAME: see", id="cronjob-to-wait-for"),
         pytest.param(["wait", "job/"], "kcr: 'job/' names no Job: write job/NAME: see", id="job-without-a-name"),
         pytest.param(["wait", "job/x", "--timeout", "soon"], "write it as 15s or 1m30s", id="timeout-in-words"),
         pytest.param(["logs", "job/x", "--since", "0s"], "0s is not above zero", id="no-since"),
