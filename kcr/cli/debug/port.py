@@ -15,8 +15,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # The extension of a kubeconfig's cluster that names the port; `kcr dev` writes it.
 EXTENSION = "kcr.dev/debug"
-# A port that is forwarded answers at once, or not at all.
-SECONDS = 2.0
+_PORTS = {"http": 80, "https": 443}
+# A port that is forwarded accepts at once, or not at all.
+CONNECT_SECONDS = 1.0
+# The controller itself is waited for, which takes two seconds to say that its event loop is blocked.
+SECONDS = 5.0
 REMEDY = (
     "forward it with `kubectl -n NAMESPACE port-forward POD 8081`, and name it with --debug-address localhost:8081 "
     "(the port of --health-probe-bind-address)"
@@ -68,11 +71,11 @@ async def fetch(url: str, query: Mapping[str, str] = {}, seconds: float = SECOND
     given = {name: value for name, value in query.items() if value}
     where = f"the debug port {url.partition('/debug/')[0]}"
     try:
-        timeout = aiohttp.ClientTimeout(total=seconds)
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, params=given) as answer:
             body = await answer.read()
     except TimeoutError as error:
-        raise TransportError(f"{where} does not answer within {seconds:g} s: {REMEDY}") from error
+        raise TransportError(f"{where} does not answer: no answer in time: {REMEDY}") from error
     except (aiohttp.ClientError, ValueError) as error:
         raise TransportError(f"{where} does not answer: {error}: {REMEDY}") from error
     if answer.status == 200:
@@ -92,7 +95,7 @@ def parse_address(text: str) -> DebugPort:
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)
-        port = parts.port or (80 if "://" in text else None)
+        port = parts.port or (_PORTS.get(parts.scheme) if "://" in text else None)
     except ValueError:
         port = None
     if port is None or parts.scheme not in ("http", "https"):
