@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "check": _Entry("check", "Check a cluster before controllers run on it."),
     "completion": _Entry("completion", "Print what a shell needs to complete commands."),
     "crd": _Entry("generators.crd", "Make CustomResourceDefinitions of classes."),
+    "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
     "dev": _Entry("dev", "Try it: a cluster in this process, its controllers, and your manifests."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
     "init": _Entry("init", "Make a project of your own: a kind, its controller, and tests that pass."),

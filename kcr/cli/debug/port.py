@@ -39,27 +39,28 @@ class DebugPort(NamedTuple):
     token: str
     is_named: bool
 
-    async def get(self, path: str, *, seconds: float = SECONDS, **query: str) -> bytes:
+    async def get(self, path: str, query: Mapping[str, str] = {}, seconds: float = SECONDS) -> bytes:
         """Return what is at a path below `/debug/kcr`.
 
         Args:
             path: Such as `/state`; empty for the page.
-            seconds: How long to wait at most.
             query: The parameters.
+            seconds: How long to wait at most.
 
         Raises:
             TransportError: Nothing answers.
             ConfigError: What answers is no debug port of kcr, or refuses.
         """
-        return await fetch(f"{self.url}/debug/kcr{path}", {**query, "token": self.token}, seconds)
+        return await fetch(f"{self.url}/debug/kcr{path}", query, self.token, seconds)
 
 
-async def fetch(url: str, query: Mapping[str, str] = {}, seconds: float = SECONDS) -> bytes:
+async def fetch(url: str, query: Mapping[str, str] = {}, token: str = "", seconds: float = SECONDS) -> bytes:
     """Return the body at a URL.
 
     Args:
         url: Without a query.
-        query: The parameters; empty ones are left out.
+        query: The parameters.
+        token: Sent as a bearer token; empty for none.
         seconds: How long to wait at most.
 
     Raises:
@@ -68,21 +69,28 @@ async def fetch(url: str, query: Mapping[str, str] = {}, seconds: float = SECOND
     """
     import aiohttp  # noqa: PLC0415  # it takes long, and most commands need no debug port
 
-    given = {name: value for name, value in query.items() if value}
-    where = f"the debug port {url.partition('/debug/')[0]}"
+    parts = urlsplit(url)
+    where = url if "/debug/" not in url else f"the debug port {parts.scheme}://{parts.netloc}"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
     try:
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, params=given) as answer:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+            session.get(url, params=query) as answer,
+        ):
             body = await answer.read()
     except TimeoutError as error:
-        raise TransportError(f"{where} does not answer: no answer in time: {REMEDY}") from error
+        raise TransportError(f"{where} does not answer in time: {REMEDY}") from error
+    except aiohttp.ClientConnectorError as error:
+        why = "connection refused" if isinstance(error.os_error, ConnectionRefusedError) else error.strerror
+        raise TransportError(f"{where} does not answer: {why}: {REMEDY}") from error
     except (aiohttp.ClientError, ValueError) as error:
         raise TransportError(f"{where} does not answer: {error}: {REMEDY}") from error
     if answer.status == 200:
         return body
-    text = " ".join(body.decode(errors="replace").split())[:300]
     if answer.status == 404:
-        raise ConfigError(f"{where} has no {urlsplit(url).path}: see that it is the probe port of a program of kcr")
+        raise ConfigError(f"{where} has no {parts.path}: see that it is the probe port of kcr, not of an older version")
+    text = " ".join(body.decode(errors="replace").split())[:300]
     raise ConfigError(f"{where} answers {answer.status}: {text}")
 
 

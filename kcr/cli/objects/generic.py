@@ -109,6 +109,11 @@ def _stalled(seen: _Seen) -> _Case | None:
     return _Case(f"is stalled{_why(found)}") if found is not None and found.status == "True" else None
 
 
+def _ended(seen: _Seen) -> _Case | None:
+    """A Pod, for example, that is not ready because it has ended."""
+    return _phase(seen) if seen.status.get("phase") in ("Succeeded", "Failed") else None
+
+
 def _unobserved(seen: _Seen) -> _Case | None:
     observed, generation = seen.observed, seen.obj.metadata.generation or 0
     if observed is None or observed >= generation:
@@ -160,7 +165,7 @@ def _silent(seen: _Seen) -> _Case:
 
 # The first to hold is the headline; the last one always holds.
 _CASES: tuple[Callable[[_Seen], _Case | None], ...] = (
-    _deleted, _stalled, _unobserved, _summary, _in_trouble, _phase, _silent,
+    _deleted, _ended, _stalled, _unobserved, _summary, _in_trouble, _phase, _silent,
 )  # fmt: skip
 
 

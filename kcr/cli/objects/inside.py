@@ -82,8 +82,8 @@ async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
         ConfigError: What answers is no debug port, or one of another version.
     """
     async with asyncio.TaskGroup() as group:
-        state_task = group.create_task(port.get("/state", keys="0"))
-        key_task = group.create_task(port.get("/key", key=str(key), kind=kind.resource.display))
+        state_task = group.create_task(port.get("/state", {"keys": "0"}))
+        key_task = group.create_task(port.get("/key", {"key": str(key), "kind": kind.resource.display}))
     try:
         state = msgspec.json.decode(state_task.result(), type=DebugState)
         details = msgspec.json.decode(key_task.result(), type=tuple[KeyDetail, ...])

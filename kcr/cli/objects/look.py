@@ -10,6 +10,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Condition, Key, ObjectMeta
+from kcr.api.resources import ResourceType
 from kcr.api.unstructured import Unstructured, unstructured
 from kcr.cli.objects.generic import conditions_of, explain_object
 from kcr.cli.objects.inside import preferred
@@ -80,7 +81,7 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
     try:
         found = await _find(client, name, key, events, now)
     except NotFoundError:
-        return Shown(_absence(name.kind.resource.plural, events), (), events[-_EVENTS:], exists=False)
+        return Shown(_absence(name.kind.resource, events), (), events[-_EVENTS:], exists=False)
     # Those of an earlier object of the same name are not about this one.
     about = tuple(event for event in events if event.involved_object.uid in ("", found.metadata.uid))
     explanation = preferred(inside, found.explanation)
@@ -117,9 +118,11 @@ def seen_at(event: Event) -> datetime:
     return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
 
 
-def _absence(plural: str, events: Sequence[Event]) -> Explanation:
+def _absence(place: ResourceType, events: Sequence[Event]) -> Explanation:
     """Return the explanation of an object that is not there."""
-    remedy = f"name its namespace with -n, or see `kubectl get {plural} -A`"
+    remedy = f"see `kubectl get {place.plural}`"
+    if place.namespaced:
+        remedy = f"name its namespace with -n, or {remedy[:-1]} -A`"
     if not events:
         return Explanation(headline="is not there, and no event is about it", remedies=(remedy,))
     reason = "events about one of this name are left: it was deleted, by a user, its owner's deletion or its TTL"
