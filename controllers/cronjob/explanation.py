@@ -10,7 +10,7 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.controllers.cronjob.decisions.explain import Evidence, explain
+from kcr.controllers.cronjob.decisions.explain import OwnEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, restored, unlisted, without
 from kcr.controllers.cronjob.memory import CronJobState
@@ -56,7 +56,7 @@ def explain_own(cron: CronJob, jobs: Iterable[Job], state: CronJobState, local: 
         status = restored(status, (started,))
         pending.append(f"Job {started.job.metadata.name} is started, and not in the status yet")
     seen = _facts(replace(cron, status=status), found, local, now)
-    return explain(seen, Evidence(_zone_name(local), tuple(pending)))
+    return explain(seen, OwnEvidence(_zone_name(local), tuple(pending)))
 
 
 def _facts(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:

@@ -32,7 +32,7 @@ _STOPS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-class Evidence(NamedTuple):
+class OwnEvidence(NamedTuple):
     """What a controller knows of itself, beside what its reconcile sees.
 
     Attributes:
@@ -44,10 +44,10 @@ class Evidence(NamedTuple):
     pending: tuple[str, ...] = ()
 
 
-FROM_OUTSIDE = Evidence()
+FROM_OUTSIDE = OwnEvidence()
 
 
-def explain(seen: Facts, known: Evidence = FROM_OUTSIDE) -> Explanation:
+def explain(seen: Facts, known: OwnEvidence = FROM_OUTSIDE) -> Explanation:
     """Return why a CronJob is where it is, from the decision that a reconcile would make now.
 
     Args:
@@ -116,7 +116,7 @@ def _is_stopped(seen: Facts, plan: Plan) -> bool:
     return any(told.reason == "UnknownTimeZone" for told in plan.announcements)
 
 
-def _wanted(cron: CronJob, known: Evidence) -> str:
+def _wanted(cron: CronJob, known: OwnEvidence) -> str:
     spec = cron.spec
     own = f" in the time zone of its controller{f', {known.zone}' if known.zone else ''}"
     zone = f" in {spec.time_zone}" if spec.time_zone else own

@@ -21,7 +21,7 @@ _PAGES = (
 _MANIFEST = "MANIFEST"
 
 
-class Part(NamedTuple):
+class ArchiveFile(NamedTuple):
     """A file of the archive; without content it was not to be had.
 
     Attributes:
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     why_not: str = ""
 
 
-async def collect(port: DebugPort, metrics_url: str) -> list[Part]:
+async def collect(port: DebugPort, metrics_url: str) -> list[ArchiveFile]:
     """Read all that a process tells of itself.
 
     Args:
@@ -52,11 +52,11 @@ async def collect(port: DebugPort, metrics_url: str) -> list[Part]:
     process = state.process
     told = {"process": {"kcr": process.version, "Python": process.python, "command": process.command}}
     parts = [
-        Part(
+        ArchiveFile(
             "versions.json", "the versions of the process, and of this program", _pretty({**told, "here": versions()})
         ),
-        Part("state.json", "informers, queues, keys in trouble, leadership", _pretty(msgspec.json.decode(body))),
-        Part("errors.txt", "the last errors", "".join(f"{line}\n" for line in errors_of(state))),
+        ArchiveFile("state.json", "informers, queues, keys in trouble, leadership", _pretty(msgspec.json.decode(body))),
+        ArchiveFile("errors.txt", "the last errors", "".join(f"{line}\n" for line in errors_of(state))),
     ]
     for name, path, what in _PAGES:
         parts.append(await _part(name, what, f"{port.url}/debug/kcr{path}", port.token))
@@ -64,15 +64,15 @@ async def collect(port: DebugPort, metrics_url: str) -> list[Part]:
         parts.append(await _part("metrics.txt", "its metrics", metrics_url, ""))
     else:
         why = "the process serves none at a known port: name it with --metrics-address"
-        parts.append(Part("metrics.txt", "its metrics", None, why))
+        parts.append(ArchiveFile("metrics.txt", "its metrics", None, why))
     return [part if part.content is None else part._replace(content=without_secrets(part.content)) for part in parts]
 
 
-async def _part(name: str, what: str, url: str, token: str) -> Part:
+async def _part(name: str, what: str, url: str, token: str) -> ArchiveFile:
     try:
-        return Part(name, what, (await fetch(url, token=token)).decode(errors="replace"))
+        return ArchiveFile(name, what, (await fetch(url, token=token)).decode(errors="replace"))
     except KcrError as error:
-        return Part(name, what, None, str(error))
+        return ArchiveFile(name, what, None, str(error))
 
 
 def _pretty(value: object) -> str:
@@ -94,7 +94,7 @@ def errors_of(state: DebugState) -> Iterator[str]:
                 yield f"controller {controller.name}: {run.key}, {run.seconds_ago:.0f} s ago: {run.text}"
 
 
-def manifest(parts: list[Part], url: str, now: datetime) -> str:
+def manifest(parts: list[ArchiveFile], url: str, now: datetime) -> str:
     """Return what the archive has, and what it has not.
 
     Args:
@@ -114,7 +114,7 @@ def manifest(parts: list[Part], url: str, now: datetime) -> str:
     return "\n".join(lines) + "\n"
 
 
-def packed(parts: list[Part], text: str, folder: str, now: datetime) -> bytes:
+def packed(parts: list[ArchiveFile], text: str, folder: str, now: datetime) -> bytes:
     """Return the archive, a .tar.gz.
 
     Args:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from kcr.cli.debug.archive import Part, collect, manifest, packed
+from kcr.cli.debug.archive import ArchiveFile, collect, manifest, packed
 from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
 from kcr.cli.debug.profile import table_of
 from kcr.cli.objects.connection import run_quietly
@@ -140,7 +140,7 @@ async def _metrics_url(port: DebugPort, named: str | None) -> str:
     return f"http://{host}:{number}/metrics" if number.isdecimal() and int(number) else ""
 
 
-def _summary(path: str, parts: list[Part], size: int) -> list[str]:
+def _summary(path: str, parts: list[ArchiveFile], size: int) -> list[str]:
     there = [part.name for part in parts if part.content is not None]
     missing = [f"not to be had: {part.name}: {part.why_not}" for part in parts if part.content is None]
     return [f"wrote {path}, {size} bytes: {', '.join(there)}", *missing]

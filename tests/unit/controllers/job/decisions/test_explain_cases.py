@@ -14,7 +14,7 @@ from tests.kit.builders import NOW, ago, job, pod, snapshot
 DENIED = 'admission webhook "policy.example.dev" denied the request: no latest images'
 NO_ANSWER = 'Internal error occurred: failed calling webhook "policy.example.dev": connection refused'
 ACCOUNT = 'pods "pi-x" is forbidden: error looking up service account default/ci: serviceaccount "ci" not found'
-# From outside, every Job is somebody's whom kcr can explain.
+# From outside, the decision is made for Jobs of either controller.
 ALL = Limits(take_over=True)
 RIGHT = 'pods is forbidden: User "system:serviceaccount:kcr:kcr" cannot create resource "pods"'
 
