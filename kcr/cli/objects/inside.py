@@ -33,7 +33,8 @@ class ControllerView(NamedTuple):
     def is_quiet(self) -> bool:
         """Whether the key is idle, and the controller remembers nothing of it."""
         detail = self.detail
-        return detail.state.phase == "idle" and not (detail.runs or detail.state.error or detail.unconfirmed)
+        known = (detail.runs, detail.state.error, detail.unconfirmed, detail.hot_loop)
+        return detail.state.phase == "idle" and not any(known)
 
 
 class Inside(NamedTuple):
@@ -165,6 +166,8 @@ def _details(detail: KeyDetail) -> Iterator[str]:
         left = len(detail.unconfirmed) - _NAMED
         more = f" and {left} more" if left > 0 else ""
         yield f"not confirmed: {', '.join(detail.unconfirmed[:_NAMED])}{more}"
+    if detail.hot_loop:
+        yield detail.hot_loop
     if detail.explanation_error:
         yield f"does not explain it: {detail.explanation_error}"
 

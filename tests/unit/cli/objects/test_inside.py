@@ -102,6 +102,12 @@ def test_unconfirmed_writes_are_named() -> None:
     )
 
 
+def test_hot_loop_is_told_of_a_key_that_is_idle_now() -> None:
+    shown = view()
+    shown = shown._replace(detail=msgspec.structs.replace(shown.detail, hot_loop="hot loop: two writers: data.color"))
+    assert list(lines_of_controllers(inside(shown)))[1] == "hot loop: two writers: data.color"
+
+
 def test_controllers_that_know_nothing_are_left_out() -> None:
     ttl = view()
     ttl = ttl._replace(detail=msgspec.structs.replace(ttl.detail, controller="ttl"))
