@@ -11,6 +11,9 @@ from kcr.api.explanation import Explanation, Step, ago
 from kcr.api.meta import Condition, controller_of, from_wire
 from kcr.api.unstructured import Unstructured
 
+# How the headline of an object ends that has nothing to say.
+NO_TROUBLE = "nothing tells of trouble"
+
 # Conditions that are good when they are False; of all others False is trouble.
 # Source: cli-utils/pkg/kstatus (Stalled, Reconciling); core/v1 and apps/v1 types.go.
 _BAD_WHEN_TRUE = frozenset(
@@ -156,7 +159,7 @@ def _phase(seen: _Seen) -> _Case | None:
 def _silent(seen: _Seen) -> _Case:
     created = seen.obj.metadata.creation_timestamp
     if seen.spec is None or seen.status:
-        return _Case(f"is there since {_since(created, seen.now)}, and nothing tells of trouble")
+        return _Case(f"is there since {_since(created, seen.now)}, and {NO_TROUBLE}")
     return _Case(
         f"has no status: no controller has written one in {_since(created, seen.now)}",
         remedies=["see whether a controller of this kind runs; some kinds have none, and no status"],

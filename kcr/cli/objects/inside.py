@@ -11,6 +11,7 @@ from kcr.api.durations import human_duration
 from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Resource
 from kcr.cli.debug.port import DebugPort
+from kcr.cli.objects.generic import NO_TROUBLE
 from kcr.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
 from kcr.errors import ConfigError
 
@@ -24,10 +25,12 @@ class ControllerView(NamedTuple):
     Attributes:
         detail: The key there.
         running: Its reconcile that is running; None when none is.
+        busy: What keeps all workers busy, so that a queued key waits; None when a worker is free.
     """
 
     detail: KeyDetail
     running: RunningState | None
+    busy: RunningState | None = None
 
     @property
     def is_quiet(self) -> bool:
@@ -92,19 +95,22 @@ async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
         raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
     # A controller that only watches objects of this kind has other keys.
     keyed = {one.name: one for one in state.controllers if one.kinds[:1] == (kind.resource.display,)}
-    views = [ControllerView(one, _running(keyed[one.controller], key)) for one in details if one.controller in keyed]
+    views = [_view(one, keyed[one.controller]) for one in details if one.controller in keyed]
     return Inside(state, tuple(views))
 
 
-def _running(controller: ControllerState, key: Key) -> RunningState | None:
-    return next((one for one in controller.running if one.key == str(key)), None)
+def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
+    running = controller.running
+    own = next((one for one in running if one.key == detail.state.key), None)
+    return ControllerView(detail, own, running[0] if running and len(running) >= controller.workers else None)
 
 
 def preferred(inside: Explanation | None, outside: Explanation) -> Explanation:
     """Return the better explanation: the controller's own, with that from outside as a reason when it differs."""
     if inside is None or inside.headline == outside.headline:
         return inside or outside
-    if _without_times(inside.headline) == _without_times(outside.headline):
+    is_same = _without_times(inside.headline) == _without_times(outside.headline)
+    if is_same or outside.headline.endswith(NO_TROUBLE):
         return inside
     return msgspec.structs.replace(inside, reasons=(*inside.reasons, f"from outside: {outside.headline}"))
 
@@ -122,7 +128,7 @@ def lines_of_controllers(inside: Inside) -> Iterator[str]:
         return
     for view in shown or inside.views[:1]:
         yield f"{view.detail.controller}: {phase_text(view)}"
-        yield from _details(view.detail)
+        yield from _details(view)
     yield f"at {who}"
 
 
@@ -157,7 +163,10 @@ def phase_text(view: ControllerView) -> str:
             return f"{state.phase}: nothing is queued{_last(view.detail)}"
 
 
-def _details(detail: KeyDetail) -> Iterator[str]:
+def _details(view: ControllerView) -> Iterator[str]:
+    detail, busy = view.detail, view.busy
+    if detail.state.phase == "queued" and busy is not None and view.running is None:
+        yield f"all workers are busy, the longest for {_span(busy.seconds)} with {busy.key} at {busy.at}"
     failed = next((run for run in detail.runs if run.outcome == "error"), None)
     if detail.state.error:
         when = "" if failed is None else f", {_span(failed.seconds_ago)} ago"

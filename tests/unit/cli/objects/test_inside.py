@@ -102,6 +102,14 @@ def test_unconfirmed_writes_are_named() -> None:
     )
 
 
+def test_queued_key_waits_for_a_worker_that_is_named() -> None:
+    busy = RunningState(key="default/slow", seconds=40, at="a.py:1", reasons=())
+    shown = view(phase="queued")._replace(busy=busy)
+    assert list(lines_of_controllers(inside(shown)))[1] == (
+        "all workers are busy, the longest for 40s with default/slow at a.py:1"
+    )
+
+
 def test_hot_loop_is_told_of_a_key_that_is_idle_now() -> None:
     shown = view()
     shown = shown._replace(detail=msgspec.structs.replace(shown.detail, hot_loop="hot loop: two writers: data.color"))
@@ -137,6 +145,7 @@ def test_own_explanation_is_preferred_and_the_other_named() -> None:
     own, other = Explanation(headline="waits 90s (backoff)"), Explanation(headline="waits 8s (backoff)")
     assert preferred(own, other) is own
     assert preferred(None, other) is other
+    assert preferred(own, Explanation(headline="is there since 5m, and nothing tells of trouble")) is own
     late = Explanation(headline="runs 1 pod", reasons=("a",))
     assert preferred(late, other).reasons == ("a", "from outside: waits 8s (backoff)")
 
