@@ -37,12 +37,19 @@ class ArchiveFile(NamedTuple):
     why_not: str = ""
 
 
-async def collect(port: DebugPort, metrics_url: str) -> list[ArchiveFile]:
+class MetricsPlace(NamedTuple):
+    """Where the metrics of a process are; without a URL, why that is not known."""
+
+    url: str
+    why_not: str = ""
+
+
+async def collect(port: DebugPort, metrics: "MetricsPlace") -> list[ArchiveFile]:
     """Read all that a process tells of itself.
 
     Args:
         port: Its debug port.
-        metrics_url: Where its metrics are; empty to leave them out.
+        metrics: Where its metrics are.
 
     Raises:
         KcrError: The debug port does not answer.
@@ -60,11 +67,10 @@ async def collect(port: DebugPort, metrics_url: str) -> list[ArchiveFile]:
     ]
     for name, path, what in _PAGES:
         parts.append(await _part(name, what, f"{port.url}/debug/kcr{path}", port.token))
-    if metrics_url:
-        parts.append(await _part("metrics.txt", "its metrics", metrics_url, ""))
+    if metrics.url:
+        parts.append(await _part("metrics.txt", "its metrics", metrics.url, ""))
     else:
-        why = "the process serves none at a known port: name it with --metrics-address"
-        parts.append(ArchiveFile("metrics.txt", "its metrics", None, why))
+        parts.append(ArchiveFile("metrics.txt", "its metrics", None, metrics.why_not))
     return [part if part.content is None else part._replace(content=without_secrets(part.content)) for part in parts]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from kcr.cli.debug.archive import ArchiveFile, collect, manifest, packed
+from kcr.cli.debug.archive import ArchiveFile, MetricsPlace, collect, manifest, packed
 from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
 from kcr.cli.debug.profile import table_of
 from kcr.cli.objects.connection import run_quietly
@@ -116,7 +116,7 @@ def dump(metrics_address: str | None, output: str, **values: Any) -> int:
     folder = f"kcr-debug-{now:%Y%m%dT%H%M%SZ}"
 
     async def write() -> int:
-        parts = await collect(port, await _metrics_url(port, metrics_address))
+        parts = await collect(port, await _metrics_of(port, metrics_address))
         body = packed(parts, manifest(parts, port.url, now), folder, now)
         path = output or f"{folder}.tar.gz"
         _write(path, body)
@@ -126,18 +126,26 @@ def dump(metrics_address: str | None, output: str, **values: Any) -> int:
     return run_quietly(write)
 
 
-async def _metrics_url(port: DebugPort, named: str | None) -> str:
-    """Return where the metrics are; empty when that is not known."""
+async def _metrics_of(port: DebugPort, named: str | None) -> MetricsPlace:
+    """Return where the metrics are: at the address that was named, else where the process says."""
     if named:
-        return f"{parse_address(named).url}/metrics"
+        return MetricsPlace(f"{parse_address(named).url}/metrics")
+    unknown = MetricsPlace("", "the process serves none at a known port: name it with --metrics-address")
     try:
-        options = msgspec.json.decode(await port.get("/options"))
-        _, _, number = str(options.get("metrics_bind_address", "")).rpartition(":")
-    except (KcrError, msgspec.DecodeError, AttributeError):
-        return ""
+        options = msgspec.json.decode(await port.get("/options"), type=_MetricsOptions)
+    except (KcrError, msgspec.MsgspecError):
+        return unknown
+    if options.metrics_secure:
+        return MetricsPlace("", "they are for those who may get /metrics, over HTTPS: add them with curl")
+    _, _, number = options.metrics_bind_address.rpartition(":")
     url = urlsplit(port.url)
     host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
-    return f"http://{host}:{number}/metrics" if number.isdecimal() and int(number) else ""
+    return MetricsPlace(f"http://{host}:{number}/metrics") if number.isdecimal() and int(number) else unknown
+
+
+class _MetricsOptions(msgspec.Struct):
+    metrics_bind_address: str = ""
+    metrics_secure: bool = False
 
 
 def _summary(path: str, parts: list[ArchiveFile], size: int) -> list[str]:
