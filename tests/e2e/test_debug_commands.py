@@ -143,6 +143,25 @@ async def test_unknown_kind_names_what_is_spelled_alike(kcr: Start) -> None:
             )
 
 
+async def test_debug_port_of_dev_is_found_by_its_kubeconfig(kcr: Start, tmp_path: Path) -> None:
+    objects = tmp_path / "objects.yaml"
+    objects.write_text(JOB, encoding="utf-8")
+    async with kcr("dev", "-f", str(objects)) as dev:
+        config = str(await dev.kubeconfig())
+
+        async def knows() -> bool:
+            async with kcr("explain", "job/pi", KUBECONFIG=config) as asked:
+                return (
+                    await asked.end() == 0 and re.search(r"controller  job: .*\n +at kcr dev ", asked.out) is not None
+                )
+
+        await eventually(knows, seconds=30)
+        async with kcr("explain", "secret/ci", KUBECONFIG=config) as asked:
+            assert (await asked.end(), "controller" in asked.out) == (0, False)
+        async with kcr("debug", "stacks", KUBECONFIG=config) as asked:
+            assert (await asked.end(), "MainThread: " in asked.out) == (0, True)
+
+
 async def test_dump_has_everything_but_secrets(kcr: Start, tmp_path: Path) -> None:
     file = tmp_path / "dump.tar.gz"
     async with program(kcr, tmp_path) as run:

@@ -72,7 +72,9 @@ async def _ask(named: DebugPort | None, config: ClusterConfig, name: ObjectName,
     if port is None:
         return _Answer()
     try:
-        return _Answer(await ask(port, name.kind, key))
+        found = await ask(port, name.kind, key)
+        # That of a kubeconfig was not asked for, so it is no news that it knows nothing.
+        return _Answer(found if found.views or port.is_named else None)
     except* (TransportError, ConfigError) as group:
         complaint = str(group.exceptions[0]) if port.is_named else ""
     return _Answer(complaint=complaint)
