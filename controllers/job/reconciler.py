@@ -180,7 +180,8 @@ class JobReconciler:
 
     def _evidence(self, job: Job, state: JobState) -> Evidence:
         # No index: it would stay.
-        pods = (pod for pod in self.pods.snapshot() if is_controlled_by(pod, job))
+        near = (pod for pod in self.pods.snapshot() if pod.metadata.namespace == job.metadata.namespace)
+        pods = (pod for pod in near if is_controlled_by(pod, job))
         return own_evidence(state, self.memory.own_writes.peek(job), tuple(pods), self.clock.now())
 
     def _snapshot(self, job: Job, state: JobState) -> Snapshot:
