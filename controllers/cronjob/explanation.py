@@ -1,14 +1,19 @@
-"""Explains a CronJob from outside: from what the API server knows of it, with the controller's own decision."""
+"""Explains a CronJob with the controller's own decision: from what the API server knows, or its controller."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.controllers.cronjob.decisions.explain import explain
+from kcr.controllers.cronjob.decisions.explain import OwnEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
-from kcr.controllers.cronjob.decisions.status import absent, unlisted
+from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, restored, unlisted, without
+from kcr.controllers.cronjob.memory import CronJobState
 
 
 async def explain_cronjob(client: Client, key: Key, now: datetime) -> tuple[CronJob, Explanation]:
@@ -26,6 +31,40 @@ async def explain_cronjob(client: Client, key: Key, now: datetime) -> tuple[Cron
     """
     cron = await client.get(CronJob, key)
     jobs = tuple(job for job in await client.list(Job, key.namespace) if is_controlled_by(job, cron))
+    return cron, explain(_facts(cron, jobs, UTC, now))
+
+
+def explain_own(cron: CronJob, jobs: Iterable[Job], state: CronJobState, local: tzinfo, now: datetime) -> Explanation:
+    """Return why a CronJob is where it is, as its controller knows.
+
+    Args:
+        cron: The CronJob in the controller's store.
+        jobs: The Jobs of its name there.
+        state: What the controller remembers of it.
+        local: The controller's time zone.
+        now: The moment to judge at.
+    """
+    found = tuple(job for job in jobs if is_controlled_by(job, cron) and job.metadata.uid not in state.deleted)
+    status, pending = without(cron.status, state.deleted), []
+    if state.unconfirmed is not None:
+        name = state.unconfirmed.job.metadata.name
+        pending.append(f"the create of Job {name} had no answer: it is looked up before anything is decided")
+    started = state.started
+    if started is not None and is_unrecorded(cron.status, started.due):
+        if all(job.metadata.uid != started.job.metadata.uid for job in found):
+            found += (started.job,)
+        status = restored(status, (started,))
+        pending.append(f"Job {started.job.metadata.name} is started, and not in the status yet")
+    seen = _facts(replace(cron, status=status), found, local, now)
+    return explain(seen, OwnEvidence(_zone_name(local), tuple(pending)))
+
+
+def _facts(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:
+    """Return what a reconcile would see; a listed Job that is not there counts as missing."""
     missing = frozenset(listed.uid for listed in absent(cron, jobs))
-    seen = Facts(cron=cron, jobs=jobs, unexpected=unlisted(cron, jobs), missing=missing, local=UTC, now=now)
-    return cron, explain(seen)
+    return Facts(cron=cron, jobs=jobs, unexpected=unlisted(cron, jobs), missing=missing, local=local, now=now)
+
+
+def _zone_name(local: tzinfo) -> str:
+    # That of a machine has no name.
+    return (local.key or "") if isinstance(local, ZoneInfo) else str(local)

@@ -62,6 +62,11 @@ class Memory:
             state = self._crons[cron.key] = CronJobState(cron.metadata.uid, self._since())
         return state
 
+    def peek(self, cron: CronJob) -> CronJobState:
+        """Return the memory of this CronJob; when there is none, an empty one that is not kept."""
+        state = self._crons.get(cron.key)
+        return CronJobState(cron.metadata.uid) if state is None or state.uid != cron.metadata.uid else state
+
     def forget(self, key: Key) -> None:
         """Drop what is remembered of the CronJob of this name, whichever it was."""
         self._crons.pop(key, None)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, CronJobStatus, Job
 from kcr.api.core import ObjectReference
+from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.clock import Clock
@@ -25,6 +26,7 @@ from kcr.controllers.cronjob.decisions.status import (
     with_successes,
     without,
 )
+from kcr.controllers.cronjob.explanation import explain_own
 from kcr.controllers.cronjob.memory import CronJobState, Memory
 from kcr.errors import KcrError, NotFoundError
 from kcr.events import EventRecorder
@@ -81,6 +83,14 @@ class CronJobReconciler:
             if left is not None:
                 self.queue.add_after(key, left.total_seconds())
             raise
+
+    async def explain(self, key: Key) -> Explanation:
+        """Return why a CronJob is where it is, from this controller's own store and memory; nothing is written."""
+        cron = self.crons.get(key)
+        if cron is None:
+            return Explanation(headline="is not in the store of this controller")
+        jobs = self.jobs.by_index(BY_CONTROLLER, str(key))
+        return explain_own(cron, jobs, self.memory.peek(cron), self.local, self.clock.now())
 
     async def _await_live(self, cron: CronJob, state: CronJobState) -> Result:
         """Defer the CronJob until the store shows it as it is.

@@ -1,4 +1,4 @@
-"""Explains a Job from outside: from what the API server knows of it, with the controller's own decision."""
+"""Explains a Job with the controller's own decision: from what the API server knows of it, or its controller."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -6,17 +6,21 @@ from datetime import datetime, timedelta
 from kcr.api import codec, selectors
 from kcr.api.batch import Job, is_finished
 from kcr.api.core import Event, Pod
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Object, is_controlled_by
 from kcr.client import Client
+from kcr.controller.own_writes import PendingObjects
 from kcr.controllers.job.decisions.explain import explain
 from kcr.controllers.job.decisions.explain_cases import Evidence
 from kcr.controllers.job.decisions.failures import Backoff, advanced
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import index_unsettled
+from kcr.controllers.job.memory import JobState
 
 # Two controllers that both wrote the status within this time are both at work.
 _LATELY = timedelta(minutes=5)
+# So many of its creates are named.
+_NAMED = 3
 
 
 class _ManagedFields(Object):
@@ -71,6 +75,31 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
     writers = () if is_finished(job) else _writers(codec.decode(_Managed, body), now)
     about = tuple(event for event in events if event.involved_object.uid == job.metadata.uid)
     return job, explain(seen, Evidence(pods, about, writers))
+
+
+def own_evidence(state: JobState, own: PendingObjects, pods: tuple[Pod, ...], now: datetime) -> Evidence:
+    """Return what a controller knows of a Job beside what its reconcile reads.
+
+    Args:
+        state: What it remembers of the Job.
+        own: What it wrote for the Job and has not observed.
+        pods: The Job's pods in its store.
+        now: The moment to judge at.
+    """
+    pending = []
+    if own.creates:
+        names = ", ".join(key.name for key in tuple(own.creates)[:_NAMED])
+        text = f"{counted(len(own.creates), 'create')} had no answer: sent again under the same name: {names}"
+        pending.append(text)
+    if own.deleted:
+        pending.append(f"{counted(len(own.deleted), 'deletion')} of pods is not observed yet")
+    if own.unconfirmed_status:
+        pending.append("a write of its status had no answer: the Job is read from the server first")
+    if state.finished:
+        pending.append("its end is written, and the store of this controller does not show it yet")
+    seen_at = state.concurrent_seen_at
+    writers = ("this controller", "another client") if seen_at is not None and now - seen_at < _LATELY else ()
+    return Evidence(pods, () if state.refusal is None else (state.refusal,), writers, tuple(pending))
 
 
 def _backoff(counted: Iterable[Pod]) -> Backoff:

@@ -6,13 +6,16 @@ All of it is filed under namespace, name and UID, so that a Job created anew und
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import structlog
 
 from kcr.api.batch import Job, JobStatus
+from kcr.api.core import Event
 from kcr.api.meta import Key
 from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job.decisions.failures import Backoff
+from kcr.controllers.job.decisions.plan import Outcome
 from kcr.informer.store import version_of
 from kcr.ratelimitedlog import RateLimitedLogger
 
@@ -43,6 +46,9 @@ class JobState:
         self.knows_status = False
         # Whether the status that was seen last is another client's.
         self.sees_concurrent_controller = False
+        # For explanations alone: when another client's status was seen last, and the event of the last refusal of pods.
+        self.concurrent_seen_at: datetime | None = None
+        self.refusal: Event | None = None
 
     def is_ahead(self, job: Job, pods_version: int) -> bool:
         """Return whether pods may be counted in the Job's status that the store still shows as they were.
@@ -58,6 +64,15 @@ class JobState:
             self._counted_at = max(self._counted_at, version_of(job.metadata.resource_version))
         self._ahead = pods_version < self._counted_at
         return self._ahead
+
+    def note_creates(self, outcome: Outcome, now: datetime) -> None:
+        """Note what became of creates: pods that were refused, until one is created."""
+        if outcome.refused:
+            times = 1 if self.refusal is None else self.refusal.count + 1
+            message = f"Error creating: {outcome.error}"
+            self.refusal = Event(reason="FailedCreate", message=message, count=times, last_timestamp=now)
+        elif outcome.created:
+            self.refusal = None
 
     def wrote(self, job: Job) -> None:
         """Note a Job as the server returned it after a write of its status."""
@@ -89,6 +104,11 @@ class Memory:
             self.forget(job.key)
             state = self._jobs[job.key] = JobState(job.metadata.uid, self._since())
         return state
+
+    def peek(self, job: Job) -> JobState:
+        """Return the memory of this Job; when there is none, an empty one that is not kept."""
+        state = self._jobs.get(job.key)
+        return JobState(job.metadata.uid) if state is None or state.uid != job.metadata.uid else state
 
     @contextmanager
     def in_use(self, state: JobState, key: Key) -> Iterator[None]:

@@ -9,11 +9,14 @@ from msgspec.structs import replace
 from kcr.api.batch import FAILED, Job, JobStatus, is_finished
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
-from kcr.api.meta import Key
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Key, is_controlled_by
 from kcr.clock import Clock
 from kcr.controller import Result
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.decide import decide
+from kcr.controllers.job.decisions.explain import explain
+from kcr.controllers.job.decisions.explain_cases import Evidence
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted, is_ending, is_ours, time_to_deadline
 from kcr.controllers.job.decisions.plan import (
     Hold,
@@ -29,6 +32,7 @@ from kcr.controllers.job.decisions.plan import (
 )
 from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED
 from kcr.controllers.job.decisions.status import compute_status, finalize_status
+from kcr.controllers.job.explanation import own_evidence
 from kcr.controllers.job.memory import JobState, Memory
 from kcr.controllers.job.metrics import JobMetrics, Sync, action_of, creation_reason
 from kcr.errors import KcrError, ServerError, TransportError
@@ -125,6 +129,7 @@ class JobReconciler:
             outcome, update, recorded = await self._end(seen, plan, state)
         else:
             outcome = await self._act(job, plan.work, group)
+            state.note_creates(outcome, seen.now)
             self.metrics.created(creation_reason(job, plan.counts.failed, plan.counts.terminating), outcome)
             update = compute_status(seen, plan, outcome)
             recorded = await self._write_status(job, update.status, state)
@@ -163,7 +168,24 @@ class JobReconciler:
     def _observe(self, job: Job, state: JobState) -> Snapshot:
         """Read everything at one moment; nothing may come between."""
         self._confirm(job)
-        own = self.memory.own_writes.of(job)
+        return self._snapshot(job, state)
+
+    async def explain(self, key: Key) -> Explanation:
+        """Return why a Job is where it is, from this controller's own store and memory; nothing is written."""
+        job = self.jobs.get(key)
+        if job is None:
+            return Explanation(headline="is not in the store of this controller")
+        state = self.memory.peek(job)
+        return explain(self._snapshot(job, state), self._evidence(job, state))
+
+    def _evidence(self, job: Job, state: JobState) -> Evidence:
+        # No index: it would stay.
+        near = (pod for pod in self.pods.snapshot() if pod.metadata.namespace == job.metadata.namespace)
+        pods = (pod for pod in near if is_controlled_by(pod, job))
+        return own_evidence(state, self.memory.own_writes.peek(job), tuple(pods), self.clock.now())
+
+    def _snapshot(self, job: Job, state: JobState) -> Snapshot:
+        own = self.memory.own_writes.peek(job)
         return Snapshot(
             job=job,
             pods=self.pods.by_index(UNSETTLED, job.metadata.uid),
@@ -179,6 +201,7 @@ class JobReconciler:
         """List the pods live, if the store may be older than a status that another client has written."""
         is_ahead = state.is_ahead(seen.job, self.pods.resource_version)
         if state.sees_concurrent_controller:
+            state.concurrent_seen_at = seen.now
             self.memory.warn_of_concurrent_controller(seen.job, asyncio.get_running_loop().time())
         return replace(seen, pods=await self.actions.list_pods(seen.job)) if is_ahead else seen
 

@@ -50,6 +50,11 @@ def ago(moment: datetime | None, now: datetime) -> str:
     return "at an unknown time" if moment is None else f"{human_duration(max(now - moment, timedelta()))} ago"
 
 
+def in_time(moment: datetime, now: datetime) -> str:
+    """Return how long it is until a moment, as `in 5m`; `now` for less than a second and for the past."""
+    return f"in {human_duration(moment - now)}" if moment - now >= timedelta(seconds=1) else "now"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun: `1 pod`, `2 pods`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

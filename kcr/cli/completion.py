@@ -23,7 +23,7 @@ _NO_FILES = 4
 @click.argument("shell", type=click.Choice(_SHELLS), metavar="|".join(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print what a shell needs to complete options, and names of controllers, namespaces and Jobs.
+    """Print what a shell needs to complete options, and names of controllers, namespaces and objects.
 
     For bash: source <(kcr completion bash)
     """
@@ -67,21 +67,35 @@ def complete_jobs(ctx: click.Context, parameter: click.Parameter, incomplete: st
     return _items("job/", _names(ctx, Job), incomplete)
 
 
+def complete_objects(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the Jobs and CronJobs whose name begins so; behind `KIND/`, the objects of that kind."""
+    from kcr.api.batch import CronJob, Job  # noqa: PLC0415  # see above
+
+    kind, slash, _ = incomplete.partition("/")
+    if slash and kind not in ("job", "cronjob"):
+        return _items(f"{kind}/", _names(ctx, kind), incomplete)
+    found = _items("job/", _names(ctx, Job), incomplete) if "job/".startswith(kind) else []
+    return [*found, *(_items("cronjob/", _names(ctx, CronJob), incomplete) if "cronjob/".startswith(kind) else [])]
+
+
 def _items(prefix: str, names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(prefix + name) for name in names if (prefix + name).startswith(incomplete)]
 
 
-def _names(ctx: click.Context, kind: "type[Resource]") -> list[str]:
+def _names(ctx: click.Context, kind: "type[Resource] | str") -> list[str]:
     from kcr.app.logs import configure_logs  # noqa: PLC0415  # for a completion alone
-    from kcr.cli.objects.target import connected  # noqa: PLC0415  # see above
+    from kcr.cli.objects.connection import connected  # noqa: PLC0415  # see above
+    from kcr.cli.objects.look import resolved  # noqa: PLC0415  # see above
+    from kcr.cli.objects.target import UnresolvedName  # noqa: PLC0415  # see above
 
     # Such as that of a missing permission: it would be taken for a name, or stand in the middle of the command line.
     configure_logs(None, "critical")
     values = {name: ctx.params.get(name) for name in ("kubeconfig", "context", "namespace")}
 
     async def names() -> list[str]:
-        async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace):
-            found = await client.list(kind, namespace if kind.resource.namespaced else "")
+        async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace, _):
+            wanted = (await resolved(client, UnresolvedName(kind, ""))).kind if isinstance(kind, str) else kind
+            found = await client.list(wanted, namespace if wanted.resource.namespaced else "")
             return sorted(one.metadata.name for one in found)
 
     try:

@@ -23,7 +23,17 @@ def connection_options(command: F) -> F:
 
 def object_options(command: F) -> F:
     """Add `--kubeconfig`, `--context` and `--namespace`, which is the context's by default."""
-    return _connection_options("the context's", command)
+    everywhere = click.option(
+        "-A", "--all-namespaces", is_flag=True, hidden=True, expose_value=False, allow_from_autoenv=False,
+        callback=_not_everywhere,
+    )  # fmt: skip
+    return _connection_options("the context's", everywhere(command))
+
+
+def _not_everywhere(ctx: click.Context, parameter: click.Parameter, given: bool) -> None:
+    """Refuse `-A` as `kubectl get job/pi -A` does: a name is one in each namespace."""
+    if given:
+        raise click.UsageError("an object cannot be found by name in all namespaces: name its namespace with -n")
 
 
 def _connection_options(default_namespace: str, command: F) -> F:

@@ -1,10 +1,11 @@
 """Discovery: which kinds a server serves, and where.
 
-Needed where an object says no more than its `apiVersion` and `kind`, as manifests and models of kubernetes-asyncio do;
-kcr's own types know their place.
+Needed where an object says no more than its `apiVersion` and `kind`, as manifests and models of kubernetes-asyncio do,
+or where a person names a kind; kcr's own types know their place.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -14,6 +15,107 @@ from kcr.errors import ApiError
 
 if TYPE_CHECKING:
     from kcr.client.calls import Calls
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class ServedKind(NamedTuple):
+    """A kind that a server serves, and the names that people give it.
+
+    Attributes:
+        resource: Where it lives.
+        singular: Its name for one object, in lower case.
+        short_names: Abbreviations.
+    """
+
+    resource: ResourceType
+    singular: str
+    short_names: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that people call it, in lower case, without its group."""
+        return frozenset({self.resource.plural, self.singular, self.resource.kind.lower(), *self.short_names})
+
+    def matches(self, text: str) -> bool:
+        """Return whether a text names it: `deploy`, `Deployment`, `deployments.apps`, `deployments.v1.apps`."""
+        name, _, suffix = text.lower().partition(".")
+        group, version = self.resource.group, self.resource.version
+        # A group of the API is in lower case.
+        return name in self.names and suffix in ("", group, f"{version}.{group}" if group else version)
+
+
+async def all_served_kinds(client: "Calls") -> tuple[ServedKind, ...]:
+    """Return all kinds that the server serves, in its order: core first, then by group, preferred versions first.
+
+    Args:
+        client: Asks the server, by aggregated discovery.
+
+    Source: client-go/discovery/aggregated_discovery.go, SplitGroupsAndResources.
+    """
+    found: list[ServedKind] = []
+    for root in ("/api", "/apis"):
+        body = await client.request("GET", root, accept=_AGGREGATED)
+        found += _kinds_of(msgspec.json.decode(body, type=_Groups).items)
+    return tuple(found)
+
+
+def find_kind(kinds: Iterable[ServedKind], text: str) -> ServedKind | None:
+    """Return the kind that a text names as kubectl reads it, the first in the server's order; None for none."""
+    return next((kind for kind in kinds if kind.matches(text)), None)
+
+
+def near_names(kinds: Iterable[ServedKind], text: str) -> tuple[str, ...]:
+    """Return kinds, as `websites.example.dev`, whose names look like a text that names none; the nearest first."""
+    from difflib import get_close_matches  # noqa: PLC0415  # for a slip of the finger alone
+
+    name = text.lower().partition(".")[0]
+    displayed = {known: kind.resource.display for kind in reversed(tuple(kinds)) for known in kind.names}
+    return tuple(dict.fromkeys(displayed[near] for near in get_close_matches(name, displayed)))
+
+
+def _kinds_of(groups: Sequence["_Group"]) -> Iterable[ServedKind]:
+    for group in groups:
+        for version in group.versions:
+            for one in version.resources:
+                if one.response_kind is not None and one.response_kind.kind:
+                    kind, namespaced = one.response_kind.kind, one.scope == "Namespaced"
+                    place = ResourceType(group.metadata.name, version.version, kind, one.resource, namespaced)
+                    yield ServedKind(place, one.singular, one.short_names)
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of an APIGroupDiscoveryList, as far as it is read."""
+
+
+class _Kind(_Wire, frozen=True):
+    kind: str = ""
+
+
+class _Resource(_Wire, frozen=True):
+    resource: str
+    scope: str = ""
+    response_kind: _Kind | None = None
+    singular: str = msgspec.field(default="", name="singularResource")
+    short_names: tuple[str, ...] = ()
+
+
+class _Version(_Wire, frozen=True):
+    version: str
+    resources: tuple[_Resource, ...] = ()
+
+
+class _GroupName(_Wire, frozen=True):
+    name: str = ""
+
+
+class _Group(_Wire, frozen=True):
+    metadata: _GroupName = _GroupName()
+    versions: tuple[_Version, ...] = ()
+
+
+class _Groups(_Wire, frozen=True):
+    items: tuple[_Group, ...] = ()
 
 
 class _Entry(msgspec.Struct):

@@ -152,6 +152,15 @@ class Controller:
         """The keys of paused objects, as far as they have come."""
         return self._pauses.keys
 
+    def hot_loop(self, key: Key, now: float) -> str:
+        """Return what has kept a key busy in the last ten minutes, and the remedy; empty for nothing.
+
+        Args:
+            key: The key.
+            now: The time of the controller's loop.
+        """
+        return self._hot_loops.finding(key, now)
+
     async def run(self) -> None:
         """Reconcile until cancelled. Then no key is begun, and running reconciles get a few seconds to finish."""
         async with asyncio.TaskGroup() as group:

@@ -136,6 +136,11 @@ class OwnWrites:
         creates = (f"create {obj.resource.plural} {obj.key}" for obj in tuple(pending.creates.values()))
         return (*creates, f"patch the status of {key}") if pending.unconfirmed_status else tuple(creates)
 
+    def peek(self, owner: Resource) -> "PendingObjects":
+        """Return what is pending for an owner; when there is nothing, an empty value that is not kept."""
+        pending = self._objects.get(owner.key)
+        return PendingObjects(owner.metadata.uid) if pending is None or pending.uid != owner.metadata.uid else pending
+
     def forget(self, key: Key) -> None:
         """Drop everything that is pending for a key, because its object is gone or finished."""
         self._objects.pop(key, None)

@@ -107,6 +107,7 @@ class DebugPages:
             unconfirmed=reader.unconfirmed(key),
             explanation=explanation,
             explanation_error=error,
+            hot_loop=controller.hot_loop(key, self._program.now()),
         )
 
     async def _explain(self, controller: Controller, key: Key) -> tuple[dict[str, object] | None, str]:

@@ -255,6 +255,8 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
         explanation: What the reconciler says of it (`kcr.api.explanation.Explanation`, by field); None when it has no
             such method.
         explanation_error: Why there is no explanation: `the event loop is blocked: …`; empty when there is one.
+        hot_loop: The field that two writers fight over, or that each reconcile changes, found in the last ten minutes;
+            empty for none.
     """
 
     controller: str
@@ -263,3 +265,4 @@ class KeyDetail(_Value, frozen=True, kw_only=True):
     unconfirmed: tuple[str, ...]
     explanation: dict[str, object] | None
     explanation_error: str
+    hot_loop: str = ""

@@ -12,8 +12,12 @@ TESTS = """
 import pytest
 from kubernetes_asyncio.client import V1Job, V1ObjectMeta
 from kcr.api.batch import Job
+from kcr.api.core import ConfigMap
 from kcr.testing import FakeManager, build
+import kcr
+from explaining import ExplainingReconciler
 from typed import copy, suspend
+from website import Website, WebsiteSpec
 
 @pytest.mark.kcr_virtual
 async def test_typed_apis_of_the_guide():
@@ -24,6 +28,17 @@ async def test_typed_apis_of_the_guide():
     job.spec.selector = job.spec.template.metadata.labels = None
     job.metadata, job.status = V1ObjectMeta(name="copy", namespace="default"), None
     assert (await copy(manager, job)).metadata.uid
+
+@pytest.mark.kcr_virtual
+async def test_explanation_of_the_guide():
+    manager = FakeManager(kinds=[Website])
+    shop = Website(metadata=kcr.ObjectMeta(name="shop", namespace="default"), spec=WebsiteSpec(text_from="texts"))
+    manager.informer(Website).add(shop)
+    reconciler = ExplainingReconciler(manager)
+    assert (await reconciler.explain(shop.key)).headline == "waits for ConfigMap texts"
+    manager.informer(ConfigMap).add(build.config_map("texts", {"text": "hello"}))
+    assert (await reconciler.explain(shop.key)).headline == "is published"
+    assert (await reconciler.explain(kcr.Key("default", "x"))).headline == "is not in the cache of its controller"
 """
 
 
@@ -35,4 +50,4 @@ def test_every_block_of_code_is_run_by_a_test() -> None:
 def test_operator_passes_its_tests_at_three_heights(tmp_path: Path) -> None:
     pages = {name: text for guide in GUIDES for name, text in files(guide).items()}
     said = run_tests_of({**pages, "test_typed.py": TESTS}, tmp_path)
-    assert re.search(r"^9 passed", said, re.MULTILINE), said
+    assert re.search(r"^10 passed", said, re.MULTILINE), said

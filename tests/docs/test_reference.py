@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kcr.cli import check, dev, kubeconfig, run, snapshot, version
+from kcr.cli.debug.commands import command as debug
 from kcr.cli.generators import crd, rbac, types
 from kcr.cli.objects import explain, logs, wait
 from kcr.controllers.cronjob.controller import Options as CronJobOptions
@@ -23,7 +24,7 @@ def section(title: str) -> str:
 
 
 def options(command: click.Command) -> Sequence[click.Option]:
-    return [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return [parameter for parameter in command.params if isinstance(parameter, click.Option) and not parameter.hidden]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,7 @@ def options(command: click.Command) -> Sequence[click.Option]:
         pytest.param("types generate", types.generate, id="types"),
         pytest.param("kubeconfig create", kubeconfig.create, id="kubeconfig-create"),
         pytest.param("explain", explain.command, id="explain"),
+        *(pytest.param("debug", one, id=f"debug-{name}") for name, one in debug.commands.items()),
         pytest.param("wait", wait.command, id="wait"),
         pytest.param("logs", logs.command, id="logs"),
         pytest.param("version", version.command, id="version"),

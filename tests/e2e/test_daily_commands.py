@@ -142,6 +142,7 @@ async def test_shell_completes_names_of_the_cluster(kcr: Start, tmp_path: Path) 
 
         # On a busy machine the cluster may not answer in the two seconds that a shell waits.
         await eventually(partial(completes, "wait", "job/g", to="job/good"))
+        await eventually(partial(completes, "explain", "namespace/kube-s", to="namespace/kube-system"))
         await eventually(partial(completes, "logs", "-n", "kube-s", to="kube-system"))
         await eventually(partial(completes, "run", "--controllers", "job,c", to="job,cronjob"))
     assert await completed("wait", "job/g", kubeconfig=config) == [":4"]

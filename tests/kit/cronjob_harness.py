@@ -21,6 +21,7 @@ from kcr.controllers.cronjob.decisions.jobs import SCHEDULED_AT
 from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import VirtualClock
+from tests.kit.open_manager import OpenManager
 
 
 def at(text: str, day: str = "2026-06-01") -> datetime:
@@ -43,7 +44,7 @@ def cronjob_controller(
 ) -> AbstractAsyncContextManager[Manager]:
     """Run the CronJob controller for as long as the context lives."""
     client = Client(transport or cluster.transport)
-    manager = Manager(client, clock=clock, random=Random(seed), leader_election=leader_election)
+    manager = OpenManager(client, clock=clock, random=Random(seed), leader_election=leader_election)
     setup(manager, Options(**{"take_over": True, "cronjob_time_zone": "UTC", **options}))
     return manager.running()
 

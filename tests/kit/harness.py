@@ -20,6 +20,7 @@ from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.leaderelection import LeaderElector
 from kcr.manager import Manager
 from kcr.testing import eventually
+from tests.kit.open_manager import OpenManager
 
 EXAMPLES = "examples"
 
@@ -38,7 +39,7 @@ def job_controller(
     It reconciles all Jobs, as on an embedded cluster, unless `take_over` is false.
     """
     random = seed if isinstance(seed, Random) else Random(seed)
-    manager = Manager(
+    manager = OpenManager(
         Client(transport or cluster.transport), clock=clock, random=random, leader_election=leader_election
     )
     setup(manager, Options(**{"take_over": True, **options}))

@@ -13,6 +13,7 @@ from kcr.api.pods import is_active, is_terminal
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.decisions.lifecycle import INTERIM
 from kcr.controllers.job.decisions.pods import is_tracked
+from kcr.manager import Manager
 from kcr.metrics import Metrics
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
 from tests.kit.crash import NO_FAULT, WriteFault
@@ -65,6 +66,8 @@ class Simulation(UserActions, FakeNode):
         # The wires of all controllers there were; the last one's may live.
         self._wires = [CrashingTransport(self.faults)]
         self._metrics: Metrics
+        # The controller's, of its present life.
+        self.manager: Manager
         self._wanted, self._up = asyncio.Event(), asyncio.Event()
 
     @property
@@ -92,7 +95,7 @@ class Simulation(UserActions, FakeNode):
     async def _live(self, wire: CrashingTransport) -> None:
         lives, options = len(self._wires), self._setting.options
         async with job_controller(self._cluster, self.clock, transport=wire, seed=lives, **options) as manager:
-            self._metrics = manager.metrics
+            self._metrics, self.manager = manager.metrics, manager
             self._up.set()
             await wire.crashed.wait()
 

@@ -65,6 +65,24 @@ async def test_two_writers_of_a_field_are_named(kcr_cluster: EmbeddedCluster, kc
     assert mine["reconciles"] >= 100
 
 
+async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
+    painter = Painter(manager, coats=300)
+    controller = manager.add_controller("painter", painter, watches=[kcr.watch(ConfigMap)])
+    loop = asyncio.get_running_loop()
+    async with manager.running():
+        await kcr_cluster.client.apply(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+        await kcr_clock.advance(20)
+        found = controller.hot_loop(KEY, loop.time())
+        assert found.startswith("hot loop: each write enqueues the key again: data.color of configmaps default/wall")
+        assert found.endswith(
+            ": write only when something else differs, or watch with predicate=kcr.generation_changed"
+        )
+        assert controller.hot_loop(Key("default", "door"), loop.time()) == ""
+        await kcr_clock.advance(600)
+        assert controller.hot_loop(KEY, loop.time()) == ""
+
+
 async def test_reconciler_that_enqueues_itself_is_told_so(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

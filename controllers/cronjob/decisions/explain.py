@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from kcr.api.batch import CronJob
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, Step, ago, counted
+from kcr.api.explanation import Explanation, Step, ago, counted, in_time
 from kcr.controllers.cronjob.decisions.decide import decide, look_again
 from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, Plan, Start
 
@@ -31,20 +32,36 @@ _STOPS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def explain(seen: Facts) -> Explanation:
+class OwnEvidence(NamedTuple):
+    """What a controller knows of itself, beside what its reconcile sees.
+
+    Attributes:
+        zone: The time zone of schedules that name none; empty when it is not known.
+        pending: What was started, and is not confirmed or not on record.
+    """
+
+    zone: str = ""
+    pending: tuple[str, ...] = ()
+
+
+FROM_OUTSIDE = OwnEvidence()
+
+
+def explain(seen: Facts, known: OwnEvidence = FROM_OUTSIDE) -> Explanation:
     """Return why a CronJob is where it is, from the decision that a reconcile would make now.
 
     Args:
         seen: What a reconcile would see.
+        known: What else is known; nothing from outside.
     """
     plan = decide(seen)
     headline, remedies = _headline(seen, plan)
     return Explanation(
         headline=headline,
-        wanted=_wanted(seen.cron),
+        wanted=_wanted(seen.cron, known),
         present=_present(seen, plan),
         next=_next(seen, plan),
-        reasons=tuple(f"{told.reason}: {told.message}" for told in plan.announcements),
+        reasons=(*(f"{told.reason}: {told.message}" for told in plan.announcements), *known.pending),
         remedies=remedies,
     )
 
@@ -67,17 +84,17 @@ def _headline(seen: Facts, plan: Plan) -> tuple[str, tuple[str, ...]]:
     left = look_again(cron, seen.local, seen.now)
     if left is None:
         return "never runs again: no time fits its schedule", ()
-    return f"runs next in {human_duration(left)}", ()
+    return f"runs next {in_time(seen.now + left, seen.now)}", ()
 
 
 def _late(seen: Facts, start: Start, told: Sequence[Announcement]) -> tuple[str, tuple[str, ...]]:
     """Return the headline of a run that is due: a controller should have started it."""
-    late = human_duration(seen.now - start.run)
     if any(one.reason == "TooManyMissedTimes" for one in told):
         remedy = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
         return "has missed more than 100 runs: only the latest is started", (remedy,)
     remedy = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
-    return f"is due for {late}", (remedy,)
+    late = human_duration(seen.now - start.run)
+    return f"is due {'now' if late == '0s' else f'for {late}'}", (remedy,)
 
 
 def _next(seen: Facts, plan: Plan) -> tuple[Step, ...]:
@@ -99,9 +116,10 @@ def _is_stopped(seen: Facts, plan: Plan) -> bool:
     return any(told.reason == "UnknownTimeZone" for told in plan.announcements)
 
 
-def _wanted(cron: CronJob) -> str:
+def _wanted(cron: CronJob, known: OwnEvidence) -> str:
     spec = cron.spec
-    zone = f" in {spec.time_zone}" if spec.time_zone else " in the time zone of its controller"
+    own = f" in the time zone of its controller{f', {known.zone}' if known.zone else ''}"
+    zone = f" in {spec.time_zone}" if spec.time_zone else own
     parts = [f"schedule {spec.schedule!r}{zone}", f"concurrencyPolicy {spec.concurrency_policy or 'Allow'}"]
     if spec.starting_deadline_seconds is not None:
         parts.append(f"startingDeadlineSeconds {spec.starting_deadline_seconds}")

@@ -27,6 +27,7 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)
     steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job)]
     headline, reasons, remedies = case.headline, case.reasons, case.remedies
+    reasons = (*reasons, *known.pending)
     if known.writers and not finished_type(seen.job):
         several = f"several controllers write its status: {', '.join(known.writers)}"
         headline, reasons = several, (f"it {headline}", *reasons)

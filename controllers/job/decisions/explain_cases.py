@@ -28,11 +28,13 @@ class Evidence(NamedTuple):
         pods: All its pods, those that are counted already included.
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
+        pending: What was written for it and is not observed, as a controller knows of itself.
     """
 
     pods: tuple[Pod, ...] = ()
     events: tuple[Event, ...] = ()
     writers: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
 
 
 class Case(NamedTuple):
@@ -63,8 +65,14 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
 def managed_by_another(seen: Snapshot, _: Plan, __: Evidence) -> Case | None:
     """Neither this controller nor the cluster's own looks after the Job."""
     name = seen.job.spec.managed_by
-    if name in (None, lifecycle.RESERVED, lifecycle.KCR):
+    if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
         return None
+    if name in (None, lifecycle.RESERVED):
+        return Case(
+            "left to kube-controller-manager: it is no Job of this controller",
+            [f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"],
+            remedies=[f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"],
+        )
     return Case(
         f"left to the controller {name}",
         [f"spec.managedBy is {name}: kcr and kube-controller-manager reconcile no such Job"],
@@ -149,7 +157,10 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
         return None
     waits = _waits(seen, plan)
     first = min((step.at for step in waits if step.at is not None), default=seen.now)
-    headline = f"waits {human_duration(first - seen.now)} before it replaces a failed pod (backoff)"
+    wait = human_duration(first - seen.now)
+    headline = "replaces a failed pod now (backoff)"
+    if wait != "0s":
+        headline = f"waits {wait} before it replaces a failed pod (backoff)"
     return Case(headline, explain_pods.latest_failures(known.pods, seen.now, _NAMED), waits)
 
 
@@ -173,6 +184,14 @@ def stuck(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
             f"or delete the pod by force: kubectl -n {namespace} delete pod {name} --force --grace-period=0",
         ],
     )
+
+
+def unobserved(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+    """The controller has to see its own writes before it counts pods."""
+    if seen.expectations_met or plan.ending is not None:
+        return None
+    step = Step("decides again once it sees them")
+    return Case("waits to see what it has written itself", _terminating(seen), [step])
 
 
 def at_work(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
@@ -217,7 +236,7 @@ def running(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
 # The first to hold is the headline, so order is contract. The last one always holds.
 CASES: tuple[Rule, ...] = (
     finished, managed_by_another, being_deleted, unknown_mode, ending, suspended, complete,
-    refused, in_backoff, stuck, at_work, running,
+    unobserved, refused, in_backoff, stuck, at_work, running,
 )  # fmt: skip
 
 # What a refusal's message has, the cause, and the remedy. The first that fits, the last one always.

@@ -69,7 +69,7 @@ def latest_failures(pods: Iterable[Pod], now: datetime, count: int) -> list[str]
 
 def waiting_texts(pods: Iterable[Pod], count: int) -> list[str]:
     """Return why active pods do not run yet; equal causes of several pods are the first pod's."""
-    texts = (waiting_text(pod) for pod in pods if is_active(pod))
+    texts = (waiting_text(pod) for pod in sorted(pods, key=lambda pod: pod.metadata.name) if is_active(pod))
     return [text for text in texts if text][:count]
 
 

@@ -12,20 +12,17 @@ from kcr.api.batch import COMPLETION_INDEX, Job
 from kcr.api.core import Pod
 from kcr.api.meta import Key, is_controlled_by
 from kcr.api.pods import is_terminal
-from kcr.app.logs import configure_logs
-from kcr.app.process import run_to_end
 from kcr.cli import options as shared
 from kcr.cli.completion import complete_jobs
 from kcr.cli.display.display import Display
 from kcr.cli.display.job_progress import ChangeHandler, JobProgress
 from kcr.cli.display.log_follower import LogFollower, runs_of
-from kcr.cli.objects.target import ObjectName, connected, parse_job
+from kcr.cli.objects.connection import connected, run_quietly
+from kcr.cli.objects.target import ObjectName, parse_job
 from kcr.client import Client, LogOptions
 from kcr.errors import ApiError, ConfigError, KcrError
 from kcr.informer import Selection
 from kcr.manager import Manager
-
-_INTERRUPTED = 130
 
 
 @click.command(
@@ -47,10 +44,7 @@ _INTERRUPTED = 130
 )
 def command(job: ObjectName, **values: Any) -> int:
     """Print the logs of all pods of a Job, in the order of their completion indexes, then of their creation."""
-    # A refusal ends the command with one line; the client would log it as well.
-    configure_logs(None, "critical")
-    code = run_to_end(lambda: _logs(job, values))
-    return _INTERRUPTED if code is None else code
+    return run_quietly(lambda: _logs(job, values))
 
 
 async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
@@ -59,7 +53,7 @@ async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
         values["container"], timestamps=values["timestamps"], tail_lines=values["tail"],
         since_seconds=None if since is None else math.ceil(since),
     )  # fmt: skip
-    async with connected(values) as (client, namespace):
+    async with connected(values) as (client, namespace, _):
         job = await client.get(Job, Key(namespace, name.name))
         pods = await _pods_of(job, client)
         _check_container(pods, options.container)

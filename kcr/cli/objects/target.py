@@ -1,17 +1,13 @@
-"""Which objects a command is about, and the cluster that has them."""
+"""Which objects a command is about."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import click
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key, Resource
-from kcr.app.startup import explain_failure
-from kcr.client import Client, HttpTransport, load_config
-from kcr.errors import ApiError, ConfigError, NotFoundError, TransportError
 
 # The names that kubectl takes for the kinds of kcr's own controllers.
 _NAMES: Mapping[str, type[Resource]] = {
@@ -21,6 +17,9 @@ _NAMES: Mapping[str, type[Resource]] = {
 }
 # Source: apimachinery/pkg/util/validation/validation.go, IsDNS1123Subdomain; that a part is too long the server says.
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+# Such as that of a Role. What has a meaning in paths and field selectors is in no name.
+# Source: apimachinery/pkg/api/validation/path/name.go, IsValidPathSegmentName.
+_PATH_SEGMENT = re.compile(r"(?!\.\.?$)[^/%,=\\\s]+")
 
 
 class ObjectName(NamedTuple):
@@ -40,11 +39,23 @@ class ObjectName(NamedTuple):
         return f"{self.kind.resource.kind.lower()}{group}/{self.name}"
 
 
+class UnresolvedName(NamedTuple):
+    """An object of a kind that only the server knows, as a command line names it: `websites.example.dev/shop`.
+
+    Attributes:
+        kind: The text that names its kind.
+        name: Its name.
+    """
+
+    kind: str
+    name: str
+
+
 def parse_jobs(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[ObjectName, ...]:
     """Read the names of Jobs, as `job/NAME`.
 
     Raises:
-        click.BadParameter: A text names no Job.
+        click.UsageError: A text names no Job.
     """
     return tuple(dict.fromkeys(parse_job(ctx, parameter, text) for text in texts))
 
@@ -53,46 +64,33 @@ def parse_job(ctx: click.Context, parameter: click.Parameter, text: str) -> Obje
     """Read the name of one Job, as `job/NAME`.
 
     Raises:
-        click.BadParameter: The text names no Job.
-    """
-    found = parse_object(text)
-    if found.kind is not Job:
-        raise click.BadParameter(f"{text!r} names no Job: write job/NAME")
-    return found
-
-
-def parse_object(text: str) -> ObjectName:
-    """Read the name of a Job or CronJob, as `job/NAME` or `cronjob/NAME`.
-
-    Raises:
-        click.BadParameter: The text names neither.
+        click.UsageError: The text names no Job.
     """
     kind, _, name = text.partition("/")
-    if kind.lower() not in _NAMES or not name or "/" in name:
-        raise click.BadParameter(f"{text!r} names no Job or CronJob: write job/NAME or cronjob/NAME")
-    if not _OBJECT_NAME.fullmatch(name):
-        raise click.BadParameter(f"{name!r} is no name of an object: it has lower-case letters, digits, '-' and '.'")
-    return ObjectName(_NAMES[kind.lower()], name)
+    if _NAMES.get(kind.lower()) is not Job or not name or "/" in name:
+        # Not of the parameter, whose name says once more what to write.
+        raise click.UsageError(f"{text!r} names no Job: write job/NAME")
+    return ObjectName(Job, _checked(name, _OBJECT_NAME))
 
 
-@asynccontextmanager
-async def connected(values: Mapping[str, Any]) -> AsyncIterator[tuple[Client, str]]:
-    """Connect to the cluster of the options, and yield a client and the namespace to work in.
-
-    Args:
-        values: `kubeconfig`, `context` and `namespace`, as `options.object_options` adds them.
+def parse_object(text: str) -> ObjectName | UnresolvedName:
+    """Read the name of an object, as `KIND/NAME`; that of a Job or CronJob needs no server.
 
     Raises:
-        ConfigError: The server cannot be used, or has no such object; the message has the cause and the remedy.
+        click.UsageError: The text names none.
     """
-    config = load_config(values["kubeconfig"], values["context"])
-    async with HttpTransport(config) as transport:
-        try:
-            yield Client(transport), values["namespace"] or config.namespace
-        except NotFoundError as error:
-            raise ConfigError(f"{error.message}: name its namespace with -n, or see `kubectl get jobs -A`") from error
-        except (ApiError, TransportError) as error:
-            raise ConfigError(explain_failure(error, config.server, config.origin)) from error
+    kind, _, name = text.partition("/")
+    if not kind or not name or "/" in name:
+        raise click.UsageError(f"{text!r} names no object: write KIND/NAME, such as job/pi")
+    if kind.lower() in _NAMES:
+        return ObjectName(_NAMES[kind.lower()], _checked(name, _OBJECT_NAME))
+    return UnresolvedName(kind, _checked(name, _PATH_SEGMENT))
+
+
+def _checked(name: str, form: re.Pattern[str]) -> str:
+    if not form.fullmatch(name):
+        raise click.UsageError(f"{name!r} is no name of an object: it has lower-case letters, digits, '-' and '.'")
+    return name
 
 
 def keys_of(names: tuple[ObjectName, ...], namespace: str) -> dict[Key, ObjectName]:

@@ -10,19 +10,18 @@ import click
 
 from kcr.api.batch import Job
 from kcr.api.meta import Key
-from kcr.app.logs import configure_logs
-from kcr.app.process import run_to_end
 from kcr.cli import options as shared
 from kcr.cli.completion import complete_jobs
 from kcr.cli.display.display import line_of, open_display
 from kcr.cli.display.job_progress import JobProgress
-from kcr.cli.objects.target import ObjectName, connected, keys_of, parse_jobs
+from kcr.cli.objects.connection import connected, run_quietly
+from kcr.cli.objects.target import ObjectName, keys_of, parse_jobs
 from kcr.clock import SystemClock
 from kcr.informer import Selection
 from kcr.manager import Manager
 
-# As of timeout(1), and of a shell whose program SIGINT has ended.
-_TIMED_OUT, _INTERRUPTED = 124, 130
+# As of timeout(1).
+_TIMED_OUT = 124
 
 
 @click.command(
@@ -42,14 +41,11 @@ def command(jobs: tuple[ObjectName, ...], seconds: float | None, **values: Any) 
 
     How each ended is a line on stdout; progress goes to stderr, as bars on a terminal.
     """
-    # A refusal ends the command with one line; the client would log it as well.
-    configure_logs(None, "critical")
-    code = run_to_end(lambda: _wait(jobs, seconds, values))
-    return _INTERRUPTED if code is None else code
+    return run_quietly(lambda: _wait(jobs, seconds, values))
 
 
 async def _wait(jobs: tuple[ObjectName, ...], seconds: float | None, values: Mapping[str, Any]) -> int:
-    async with connected(values) as (client, namespace), AsyncExitStack() as stack:
+    async with connected(values) as (client, namespace, _), AsyncExitStack() as stack:
         keys = keys_of(jobs, namespace)
         manager = Manager(client, random=random.Random(), namespace=namespace)
         if len(keys) == 1:

@@ -1,5 +1,6 @@
 """Which server to talk to, and with which identity: the value that configuration ends in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ class ClusterConfig:
         headers: Sent with each request, for example to impersonate.
         compression: Whether answers may be compressed.
         namespace: The namespace that the configuration names, `default` when it names none.
+        extensions: What other programs have put into the cluster's entry of the kubeconfig, by name.
     """
 
     server: str
@@ -81,3 +83,4 @@ class ClusterConfig:
     headers: tuple[tuple[str, str], ...] = ()
     compression: bool = True
     namespace: str = "default"
+    extensions: Mapping[str, object] = field(default_factory=dict, repr=False)

@@ -123,7 +123,14 @@ def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> 
         headers=_impersonation(user),
         compression=not cluster.entry.value.get("disable-compression"),
         namespace=chosen.text("namespace") or "default",
+        extensions=_extensions(cluster),
     )
+
+
+def _extensions(cluster: _Section) -> Mapping[str, object]:
+    found = cluster.entry.value.get("extensions")
+    entries = found if isinstance(found, list) else []
+    return {one["name"]: one.get("extension") for one in entries if isinstance(one, dict) and "name" in one}
 
 
 def _choice(known: Mapping[str, Entry]) -> str:

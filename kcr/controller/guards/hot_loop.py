@@ -134,6 +134,8 @@ class HotLoops:
         self._window_end = 0.0
         self._recordings: dict[Key, Recording] = {}
         self._silent_until: dict[Key, float] = {}
+        # What was logged of keys that are silent since.
+        self._findings: dict[Key, str] = {}
         # Invariant: there are some only while something is recorded.
         self._registrations: list[Registration[Any]] = []
 
@@ -145,6 +147,15 @@ class HotLoops:
 
     def _open_sources(self) -> list[_Source]:
         return [source for source in self._sources if not source.is_closed]
+
+    def finding(self, key: Key, now: float) -> str:
+        """Return what has kept a key busy in the last ten minutes; empty for nothing. It may be called in any thread.
+
+        Args:
+            key: The key.
+            now: The time of the controller's loop.
+        """
+        return self._findings.get(key, "") if self._silent_until.get(key, 0.0) > now else ""
 
     def is_hot(self, key: Key) -> bool:
         """Count one reconcile, and return whether the changes of its key are being looked at."""
@@ -170,6 +181,7 @@ class HotLoops:
         self._window_end = now + WINDOW_SECONDS
         self._counts.clear()
         self._silent_until = {key: until for key, until in self._silent_until.items() if until > now}
+        self._findings = {key: text for key, text in self._findings.items() if key in self._silent_until}
         for key, recording in tuple(self._recordings.items()):
             if now - recording.began >= WINDOW_SECONDS:
                 self._end(key, now)
@@ -202,10 +214,14 @@ class HotLoops:
             return
         subject = finding.subject
         writers = {"writers": sorted(recording.writers)} if recording.writers else {}
+        name = f"{subject.kind.resource.display} {subject.key}"
+        fields = [_spell(path) for path in finding.fields[:_MAX_FIELDS]]
+        by = f" by {', '.join(writers['writers'])}" if writers else ""
+        self._findings[key] = f"{finding.event}: {', '.join(fields)} of {name}{by}: {finding.remedy}"
         _log.warning(
             finding.event,
-            object=f"{subject.kind.resource.display} {subject.key}",
-            fields=[_spell(path) for path in finding.fields[:_MAX_FIELDS]],
+            object=name,
+            fields=fields,
             **writers,
             reconciles=self._counts.get(key, 0),
             within_seconds=WINDOW_SECONDS,

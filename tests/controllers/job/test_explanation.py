@@ -9,7 +9,8 @@ from kcr.api.batch import Job
 from kcr.api.core import Event, ObjectReference
 from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.explain import lines_of, look
+from kcr.cli.objects.look import look
+from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.explanation import explain_job

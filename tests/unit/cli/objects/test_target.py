@@ -4,7 +4,7 @@ import click
 import pytest
 
 from kcr.api.batch import CronJob, Job
-from kcr.cli.objects.target import ObjectName, parse_object
+from kcr.cli.objects.target import ObjectName, UnresolvedName, parse_object
 
 
 @pytest.mark.parametrize(
@@ -13,19 +13,27 @@ from kcr.cli.objects.target import ObjectName, parse_object
         ("job/pi", ObjectName(Job, "pi")),
         ("Jobs.batch/pi-1.2", ObjectName(Job, "pi-1.2")),
         ("cj/hello", ObjectName(CronJob, "hello")),
+        ("websites.example.dev/shop", UnresolvedName("websites.example.dev", "shop")),
+        ("clusterrole/system:node", UnresolvedName("clusterrole", "system:node")),
     ],
 )
-def test_names_are_read_as_kubectl_reads_them(text: str, expected: ObjectName) -> None:
+def test_names_are_read_as_kubectl_reads_them(text: str, expected: ObjectName | UnresolvedName) -> None:
     assert parse_object(text) == expected
 
 
 @pytest.mark.parametrize("name", ["..", "a?b=c", "-a", "A", "a,b", "a..b", "%2e"])
 def test_name_that_no_object_has_is_refused(name: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no name of an object"):
+    with pytest.raises(click.UsageError, match="is no name of an object"):
         parse_object(f"job/{name}")
 
 
-@pytest.mark.parametrize("text", ["pi", "pod/pi", "job/", "job/a/b"])
-def test_text_that_names_neither_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="names no Job or CronJob"):
+@pytest.mark.parametrize("name", ["..", "a?b=c", "a,b", "%2e", "a b"])
+def test_name_that_would_change_a_path_is_refused(name: str) -> None:
+    with pytest.raises(click.UsageError, match="is no name of an object"):
+        parse_object(f"clusterrole/{name}")
+
+
+@pytest.mark.parametrize("text", ["pi", "/pi", "job/", "job/a/b"])
+def test_text_that_names_no_object_is_refused(text: str) -> None:
+    with pytest.raises(click.UsageError, match="names no object: write KIND/NAME, such as job/pi"):
         parse_object(text)

@@ -8,11 +8,14 @@ from kcr.api.meta import PodCondition
 from kcr.controllers.job.decisions.explain import explain
 from kcr.controllers.job.decisions.explain_cases import Evidence
 from kcr.controllers.job.decisions.explain_pods import failure_text, terminating_text, waiting_text
+from kcr.controllers.job.decisions.plan import Limits
 from tests.kit.builders import NOW, ago, job, pod, snapshot
 
 DENIED = 'admission webhook "policy.example.dev" denied the request: no latest images'
 NO_ANSWER = 'Internal error occurred: failed calling webhook "policy.example.dev": connection refused'
 ACCOUNT = 'pods "pi-x" is forbidden: error looking up service account default/ci: serviceaccount "ci" not found'
+# From outside, the decision is made for Jobs of either controller.
+ALL = Limits(take_over=True)
 RIGHT = 'pods is forbidden: User "system:serviceaccount:kcr:kcr" cannot create resource "pods"'
 
 
@@ -36,7 +39,7 @@ def event(reason: str, message: str, *, seconds: float = 5, count: int = 1) -> E
 )
 def test_refused_pods_have_cause_and_remedy(message: str, cause: str, remedy: str) -> None:
     known = Evidence(events=(event("FailedCreate", f"Error creating: {message}", count=3),))
-    found = explain(snapshot(job()), known)
+    found = explain(snapshot(job(), limits=ALL), known)
     assert found.headline.startswith(f"cannot create pods: {cause}")
     assert found.reasons == (f"5s ago, 3 times: Error creating: {message}",)
     assert found.remedies[0].startswith(remedy)
@@ -44,7 +47,7 @@ def test_refused_pods_have_cause_and_remedy(message: str, cause: str, remedy: st
 
 def test_refusal_is_over_once_a_pod_was_created() -> None:
     events = (event("FailedCreate", "Error creating: no", seconds=9), event("SuccessfulCreate", "Created pod: pi-x"))
-    assert explain(snapshot(job()), Evidence(events=events)).headline == "creates 1 pod now"
+    assert explain(snapshot(job(), limits=ALL), Evidence(events=events)).headline == "creates 1 pod now"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""`kcr debug`: an archive for a report, a profile, and the stacks of a running process."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from kcr.cli.debug.archive import ArchiveFile, MetricsPlace, collect, manifest, packed
+from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
+from kcr.cli.debug.profile import table_of
+from kcr.cli.objects.connection import run_quietly
+from kcr.client import load_config
+from kcr.clock import SystemClock
+from kcr.debug.profiler import MAX_SECONDS
+from kcr.errors import ConfigError, KcrError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CODES = "Exit codes: 0, 1 when the debug port cannot be used, 2 on a wrong option."
+# Of a profile, beside its own time.
+_MARGIN_SECONDS = 10.0
+
+
+@click.group("debug")
+def command() -> None:
+    """Look into a running kcr: `kcr run`, `kcr dev`, or a program made with kcr.
+
+    It answers at its probe port (--health-probe-bind-address), to this machine alone: forward that of a pod with
+    `kubectl -n NAMESPACE port-forward POD 8081`. That of `kcr dev` is found by its kubeconfig.
+    """
+
+
+def _connection_options(function: F) -> F:
+    kubeconfig = click.option(
+        "--kubeconfig", metavar="FILE", envvar="KCR_KUBECONFIG", show_envvar=True,
+        show_default="KUBECONFIG, ~/.kube/config", help="Kubeconfig of `kcr dev`.",
+    )  # fmt: skip
+    context = click.option(
+        "--context", metavar="NAME", envvar="KCR_CONTEXT", show_envvar=True, show_default="its current one",
+        help="Context of the kubeconfig.",
+    )  # fmt: skip
+    return debug_option(kubeconfig(context(function)))
+
+
+def _port(values: Mapping[str, Any]) -> DebugPort:
+    """Return the debug port of the options.
+
+    Raises:
+        ConfigError: None is known.
+    """
+    if values["debug_address"] is not None:
+        named: DebugPort = values["debug_address"]
+        return named
+    try:
+        found = port_of(load_config(values["kubeconfig"], values["context"]))
+    except ConfigError:
+        if values["kubeconfig"] or values["context"]:
+            raise
+        found = None
+    if found is None:
+        raise ConfigError(f"no debug port is known: {REMEDY}")
+    return found
+
+
+@command.command("stacks", epilog=_CODES)
+@_connection_options
+def stacks(**values: Any) -> int:
+    """Print where the threads and tasks of the process are, also while its event loop is blocked."""
+    port = _port(values)
+
+    async def show() -> int:
+        click.echo(await port.get("/stacks"), nl=False)
+        return 0
+
+    return run_quietly(show)
+
+
+@command.command("profile", epilog=_CODES)
+@click.argument("seconds", type=click.IntRange(1, MAX_SECONDS))
+@_connection_options
+@click.option(
+    "-o", "--output", metavar="FILE", default="",
+    help="File for the collapsed stacks, which speedscope.app and flamegraph.pl read; - for stdout.",
+)  # fmt: skip
+def profile(seconds: int, output: str, **values: Any) -> int:
+    """Sample the event loop's thread for some SECONDS, and print the functions that take most of its time."""
+    port = _port(values)
+
+    async def show() -> int:
+        body = await port.get("/profile", {"seconds": str(seconds)}, seconds + _MARGIN_SECONDS)
+        if output:
+            _write(output, body)
+        click.echo("\n".join(table_of(body.decode(errors="replace"))), err=bool(output))
+        return 0
+
+    return run_quietly(show)
+
+
+@command.command("dump", epilog=_CODES)
+@_connection_options
+@click.option(
+    "--metrics-address", metavar="HOST:PORT", envvar="KCR_METRICS_ADDRESS", show_envvar=True,
+    show_default="the port of --metrics-bind-address, on the same host", help="Where the metrics are.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", metavar="FILE", default="", show_default="kcr-debug-TIME.tar.gz", help="The file; - for stdout."
+)
+def dump(metrics_address: str | None, output: str, **values: Any) -> int:
+    """Write one archive for a report: versions, options, state, last errors, stacks and metrics, without secrets."""
+    port, now = _port(values), SystemClock().now()
+    folder = f"kcr-debug-{now:%Y%m%dT%H%M%SZ}"
+
+    async def write() -> int:
+        parts = await collect(port, await _metrics_of(port, metrics_address))
+        body = packed(parts, manifest(parts, port.url, now), folder, now)
+        path = output or f"{folder}.tar.gz"
+        _write(path, body)
+        click.echo("\n".join(_summary(path, parts, len(body))), err=True)
+        return 0
+
+    return run_quietly(write)
+
+
+async def _metrics_of(port: DebugPort, named: str | None) -> MetricsPlace:
+    """Return where the metrics are: at the address that was named, else where the process says."""
+    if named:
+        return MetricsPlace(f"{parse_address(named).url}/metrics")
+    unknown = MetricsPlace("", "the process serves none at a known port: name it with --metrics-address")
+    try:
+        options = msgspec.json.decode(await port.get("/options"), type=_MetricsOptions)
+    except (KcrError, msgspec.MsgspecError):
+        return unknown
+    if options.metrics_secure:
+        return MetricsPlace("", "they are for those who may get /metrics, over HTTPS: add them with curl")
+    _, _, number = options.metrics_bind_address.rpartition(":")
+    url = urlsplit(port.url)
+    host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
+    return MetricsPlace(f"http://{host}:{number}/metrics") if number.isdecimal() and int(number) else unknown
+
+
+class _MetricsOptions(msgspec.Struct):
+    metrics_bind_address: str = ""
+    metrics_secure: bool = False
+
+
+def _summary(path: str, parts: list[ArchiveFile], size: int) -> list[str]:
+    there = [part.name for part in parts if part.content is not None]
+    missing = [f"not to be had: {part.name}: {part.why_not}" for part in parts if part.content is None]
+    return [f"wrote {path}, {size} bytes: {', '.join(there)}", *missing]
+
+
+def _write(path: str, body: bytes) -> None:
+    """Write a file that only its owner may read; `-` is stdout."""
+    if path == "-":
+        sys.stdout.buffer.write(body)
+        return
+    try:
+        descriptor = os.open(Path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(body)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}: name another file with -o") from error

@@ -1,0 +1,215 @@
+"""Explains an object of any kind: from what all kinds have in common, metadata and the conditions of the status."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.api.durations import human_duration
+from kcr.api.explanation import Explanation, Step, ago
+from kcr.api.meta import Condition, controller_of, from_wire
+from kcr.api.unstructured import Unstructured
+
+# How the headline of an object ends that has nothing to say.
+NO_TROUBLE = "nothing tells of trouble"
+
+# Conditions that are good when they are False; of all others False is trouble.
+# Source: cli-utils/pkg/kstatus (Stalled, Reconciling); core/v1 and apps/v1 types.go.
+_BAD_WHEN_TRUE = frozenset(
+    {
+        "Stalled", "Reconciling", "Degraded", "Failed", "ReplicaFailure", "MemoryPressure", "DiskPressure",
+        "PIDPressure", "NetworkUnavailable", "DisruptionTarget", "Terminating", "NamesNotAccepted",
+    }
+)  # fmt: skip
+# Those that tell of the object as a whole, the first that is there, and what it is then.
+_SUMMARIES: Mapping[str, str] = {
+    "Ready": "ready", "Available": "available", "Established": "established", "Complete": "complete",
+    "Succeeded": "done",
+}  # fmt: skip
+# Counts of a status, in the order in which they are shown.
+_COUNTS = (
+    "replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "desiredNumberScheduled", "numberReady",
+    "ready", "active",
+)  # fmt: skip
+
+
+class _Seen(NamedTuple):
+    """An object, as its explanation needs it."""
+
+    obj: Unstructured
+    spec: Any
+    status: Mapping[str, Any]
+    conditions: tuple[Condition, ...]
+    now: datetime
+
+    @property
+    def observed(self) -> int | None:
+        """The generation that its controller has observed."""
+        found = self.status.get("observedGeneration")
+        return found if isinstance(found, int) else None
+
+    def find(self, kind: str) -> Condition | None:
+        return next((one for one in self.conditions if one.type == kind), None)
+
+
+class _Case(NamedTuple):
+    headline: str
+    reasons: Sequence[str] = ()
+    steps: Sequence[Step] = ()
+    remedies: Sequence[str] = ()
+
+
+def conditions_of(obj: Unstructured) -> tuple[Condition, ...]:
+    """Return the conditions of an object's status; none where the field has another meaning."""
+    status = obj.get("status")
+    found = status.get("conditions") if isinstance(status, dict) else None
+    try:
+        return msgspec.convert(found or (), tuple[Condition, ...], dec_hook=from_wire)
+    except msgspec.ValidationError:
+        return ()
+
+
+def explain_object(obj: Unstructured, now: datetime) -> Explanation:
+    """Return why an object is where it is, as far as metadata, generation and conditions tell.
+
+    Args:
+        obj: The object.
+        now: The moment to judge at.
+    """
+    status = obj.get("status")
+    seen = _Seen(obj, obj.get("spec"), status if isinstance(status, dict) else {}, conditions_of(obj), now)
+    case = next(found for rule in _CASES if (found := rule(seen)) is not None)
+    return Explanation(
+        headline=case.headline,
+        wanted=_wanted(seen),
+        present=_present(seen),
+        next=tuple(case.steps),
+        reasons=tuple(dict.fromkeys((*case.reasons, *_troubles(seen), *_owner(obj)))),
+        remedies=tuple(case.remedies),
+    )
+
+
+def _deleted(seen: _Seen) -> _Case | None:
+    moment, finalizers = seen.obj.metadata.deletion_timestamp, ", ".join(seen.obj.metadata.finalizers)
+    if moment is None:
+        return None
+    if moment > seen.now:
+        return _Case("is being deleted", steps=[Step("its grace period is over", moment)])
+    headline = f"is being deleted for {_since(moment, seen.now)}"
+    if not finalizers:
+        return _Case(headline)
+    return _Case(
+        f"{headline}, and waits for finalizers",
+        [f"finalizers are left: {finalizers}"],
+        [Step("is gone when the controllers that own its finalizers have removed them")],
+        ["see whether these controllers run, and what their logs say of it"],
+    )
+
+
+def _stalled(seen: _Seen) -> _Case | None:
+    found = seen.find("Stalled")
+    return _Case(f"is stalled{_why(found)}") if found is not None and found.status == "True" else None
+
+
+def _ended(seen: _Seen) -> _Case | None:
+    """A Pod, for example, that is not ready because it has ended."""
+    return _phase(seen) if seen.status.get("phase") in ("Succeeded", "Failed") else None
+
+
+def _unobserved(seen: _Seen) -> _Case | None:
+    observed, generation = seen.observed, seen.obj.metadata.generation or 0
+    if observed is None or observed >= generation:
+        return None
+    return _Case(
+        f"waits for its controller, which has not observed generation {generation}",
+        [f"status.observedGeneration is {observed}: the status is that of an earlier spec"],
+        [Step("its controller reconciles the latest spec")],
+        ["see whether its controller runs, and whether it fails"],
+    )
+
+
+def _summary(seen: _Seen) -> _Case | None:
+    name = next((name for name in _SUMMARIES if seen.find(name) is not None), None)
+    found = seen.find(name) if name is not None else None
+    if name is None or found is None:
+        return None
+    word = _SUMMARIES[name]
+    if found.status == "True":
+        return _Case(f"is {word} for {_since(found.last_transition_time, seen.now)}")
+    return _Case(f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}")
+
+
+def _in_trouble(seen: _Seen) -> _Case | None:
+    bad = next(filter(_is_bad, seen.conditions), None)
+    if bad is not None:
+        return _Case(f"{bad.type} is {bad.status} for {_since(bad.last_transition_time, seen.now)}{_why(bad)}")
+    progressing = seen.find("Progressing")
+    return None if progressing is None else _Case(f"is progressing{_why(progressing)}")
+
+
+def _phase(seen: _Seen) -> _Case | None:
+    phase = seen.status.get("phase")
+    message = seen.status.get("message")
+    if not isinstance(phase, str) or not phase:
+        return None
+    return _Case(f"is in phase {phase}{f': {message}' if isinstance(message, str) and message else ''}")
+
+
+def _silent(seen: _Seen) -> _Case:
+    created = seen.obj.metadata.creation_timestamp
+    if seen.spec is None or seen.status:
+        return _Case(f"is there since {_since(created, seen.now)}, and {NO_TROUBLE}")
+    return _Case(
+        f"has no status: no controller has written one in {_since(created, seen.now)}",
+        remedies=["see whether a controller of this kind runs; some kinds have none, and no status"],
+    )
+
+
+# The first to hold is the headline; the last one always holds.
+_CASES: tuple[Callable[[_Seen], _Case | None], ...] = (
+    _deleted, _ended, _stalled, _unobserved, _summary, _in_trouble, _phase, _silent,
+)  # fmt: skip
+
+
+def _wanted(seen: _Seen) -> str:
+    generation = seen.obj.metadata.generation
+    parts = [f"generation {generation}"] if generation else []
+    replicas = seen.spec.get("replicas") if isinstance(seen.spec, dict) else None
+    return ", ".join([f"{replicas} replicas", *parts] if isinstance(replicas, int) else parts)
+
+
+def _present(seen: _Seen) -> str:
+    parts = [] if seen.observed is None else [f"observed generation {seen.observed}"]
+    parts += [f"{name} {seen.status[name]}" for name in _COUNTS if isinstance(seen.status.get(name), int | str)]
+    return ", ".join(parts)
+
+
+def _troubles(seen: _Seen) -> Iterable[str]:
+    """Yield the conditions that tell of trouble, and those that were set for an earlier spec."""
+    generation = seen.obj.metadata.generation or 0
+    for one in seen.conditions:
+        late = one.observed_generation is not None and one.observed_generation < generation
+        if _is_bad(one) or late:
+            of = f", of generation {one.observed_generation}" if late else ""
+            since = ago(one.last_transition_time, seen.now)
+            yield f"condition {one.type} is {one.status}, {since}{of}{_why(one)}"
+
+
+def _is_bad(one: Condition) -> bool:
+    return one.status == ("True" if one.type in _BAD_WHEN_TRUE else "False") or one.status == "Unknown"
+
+
+def _owner(obj: Unstructured) -> Iterable[str]:
+    owner = controller_of(obj.metadata)
+    if owner is not None:
+        yield f"it is controlled by {owner.kind} {owner.name}: kcr explain {owner.kind.lower()}/{owner.name}"
+
+
+def _why(condition: Condition) -> str:
+    text = ": ".join(filter(None, (condition.reason, " ".join(condition.message.split()))))
+    return f": {text}" if text else ""
+
+
+def _since(moment: datetime | None, now: datetime) -> str:
+    return "an unknown time" if moment is None else human_duration(max(now - moment, timedelta()))

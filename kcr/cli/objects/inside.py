@@ -1,0 +1,215 @@
+"""What a controller knows of an object: read at its debug port, and put into words."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcr.api.durations import human_duration
+from kcr.api.explanation import Explanation, counted
+from kcr.api.meta import Key, Resource
+from kcr.cli.debug.port import DebugPort
+from kcr.cli.objects.generic import NO_TROUBLE
+from kcr.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
+from kcr.errors import ConfigError
+
+# So many reasons and writes are named; of the others the count says enough.
+_NAMED = 3
+
+
+class ControllerView(NamedTuple):
+    """What one controller knows of one key.
+
+    Attributes:
+        detail: The key there.
+        running: Its reconcile that is running; None when none is.
+        busy: What keeps all workers busy, so that a queued key waits; None when a worker is free.
+    """
+
+    detail: KeyDetail
+    running: RunningState | None
+    busy: RunningState | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the key is idle, and the controller remembers nothing of it."""
+        detail = self.detail
+        known = (detail.runs, detail.state.error, detail.unconfirmed, detail.hot_loop)
+        return detail.state.phase == "idle" and not any(known)
+
+
+class Inside(NamedTuple):
+    """What a process knows of one key.
+
+    Attributes:
+        state: The process.
+        views: Its controllers whose keys name objects of this kind.
+    """
+
+    state: DebugState
+    views: tuple[ControllerView, ...]
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether another replica leads: then this one has a store, and no memory."""
+        return self.state.leadership is not None and not self.state.leadership.is_leading
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """Why the object is where it is, as its controller knows; None when none says so, or another replica leads."""
+        if self.stands_by:
+            return None
+        found = (view.detail.explanation for view in self.views)
+        return next(filter(None, (_converted(one) for one in found if one is not None)), None)
+
+
+def _converted(explanation: Mapping[str, object]) -> Explanation | None:
+    try:
+        return msgspec.convert(explanation, Explanation)
+    except msgspec.ValidationError:
+        # A reconciler of some other version or making; what is seen from outside is right all the same.
+        return None
+
+
+async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
+    """Read what a process knows of an object.
+
+    Args:
+        port: Its debug port.
+        kind: The object's kind.
+        key: Its namespace and name.
+
+    Raises:
+        TransportError: Nothing answers.
+        ConfigError: What answers is no debug port, or one of another version.
+    """
+    async with asyncio.TaskGroup() as group:
+        state_task = group.create_task(port.get("/state", {"keys": "0"}))
+        key_task = group.create_task(port.get("/key", {"key": str(key), "kind": kind.resource.display}))
+    try:
+        state = msgspec.json.decode(state_task.result(), type=DebugState)
+        details = msgspec.json.decode(key_task.result(), type=tuple[KeyDetail, ...])
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
+    # A controller that only watches objects of this kind has other keys.
+    keyed = {one.name: one for one in state.controllers if one.kinds[:1] == (kind.resource.display,)}
+    views = [_view(one, keyed[one.controller]) for one in details if one.controller in keyed]
+    return Inside(state, tuple(views))
+
+
+def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
+    running = controller.running
+    own = next((one for one in running if one.key == detail.state.key), None)
+    return ControllerView(detail, own, running[0] if running and len(running) >= controller.workers else None)
+
+
+def preferred(inside: Explanation | None, outside: Explanation) -> Explanation:
+    """Return the better explanation: the controller's own, with that from outside as a reason when it differs."""
+    if inside is None or inside.headline == outside.headline:
+        return inside or outside
+    is_same = _without_times(inside.headline) == _without_times(outside.headline)
+    if is_same or outside.headline.endswith(NO_TROUBLE):
+        return inside
+    return msgspec.structs.replace(inside, reasons=(*inside.reasons, f"from outside: {outside.headline}"))
+
+
+def _without_times(text: str) -> str:
+    return " ".join(word for word in text.split() if not word[:1].isdigit())
+
+
+def lines_of_controllers(inside: Inside) -> Iterator[str]:
+    """Yield what the controllers know, for people: where the key is, its last error, its unconfirmed writes."""
+    process, shown = inside.state.process, [view for view in inside.views if not view.is_quiet]
+    who = f"{process.command} {process.version}, pid {process.pid}{_leadership(inside)}"
+    if not inside.views:
+        yield f"no controller of {who} has keys of this kind"
+        return
+    for view in shown or inside.views[:1]:
+        yield f"{view.detail.controller}: {phase_text(view)}"
+        yield from _details(view)
+    yield f"at {who}"
+
+
+def _leadership(inside: Inside) -> str:
+    leadership = inside.state.leadership
+    if leadership is None:
+        return ""
+    return ", leads" if leadership.is_leading else f", stands by: {leadership.holder or 'no replica'} leads"
+
+
+def phase_text(view: ControllerView) -> str:
+    """Return where a key is in a controller, and for how long: `queued for 3s at priority 0`."""
+    state, running = view.detail.state, view.running
+    if running is not None:
+        again = ", and queued again" if state.phase == "queued" else ""
+        return f"running for {_span(running.seconds)} at {running.at or 'an unknown line'}{again}"
+    match state.phase:
+        case "queued":
+            since = "" if state.queued_seconds is None else f" for {_span(state.queued_seconds)}"
+            return f"queued{since} at priority {state.priority}{_because(state)}"
+        case "backoff":
+            return f"in backoff after {counted(state.retries, 'failure')} in a row: retried {_due(state)}"
+        case "delayed":
+            return f"waits for a time that a reconcile asked for: queued {_due(state)}"
+        case "parked":
+            return f"parked, waits for {' and '.join(state.waits_for) or 'its store'}"
+        case "paused":
+            return "paused: it is not reconciled"
+        case "processing":
+            return "running"
+        case _:
+            return f"{state.phase}: nothing is queued{_last(view.detail)}"
+
+
+def _details(view: ControllerView) -> Iterator[str]:
+    detail, busy = view.detail, view.busy
+    if detail.state.phase == "queued" and busy is not None and view.running is None:
+        yield f"all workers are busy, the longest for {_span(busy.seconds)} with {busy.key} at {busy.at}"
+    failed = next((run for run in detail.runs if run.outcome == "error"), None)
+    if detail.state.error:
+        when = "" if failed is None else f", {_span(failed.seconds_ago)} ago"
+        yield f"last error{when}: {detail.state.error}"
+    if detail.unconfirmed:
+        left = len(detail.unconfirmed) - _NAMED
+        more = f" and {left} more" if left > 0 else ""
+        yield f"not confirmed: {', '.join(detail.unconfirmed[:_NAMED])}{more}"
+    if detail.hot_loop:
+        yield detail.hot_loop
+    if detail.explanation_error:
+        yield f"does not explain it: {detail.explanation_error}"
+
+
+def _because(state: KeyState) -> str:
+    return f" ({', '.join(state.reasons[:_NAMED])})" if state.reasons else ""
+
+
+def _due(state: KeyState) -> str:
+    return "now" if not state.due_seconds or state.due_seconds < 1 else f"in {_span(state.due_seconds)}"
+
+
+def _last(detail: KeyDetail) -> str:
+    if not detail.runs:
+        return ""
+    last = detail.runs[0]
+    text = f", {last.text}" if last.text and last.text != detail.state.error else ""
+    return f"; last reconciled {_span(last.seconds_ago)} ago: {last.outcome}{text}"
+
+
+def _span(seconds: float) -> str:
+    return human_duration(timedelta(seconds=max(seconds, 0)))
+
+
+def controllers_as_json(inside: Inside | None) -> Iterable[dict[str, Any]]:
+    """Yield what the controllers know, for programs: fields named as at the debug port."""
+    if inside is None:
+        return
+    process, leadership = inside.state.process, inside.state.leadership
+    about = {
+        "command": process.command, "version": process.version, "pid": process.pid,
+        "leading": None if leadership is None else leadership.is_leading,
+        "leader": None if leadership is None else leadership.holder,
+    }  # fmt: skip
+    for view in inside.views:
+        yield {**msgspec.to_builtins(view.detail), "running": msgspec.to_builtins(view.running), "process": about}

@@ -1,0 +1,146 @@
+"""Reads why an object is where it is, from the API server: the explanation, its conditions and its events."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from kcr.api.batch import CronJob, Job
+from kcr.api.core import Event
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Condition, Key, ObjectMeta
+from kcr.api.resources import ResourceType
+from kcr.api.unstructured import Unstructured, unstructured
+from kcr.cli.objects.generic import conditions_of, explain_object
+from kcr.cli.objects.inside import preferred
+from kcr.cli.objects.target import ObjectName, UnresolvedName
+from kcr.client import Client
+from kcr.client.discovery import all_served_kinds, find_kind, near_names
+from kcr.controller.guards.pause import PAUSED
+from kcr.controllers.cronjob.explanation import explain_cronjob
+from kcr.controllers.job.explanation import explain_job
+from kcr.errors import ConfigError, ForbiddenError, NotFoundError
+
+# So many events are shown, the latest.
+_EVENTS = 4
+
+
+class Shown(NamedTuple):
+    """What is shown of an object: why it is where it is, its conditions that hold, and its latest events.
+
+    Attributes:
+        explanation: Why it is where it is.
+        conditions: Those that hold.
+        events: The latest, the newest last.
+        exists: Whether it is there.
+    """
+
+    explanation: Explanation
+    conditions: tuple[Condition, ...]
+    events: tuple[Event, ...]
+    exists: bool = True
+
+
+class _Found(NamedTuple):
+    metadata: ObjectMeta
+    conditions: tuple[Condition, ...]
+    explanation: Explanation
+
+
+async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectName:
+    """Return an object's name with its kind, as the server has it.
+
+    Raises:
+        ConfigError: The server has no such kind; the message names those that are spelled alike.
+    """
+    if isinstance(name, ObjectName):
+        return name
+    kinds = await all_served_kinds(client)
+    found = find_kind(kinds, name.kind)
+    if found is not None:
+        place = found.resource
+        made = unstructured(place.api_version, place.kind, plural=place.plural, namespaced=place.namespaced)
+        return ObjectName(made, name.name)
+    near = near_names(kinds, name.kind)
+    hint = f"is it {' or '.join(near)}?" if near else "see `kubectl api-resources`"
+    raise ConfigError(f"the server has no kind {name.kind!r}: {hint}")
+
+
+async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside: Explanation | None = None) -> Shown:
+    """Read what is to be shown of an object; it need not exist.
+
+    Args:
+        client: Where to read.
+        name: The object as the user named it.
+        key: Its namespace and name.
+        now: The moment to judge at.
+        inside: What its controller says of it; None when that is not known.
+    """
+    events = await _events(client, name, key)
+    try:
+        found = await _find(client, name, key, events, now)
+    except NotFoundError:
+        return Shown(_absence(name.kind.resource, events), (), events[-_EVENTS:], exists=False)
+    # Those of an earlier object of the same name are not about this one.
+    about = tuple(event for event in events if event.involved_object.uid in ("", found.metadata.uid))
+    explanation = preferred(inside, found.explanation)
+    if found.metadata.annotations.get(PAUSED) == "true":
+        explanation = _pause(name, key, explanation)
+    return Shown(explanation, tuple(one for one in found.conditions if one.status == "True"), about[-_EVENTS:])
+
+
+async def _find(client: Client, name: ObjectName, key: Key, events: Sequence[Event], now: datetime) -> _Found:
+    if name.kind is Job:
+        job, explanation = await explain_job(client, key, events, now)
+        return _Found(job.metadata, job.status.conditions, explanation)
+    if name.kind is CronJob:
+        cron, explanation = await explain_cronjob(client, key, now)
+        return _Found(cron.metadata, (), explanation)
+    obj = await client.get(name.kind, key)
+    assert isinstance(obj, Unstructured), "all other kinds are resolved by discovery"
+    return _Found(obj.metadata, conditions_of(obj), explain_object(obj, now))
+
+
+async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ...]:
+    """Return the events about objects of this name, the latest last; none when they may not be read."""
+    fields = f"involvedObject.kind={name.kind.resource.kind},involvedObject.name={key.name}"
+    try:
+        found = await client.list(Event, key.namespace, fields=fields)
+    except ForbiddenError:
+        return ()
+    return tuple(sorted(found, key=seen_at))
+
+
+def seen_at(event: Event) -> datetime:
+    """Return when an event was last seen."""
+    moments = (event.last_timestamp, event.event_time, event.first_timestamp, event.metadata.creation_timestamp)
+    return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
+
+
+def _absence(place: ResourceType, events: Sequence[Event]) -> Explanation:
+    """Return the explanation of an object that is not there."""
+    remedy = f"see `kubectl get {place.plural}`"
+    if place.namespaced:
+        remedy = f"name its namespace with -n, or {remedy[:-1]} -A`"
+    if not events:
+        return Explanation(headline="is not there, and no event is about it", remedies=(remedy,))
+    reason = "events about one of this name are left: it was deleted, by a user, its owner's deletion or its TTL"
+    return Explanation(headline="is not there any more", reasons=(reason,), remedies=(remedy,))
+
+
+def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
+    """Return the explanation of a paused object: what would be true without the pause waits for its end."""
+    place = f" -n {key.namespace}" if key.namespace else ""
+    command = f"kubectl{place} annotate {name.kind.resource.kind.lower()} {key.name} {PAUSED}-"
+    return msgspec.structs.replace(
+        otherwise,
+        headline="is paused: no controller of kcr reconciles it",
+        next=(),
+        reasons=(
+            f"the annotation {PAUSED} is true; kube-controller-manager does not heed it",
+            f"without the pause: {otherwise.headline}",
+            *otherwise.reasons,
+        ),
+        remedies=(f"to end the pause: {command}", *otherwise.remedies),
+    )

@@ -1,0 +1,81 @@
+"""An explanation as lines for people, and as JSON for programs."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from kcr.api.core import Event
+from kcr.api.explanation import ago, in_time
+from kcr.api.meta import Condition, Key
+from kcr.cli.objects.inside import Inside, controllers_as_json, lines_of_controllers
+from kcr.cli.objects.look import Shown, seen_at
+from kcr.cli.objects.target import ObjectName
+
+_WIDTH = 12
+
+
+def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: Inside | None = None) -> Iterator[str]:
+    """Yield an explanation as lines for people.
+
+    Args:
+        name: The object as the user named it.
+        key: Its namespace and name.
+        shown: What is shown of it.
+        now: The moment at which it was looked at.
+        inside: What its controller knows; None when its debug port is not known.
+    """
+    explanation = shown.explanation
+    yield f"{name.kind.resource.kind.lower()} {key}: {explanation.headline}"
+    yield from _rows("wanted", filter(None, [explanation.wanted]))
+    yield from _rows("present", filter(None, [explanation.present]))
+    yield from _rows("next", (f"{_when(step.at, now):<9} {step.text}".strip() for step in explanation.next))
+    yield from _rows("why", explanation.reasons)
+    yield from _rows("remedy", explanation.remedies)
+    yield from _rows("controller", () if inside is None else lines_of_controllers(inside))
+    yield from _rows("conditions", (_condition(one, now) for one in shown.conditions))
+    yield from _rows("events", (_event(one, now) for one in shown.events))
+
+
+def _rows(title: str, texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield f"  {title:<{_WIDTH}}{text}"
+        title = ""
+
+
+def _when(moment: datetime | None, now: datetime) -> str:
+    return "then" if moment is None else in_time(moment, now)
+
+
+def _condition(condition: Condition, now: datetime) -> str:
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{condition.type}{reason}, {ago(condition.last_transition_time, now)}"
+
+
+def _event(event: Event, now: datetime) -> str:
+    times = f" (x{event.count})" if event.count > 1 else ""
+    return f"{ago(seen_at(event), now):<9} {event.type} {event.reason}: {' '.join(event.message.split())}{times}"
+
+
+def as_json(name: ObjectName, key: Key, shown: Shown, inside: Inside | None = None) -> dict[str, object]:
+    """Return an explanation as one JSON object.
+
+    Args:
+        name: The object as the user named it.
+        key: Its namespace and name.
+        shown: What is shown of it.
+        inside: What its controller knows, the array `controller`; None when its debug port is not known.
+    """
+    about = {"kind": name.kind.resource.kind, "namespace": key.namespace, "name": key.name, "exists": shown.exists}
+    events = [
+        {"type": one.type, "reason": one.reason, "message": one.message, "count": one.count, "lastSeen": seen_at(one)}
+        for one in shown.events
+    ]
+    conditions = [{"type": one.type, "reason": one.reason, "message": one.message} for one in shown.conditions]
+    return {
+        **about,
+        **msgspec.structs.asdict(shown.explanation),
+        "controller": list(controllers_as_json(inside)),
+        "conditions": conditions,
+        "events": events,
+    }
