@@ -2,15 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from kcr.debug.sources import StateSources
 from kcr.debug.thread import ProgramLoop, ServerThread
 from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse
 from kcr.health import STUCK_SECONDS
-
-if TYPE_CHECKING:
-    from kcr.debug.routes import DebugPages
 
 
 class ProbePort:
@@ -23,9 +19,12 @@ class ProbePort:
             sources: The parts of the manager.
             program: The event loop of the program.
         """
+        # Not with the first request: a process in trouble may have no time for it, and no file to open.
+        from kcr.debug.routes import DebugPages  # noqa: PLC0415  # most that import this never listen
+
         self._sources = sources
         self._program = program
-        self._pages: DebugPages | None = None
+        self._pages = DebugPages(sources, program)
 
     async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
         """Answer a request; None when there is nothing at its path.
@@ -34,7 +33,7 @@ class ProbePort:
         has waited for as long as fails liveness is answered, with the line that blocks the loop.
         """
         if request.path == "/debug" or request.path.startswith("/debug/"):
-            return await self._debug_pages().answer(request)
+            return await self._pages.answer(request)
         try:
             result = await self._program.read(
                 lambda: self._sources.health.answer(request.path, request.query), STUCK_SECONDS
@@ -47,14 +46,6 @@ class ProbePort:
         monitor = self._sources.monitor
         place = monitor.blocked_at(self._program.now()) if monitor is not None else ""
         return f"event-loop failed: the event loop has been blocked for {STUCK_SECONDS:g} s: {place}\n".encode()
-
-    def _debug_pages(self) -> "DebugPages":
-        if self._pages is None:
-            # Most processes are never looked at, and pay for nothing before.
-            from kcr.debug.routes import DebugPages  # noqa: PLC0415  # see above
-
-            self._pages = DebugPages(self._sources, self._program)
-        return self._pages
 
 
 @asynccontextmanager

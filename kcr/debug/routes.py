@@ -145,11 +145,11 @@ class DebugPages:
             self._is_profiling = False
 
     async def _options(self, request: ProbeRequest) -> ProbeResponse:
-        return ProbeResponse(200, msgspec.json.encode(self._sources.options.options, enc_hook=str), _JSON)
+        return _json(self._sources.options.options)
 
 
 def _json(value: object) -> ProbeResponse:
-    return ProbeResponse(200, msgspec.json.encode(value), _JSON)
+    return ProbeResponse(200, msgspec.json.encode(value, enc_hook=str), _JSON, {"Cache-Control": "no-store"})
 
 
 def _text(request: ProbeRequest, name: str) -> str:

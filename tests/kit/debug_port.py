@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from email.message import Message
 from typing import Any
 
 import msgspec
@@ -64,6 +65,14 @@ class PortReader:
 
     async def read(self, path: str, **headers: str) -> tuple[int, str]:
         return await asyncio.to_thread(self.read_now, path, **headers)
+
+    async def headers(self, path: str) -> Message:
+        def read() -> Message:
+            with urllib.request.urlopen(f"http://{self._base}{path}", timeout=20) as answer:
+                found: Message = answer.headers
+                return found
+
+        return await asyncio.to_thread(read)
 
     async def json(self, path: str) -> Any:
         status, text = await self.read(path)
