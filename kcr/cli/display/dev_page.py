@@ -16,6 +16,7 @@ import yaml
 
 from kcr.app.dev import DevCluster
 from kcr.app.logs import omit_logs
+from kcr.cli.debug.port import EXTENSION
 from kcr.cli.display.cluster_pages import ClusterPages
 from kcr.cli.display.display import Display
 from kcr.cli.kubeconfig.private_file import PrivateFile
@@ -23,8 +24,6 @@ from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
 from kcr.health import HELD_UP
 
-# The name of the extension.
-EXTENSION = "kcr.dev/debug"
 _HOST = "127.0.0.1"
 
 
