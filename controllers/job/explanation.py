@@ -80,6 +80,7 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         pods=pods,
         events=about,
         writers=() if is_finished(job) else _writers(managed, now),
+        told_twice=_told_twice(about, now),
         pod_events=await _warnings(client, pods),
         changed=max((entry.time for entry in managed if entry.time is not None), default=None),
     )
@@ -142,3 +143,16 @@ def _writers(managed: Iterable[_ManagedFields], now: datetime) -> tuple[str, ...
     writes = (entry for entry in managed if entry.subresource == "status" and entry.time)
     names = sorted({entry.manager for entry in writes if entry.time and now - entry.time < _LATELY})
     return tuple(names) if len(names) > 1 else ()
+
+
+def _told_twice(events: Iterable[Event], now: datetime) -> str:
+    """Return what several event recorders told of a pod lately: one alone counts what it tells again in one event."""
+    told: set[str] = set()
+    for event in events:
+        at = event.last_timestamp
+        if event.reason in ("SuccessfulCreate", "SuccessfulDelete") and at is not None and now - at < _LATELY:
+            # What was combined of several messages says nothing of a single pod.
+            if event.message in told and not event.message.startswith("(combined"):
+                return event.message
+            told.add(event.message)
+    return ""

@@ -4,7 +4,7 @@ import pytest
 
 from kcr.api.batch import Job
 from kcr.api.core import Event, ObjectReference, Pod
-from kcr.api.meta import Key
+from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.explanation import explain_job
@@ -326,4 +326,30 @@ async def test_indexed_job_says_which_indexes_run_and_how_many_are_to_come(sim: 
           events      15s ago   Normal SuccessfulCreate: Created pod: pi-0-x
                       15s ago   Normal SuccessfulCreate: Created pod: pi-1-x
                       15s ago   Normal SuccessfulCreate: Created pod: pi-2-x
+    """)
+
+
+@scenario(disturbed=False)
+async def test_two_controllers_of_the_same_name_are_told_by_their_events(sim: Simulation) -> None:
+    await sim.create()
+    await sim.until("A1")
+    for name in ("pi.1", "pi.2"):
+        about = ObjectReference(kind="Job", namespace="default", name="pi", uid=sim.job().metadata.uid)
+        told = Event(
+            metadata=ObjectMeta(name=name, namespace="default"), involved_object=about, type="Normal",
+            reason="SuccessfulDelete", message="Deleted pod: pi-aaaaa", last_timestamp=sim.clock.now(),
+        )  # fmt: skip
+        await sim.client.create(told)
+    assert await explained(sim) == text("""
+        job default/pi: several controllers create and delete its pods
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 1 active (0 ready)
+          next        when it has succeeded: becomes Complete
+          why         two of them wrote the same event, each its own: Deleted pod: pi-x
+                      it waits for 1 pod to start
+                      pod pi-x is not scheduled yet
+          remedy      stop all but one; several replicas of kcr run need --leader-elect
+          events      0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
+                      0s ago    Normal SuccessfulCreate: Created pod: pi-x
+                      0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
     """)

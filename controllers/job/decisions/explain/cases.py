@@ -105,6 +105,8 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
     if left:
         headline = f"{headline}: {counted(len(left), 'pod')} of it to go first"
         facts += _holding(left)
+        steps += texts.kill_steps(left, seen.now)
+        remedies += _give_up(seen)
         untouched = for_long and any(pod.metadata.deletion_timestamp is None for pod in left)
         remedies += [_COLLECT] if untouched else []
     elif not others and steps and for_long:

@@ -21,6 +21,7 @@ class Evidence(NamedTuple):
         pods: All its pods, those that are counted already included.
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
+        told_twice: What two controllers told of late, each in an event of its own; empty when there is one.
         pod_events: The warnings about those of its pods that have not started, in the order in which they were seen.
         changed: When it was last written, by any client; None when the server does not say.
         pending: What was written for it and is not observed, as a controller knows of itself.
@@ -30,6 +31,7 @@ class Evidence(NamedTuple):
     pods: tuple[Pod, ...] = ()
     events: tuple[Event, ...] = ()
     writers: tuple[str, ...] = ()
+    told_twice: str = ""
     pod_events: tuple[Event, ...] = ()
     changed: datetime | None = None
     pending: tuple[str, ...] = ()

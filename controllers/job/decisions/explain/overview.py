@@ -11,7 +11,7 @@ from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.explain.cases import CASES
-from kcr.controllers.job.decisions.explain.evidence import PATIENCE, Evidence
+from kcr.controllers.job.decisions.explain.evidence import PATIENCE, Case, Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pods import index_in, is_indexed
 
@@ -31,10 +31,9 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job, seen.now)]
     headline, reasons, remedies = case.headline, (*case.reasons, *known.pending), case.remedies
     reasons = (*reasons, *known.pending)
-    if known.writers and not finished_type(seen.job):
-        several = f"several controllers write its status: {', '.join(known.writers)}"
-        headline, reasons = several, (f"it {headline}", *reasons)
-        remedies = ("stop all but one of them, unless one has just taken over from the other", *remedies)
+    if (several := _rivals(seen, known)) is not None:
+        headline, reasons = several.headline, (*several.reasons, f"it {headline}", *reasons)
+        remedies = (*several.remedies, *remedies)
     return Explanation(
         headline=headline,
         wanted=_wanted(seen.job),
@@ -43,6 +42,20 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
         reasons=tuple(reasons),
         remedies=tuple(remedies),
     )
+
+
+def _rivals(seen: Snapshot, known: Evidence) -> Case | None:
+    """Return that several controllers work on the Job, which goes before all that they do."""
+    if finished_type(seen.job):
+        return None
+    if known.writers:
+        remedy = "stop all but one of them, unless one has just taken over from the other"
+        return Case(f"several controllers write its status: {', '.join(known.writers)}", remedies=[remedy])
+    if known.told_twice:
+        fact = f"two of them wrote the same event, each its own: {known.told_twice}"
+        remedy = "stop all but one; several replicas of kcr run need --leader-elect"
+        return Case("several controllers create and delete its pods", [fact], remedies=[remedy])
+    return None
 
 
 def _deadline(seen: Snapshot, plan: Plan) -> list[Step]:
