@@ -1,22 +1,25 @@
 """Explains a CronJob with the controller's own decision: from what the API server knows, or its controller."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, Job
+from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, is_controlled_by
 from kcr.client import Client
-from kcr.controllers.cronjob.decisions.explain import OwnEvidence, explain
+from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from kcr.controllers.cronjob.decisions.status import absent, is_unrecorded, restored, unlisted, without
 from kcr.controllers.cronjob.memory import CronJobState
 
 
-async def explain_cronjob(client: Client, key: Key, now: datetime) -> tuple[CronJob, Explanation]:
+async def explain_cronjob(
+    client: Client, key: Key, events: Sequence[Event], now: datetime
+) -> tuple[CronJob, Explanation]:
     """Return a CronJob, and why it is where it is.
 
     A schedule that names no time zone goes by the controller's, which is taken for UTC.
@@ -24,6 +27,7 @@ async def explain_cronjob(client: Client, key: Key, now: datetime) -> tuple[Cron
     Args:
         client: Reads the CronJob and its Jobs.
         key: The CronJob.
+        events: Events about CronJobs of its name, the latest last; those of an earlier one are passed over.
         now: The moment to judge at.
 
     Raises:
@@ -31,7 +35,8 @@ async def explain_cronjob(client: Client, key: Key, now: datetime) -> tuple[Cron
     """
     cron = await client.get(CronJob, key)
     jobs = tuple(job for job in await client.list(Job, key.namespace) if is_controlled_by(job, cron))
-    return cron, explain(_facts(cron, jobs, UTC, now))
+    about = tuple(event for event in events if event.involved_object.uid == cron.metadata.uid)
+    return cron, explain(_facts(cron, jobs, UTC, now), CronJobEvidence(about))
 
 
 def explain_own(cron: CronJob, jobs: Iterable[Job], state: CronJobState, local: tzinfo, now: datetime) -> Explanation:
@@ -56,7 +61,7 @@ def explain_own(cron: CronJob, jobs: Iterable[Job], state: CronJobState, local: 
         status = restored(status, (started,))
         pending.append(f"Job {started.job.metadata.name} is started, and not in the status yet")
     seen = _facts(replace(cron, status=status), found, local, now)
-    return explain(seen, OwnEvidence(_zone_name(local), tuple(pending)))
+    return explain(seen, CronJobEvidence(zone=_zone_name(local), pending=tuple(pending)))
 
 
 def _facts(cron: CronJob, jobs: tuple[Job, ...], local: tzinfo, now: datetime) -> Facts:

@@ -10,15 +10,17 @@ from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Object, is_controlled_by
 from kcr.client import Client
 from kcr.controller.own_writes import PendingObjects
-from kcr.controllers.job.decisions.explain import explain
-from kcr.controllers.job.decisions.explain_cases import Evidence
+from kcr.controllers.job.decisions.explain import Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import index_unsettled
 from kcr.controllers.job.memory import JobState
+from kcr.errors import ForbiddenError
 
 # Two controllers that both wrote the status within this time are both at work.
 _LATELY = timedelta(minutes=5)
+# The warnings about so many pods that have not started are read: the others are most likely held up alike.
+_ASKED = 3
 # So many of its creates are named.
 _NAMED = 3
 
@@ -50,7 +52,7 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
     by the controller's default times.
 
     Args:
-        client: Reads the Job and its pods.
+        client: Reads the Job, its pods, and what was told of those that have not started.
         key: The Job.
         events: Events about Jobs of its name, the latest last; those of an earlier one are passed over.
         now: The moment to judge at.
@@ -72,9 +74,17 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         limits=Limits(take_over=True),
         now=now,
     )
-    writers = () if is_finished(job) else _writers(codec.decode(_Managed, body), now)
     about = tuple(event for event in events if event.involved_object.uid == job.metadata.uid)
-    return job, explain(seen, Evidence(pods, about, writers))
+    managed = codec.decode(_Managed, body).metadata.managed_fields
+    known = Evidence(
+        pods=pods,
+        events=about,
+        writers=() if is_finished(job) else _writers(managed, now),
+        told_twice=_told_twice(about, now),
+        pod_events=await _warnings(client, pods),
+        changed=max((entry.time for entry in managed if entry.time is not None), default=None),
+    )
+    return job, explain(seen, known)
 
 
 def own_evidence(state: JobState, own: PendingObjects, pods: tuple[Pod, ...], now: datetime) -> Evidence:
@@ -99,7 +109,26 @@ def own_evidence(state: JobState, own: PendingObjects, pods: tuple[Pod, ...], no
         pending.append("its end is written, and the store of this controller does not show it yet")
     seen_at = state.concurrent_seen_at
     writers = ("this controller", "another client") if seen_at is not None and now - seen_at < _LATELY else ()
-    return Evidence(pods, () if state.refusal is None else (state.refusal,), writers, tuple(pending))
+    return Evidence(
+        pods=pods,
+        events=() if state.refusal is None else (state.refusal,),
+        writers=writers,
+        pending=tuple(pending),
+        is_own=True,
+    )
+
+
+async def _warnings(client: Client, pods: Iterable[Pod]) -> tuple[Event, ...]:
+    """Return the warnings about pods that have a node and have not started, in the order in which they were seen."""
+    waiting = [pod for pod in pods if pod.status.phase == "Pending" and pod.spec.node_name]
+    found: list[Event] = []
+    for pod in waiting[:_ASKED]:
+        fields = f"involvedObject.kind=Pod,involvedObject.name={pod.metadata.name},type=Warning"
+        try:
+            found += await client.list(Event, pod.metadata.namespace, fields=fields)
+        except ForbiddenError:
+            break
+    return tuple(sorted(found, key=lambda event: str(event.last_timestamp or event.metadata.creation_timestamp)))
 
 
 def _backoff(counted: Iterable[Pod]) -> Backoff:
@@ -109,14 +138,21 @@ def _backoff(counted: Iterable[Pod]) -> Backoff:
     return advanced(Backoff(), succeeded, (pod for pod in pods if pod.status.phase == "Failed"))
 
 
-def _writers(managed: _Managed, now: datetime) -> tuple[str, ...]:
+def _writers(managed: Iterable[_ManagedFields], now: datetime) -> tuple[str, ...]:
     """Return the field managers that wrote the status lately, if there are several."""
-    entries = managed.metadata.managed_fields
-    writers = sorted(
-        {
-            entry.manager
-            for entry in entries
-            if entry.subresource == "status" and entry.time and now - entry.time < _LATELY
-        }
-    )
-    return tuple(writers) if len(writers) > 1 else ()
+    writes = (entry for entry in managed if entry.subresource == "status" and entry.time)
+    names = sorted({entry.manager for entry in writes if entry.time and now - entry.time < _LATELY})
+    return tuple(names) if len(names) > 1 else ()
+
+
+def _told_twice(events: Iterable[Event], now: datetime) -> str:
+    """Return what several event recorders told of a pod lately: one alone counts what it tells again in one event."""
+    told: set[str] = set()
+    for event in events:
+        at = event.last_timestamp
+        if event.reason in ("SuccessfulCreate", "SuccessfulDelete") and at is not None and now - at < _LATELY:
+            # What was combined of several messages says nothing of a single pod.
+            if event.message in told and not event.message.startswith("(combined"):
+                return event.message
+            told.add(event.message)
+    return ""

@@ -15,8 +15,7 @@ from kcr.clock import Clock
 from kcr.controller import Result
 from kcr.controllers.job.actions import Actions
 from kcr.controllers.job.decisions.decide import decide
-from kcr.controllers.job.decisions.explain import explain
-from kcr.controllers.job.decisions.explain_cases import Evidence
+from kcr.controllers.job.decisions.explain import Evidence, explain
 from kcr.controllers.job.decisions.lifecycle import is_being_deleted, is_ending, is_ours, time_to_deadline
 from kcr.controllers.job.decisions.plan import (
     Hold,

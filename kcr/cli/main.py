@@ -3,6 +3,7 @@
 An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 for a wrong usage, 1 for the rest.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -125,6 +126,9 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
             # The reader of stdout has closed it. What is still buffered must not be flushed again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            # As when stdout is a file on a full disk.
+            return _say(program, f"cannot write: {error.strerror}: free some space", 1)
         case Exception():
             structlog.get_logger().debug("unexpected error", exc_info=error)
             return _say(program, f"{unexpected(error)}: {remedy(error)}", 1)

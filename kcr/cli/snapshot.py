@@ -33,7 +33,11 @@ def _data_dir(command: F) -> F:
 _file = click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
 
 
-@command.command("save", epilog="Exit codes: 0, 1 when the state cannot be read or written, 2 on a wrong option.")
+@command.command(
+    "save",
+    short_help="Write the state of a cluster to a file.",
+    epilog="Exit codes: 0, 1 when the state cannot be read or written, 2 on a wrong option.",
+)
 @_file
 @_data_dir
 def save(file: Path, data_dir: Path) -> None:
@@ -46,7 +50,11 @@ def save(file: Path, data_dir: Path) -> None:
     click.echo(f"kcr snapshot: saved to {file}", err=True)
 
 
-@command.command("restore", epilog="Exit codes: 0, 1 when FILE is damaged or DIR has a cluster, 2 on a wrong option.")
+@command.command(
+    "restore",
+    short_help="Make a data folder of such a file.",
+    epilog="Exit codes: 0, 1 when FILE is damaged or DIR has a cluster, 2 on a wrong option.",
+)
 @_file
 @_data_dir
 def restore(file: Path, data_dir: Path) -> None:

@@ -51,7 +51,7 @@ DELETE = "kubectl delete pod -l job-name=stubborn --wait=false"
 IN_GUIDE = {
     "kcr explain job/parked": "suspended",
     "kcr explain job/foreign": "left to the controller example.com/queue",
-    "kcr explain job/unscheduled": "waits for 1 pod to start(.|\n)*Unschedulable",
+    "kcr explain job/unscheduled": "waits for 1 pod that cannot be scheduled(.|\n)*Unschedulable",
     "kcr explain job/failing": r"before it replaces a failed pod \(backoff\)(.|\n)*exit code 3",
     "kcr logs job/failing": "no disk",
     "kcr explain job/failing --debug-address": r"controller  job: (.|\n)*at kcr run .*, leads",

@@ -1,18 +1,28 @@
 """Why a CronJob is where it is, and when it runs next: the words for a decision."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from kcr.api.batch import CronJob
+from msgspec.structs import replace
+
+from kcr.api.batch import CronJob, Job, finished_type
+from kcr.api.conditions import find_condition
+from kcr.api.core import Event
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, Step, ago, counted, in_time
-from kcr.controllers.cronjob.decisions.decide import decide, look_again
-from kcr.controllers.cronjob.decisions.plan import Announcement, Facts, Plan, Start
+from kcr.api.explanation import Explanation, Step, ago, counted
+from kcr.api.refusals import refusal_of
+from kcr.controllers.cronjob.decisions.decide import decide
+from kcr.controllers.cronjob.decisions.explain_times import lost_run, moment_text, next_run_of
+from kcr.controllers.cronjob.decisions.plan import Facts, Plan, Start
 
 # So many Jobs are named; of the others the count says enough.
 _NAMED = 3
-_SUSPENDED = "suspended"
+# How long a controller may take before its silence is worth a remark.
+_PATIENCE = timedelta(seconds=10)
+_CHANGE = "correct spec.jobTemplate to one"
+_CONTROLLER = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
+_SKEW = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
 # What stops a schedule, by the reason of the event that says so: the headline and the remedy.
 _STOPS: Mapping[str, tuple[str, str]] = {
     "UnknownTimeZone": (
@@ -23,102 +33,191 @@ _STOPS: Mapping[str, tuple[str, str]] = {
         "never runs: its schedule cannot be parsed",
         "correct spec.schedule: five fields, such as */5 * * * *",
     ),
-    "InvalidSchedule": ("never runs: no time fits its schedule", "correct spec.schedule"),
+    "InvalidSchedule": (
+        "never runs: no time fits its schedule", "correct spec.schedule to times that there are, such as 0 0 28 2 *",
+    ),
     "JobAlreadyActive": (
-        "skips a run that is due: another one is running, and concurrencyPolicy is Forbid",
+        "skips the run that is due: another one runs (concurrencyPolicy Forbid)",
         "shorten the run, lengthen the schedule, or set concurrencyPolicy to Allow or Replace",
     ),
     "MissSchedule": ("has missed a run: its startingDeadlineSeconds is over", "set a longer startingDeadlineSeconds"),
 }  # fmt: skip
 
 
-class OwnEvidence(NamedTuple):
-    """What a controller knows of itself, beside what its reconcile sees.
+class CronJobEvidence(NamedTuple):
+    """What is known of a CronJob beside what its reconcile sees.
 
     Attributes:
-        zone: The time zone of schedules that name none; empty when it is not known.
-        pending: What was started, and is not confirmed or not on record.
+        events: Those about it, the latest last.
+        zone: The time zone of schedules that name none, as a controller knows; empty when it is not known.
+        pending: What a controller started itself, and is not confirmed or not on record.
     """
 
+    events: tuple[Event, ...] = ()
     zone: str = ""
     pending: tuple[str, ...] = ()
 
 
-FROM_OUTSIDE = OwnEvidence()
+NOTHING = CronJobEvidence()
 
 
-def explain(seen: Facts, known: OwnEvidence = FROM_OUTSIDE) -> Explanation:
+def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     """Return why a CronJob is where it is, from the decision that a reconcile would make now.
 
     Args:
         seen: What a reconcile would see.
-        known: What else is known; nothing from outside.
+        known: What else is known.
     """
     plan = decide(seen)
-    headline, remedies = _headline(seen, plan)
+    failed = _latest_failure(seen.jobs)
+    headline, reasons, remedies = _headline(seen, plan, known.events, failed)
+    remedies += _stuck_run(seen, plan)
+    if failed is not None:
+        remedies += (f"see why it failed: kcr explain -n {failed.metadata.namespace} job/{failed.metadata.name}",)
     return Explanation(
         headline=headline,
         wanted=_wanted(seen.cron, known),
         present=_present(seen, plan),
-        next=_next(seen, plan),
-        reasons=(*(f"{told.reason}: {told.message}" for told in plan.announcements), *known.pending),
+        next=_next(seen, plan, _refused(known.events) is not None),
+        reasons=(*reasons, *_announced(plan), *_failure(failed, seen.now), *known.pending),
         remedies=remedies,
     )
 
 
-def _headline(seen: Facts, plan: Plan) -> tuple[str, tuple[str, ...]]:
-    """Return the one thing to know, and what a user can do about it."""
+def _headline(
+    seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | None
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return the one thing to know, facts behind it, and what a user can do about it."""
     cron = seen.cron
     if cron.metadata.deletion_timestamp is not None:
-        return "is being deleted", ()
+        held = ", ".join(cron.metadata.finalizers)
+        return "is being deleted", (f"it stays until its finalizers are removed: {held}",) if held else (), ()
     told = next((one for one in plan.announcements if one.reason in _STOPS), None)
     if told is not None:
         headline, remedy = _STOPS[told.reason]
-        return headline, (remedy,)
+        return headline, (), (remedy,)
     if cron.spec.suspend:
         name, namespace = cron.metadata.name, cron.metadata.namespace
-        patch = f'kubectl -n {namespace} patch cronjob {name} --type merge -p \'{{"spec":{{"suspend":false}}}}\''
-        return _SUSPENDED, (f"to resume it: {patch}",)
+        patch = f'kubectl -n {namespace} patch cronjob {name} -p \'{{"spec":{{"suspend":false}}}}\''
+        return "suspended", ("spec.suspend is true",), (f"to resume it: {patch}",)
     if isinstance(plan.work, Start):
-        return _late(seen, plan.work, plan.announcements)
-    left = look_again(cron, seen.local, seen.now)
-    if left is None:
-        return "never runs again: no time fits its schedule", ()
-    return f"runs next {in_time(seen.now + left, seen.now)}", ()
+        return _due(seen, plan, plan.work, events)
+    following = next_run_of(seen)
+    if following is None:
+        return "never runs again: no time fits its schedule", (), ()
+    headline = f"runs next in {human_duration(following - seen.now)}, at {moment_text(following, seen)}"
+    if (lost := lost_run(seen)) is not None:
+        limit = f"startingDeadlineSeconds ({cron.spec.starting_deadline_seconds}) was over before it was started"
+        fact = f"the run of {moment_text(lost, seen)} was missed: {limit}"
+        return f"{headline}; has missed a run", (fact,), ("set a longer startingDeadlineSeconds", _CONTROLLER)
+    return f"{headline}; its latest Job failed" if failed is not None else headline, (), ()
 
 
-def _late(seen: Facts, start: Start, told: Sequence[Announcement]) -> tuple[str, tuple[str, ...]]:
+def _due(
+    seen: Facts, plan: Plan, start: Start, events: Sequence[Event]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the headline of a run that is due: a controller should have started it."""
-    if any(one.reason == "TooManyMissedTimes" for one in told):
-        remedy = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
-        return "has missed more than 100 runs: only the latest is started", (remedy,)
-    remedy = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
-    late = human_duration(seen.now - start.run)
-    return f"is due {'now' if late == '0s' else f'for {late}'}", (remedy,)
+    namespace = seen.cron.metadata.namespace
+    last = _refused(events)
+    if last is not None:
+        found = refusal_of(last.message, namespace=namespace, resource="jobs", group="batch", change=_CHANGE)
+        return (
+            f"cannot create a Job: {found.cause}",
+            (f"{ago(last.last_timestamp, seen.now)}: {last.message}",),
+            (found.remedy,),
+        )
+    if any(one.reason == "TooManyMissedTimes" for one in plan.announcements):
+        return "has missed more than 100 runs: only the latest is started", (), (_SKEW,)
+    late = seen.now - start.run
+    if late < _PATIENCE:
+        return f"starts Job {start.job.metadata.name} now", (), ()
+    return f"is due for {human_duration(late)}", (), (_CONTROLLER,)
 
 
-def _next(seen: Facts, plan: Plan) -> tuple[Step, ...]:
-    steps = []
+def _refused(events: Sequence[Event]) -> Event | None:
+    """Return the event that says why the latest Job was not created; None when it was."""
+    tries = [event for event in events if event.reason in ("FailedCreate", "SuccessfulCreate")]
+    return tries[-1] if tries and tries[-1].reason == "FailedCreate" else None
+
+
+def _announced(plan: Plan) -> tuple[str, ...]:
+    """Return what a reconcile would tell in events, but for the ends of Jobs, of which there are events already."""
+    return tuple(f"{one.reason}: {one.message}" for one in plan.announcements if one.reason != "SawCompletedJob")
+
+
+def _stuck_run(seen: Facts, plan: Plan) -> tuple[str, ...]:
+    """Return how to see why a run goes on that holds up others."""
+    if seen.cron.spec.concurrency_policy != "Forbid" or not plan.status.active:
+        return ()
+    if not any(one.reason == "JobAlreadyActive" for one in plan.announcements):
+        return ()
+    name, namespace = plan.status.active[0].name, seen.cron.metadata.namespace
+    return (f"see what the run waits for: kcr explain -n {namespace} job/{name}",)
+
+
+def _latest_failure(jobs: Sequence[Job]) -> Job | None:
+    """Return the latest Job if it has failed."""
+    latest = max(jobs, key=lambda job: (str(job.metadata.creation_timestamp), job.metadata.name), default=None)
+    return latest if latest is not None and finished_type(latest) == "Failed" else None
+
+
+def _failure(job: Job | None, now: datetime) -> tuple[str, ...]:
+    condition = find_condition(job.status.conditions, "Failed") if job is not None else None
+    if job is None or condition is None:
+        return ()
+    why = ": ".join(filter(None, (condition.reason, condition.message)))
+    return (f"its latest Job, {job.metadata.name}, failed {ago(condition.last_transition_time, now)}: {why}",)
+
+
+def _next(seen: Facts, plan: Plan, is_refused: bool) -> tuple[Step, ...]:
+    cron, steps = seen.cron, []
+    if cron.metadata.deletion_timestamp is not None:
+        return ()
+    if cron.spec.suspend:
+        return _when_resumed(seen)
+    if any(told.reason == "UnknownTimeZone" for told in plan.announcements):
+        return ()
     if isinstance(plan.work, Start):
         names = ", ".join(one.name for one in plan.work.replaces)
         steps += [Step(f"deletes {names}, which it replaces", seen.now)] if names else []
-        steps.append(Step(f"starts Job {plan.work.job.metadata.name}, due at {_moment(plan.work.run)}", seen.now))
-    left = None if _is_stopped(seen, plan) else look_again(seen.cron, seen.local, seen.now)
-    if left is not None:
-        steps.append(Step("starts a Job", seen.now + left))
+        due = moment_text(plan.work.run, seen)
+        name = plan.work.job.metadata.name
+        again = Step(f"tries again to create Job {name}, due at {due}, each time after a longer wait")
+        steps.append(again if is_refused else Step(f"starts Job {name}, due at {due}", seen.now))
+    following = next_run_of(seen)
+    if following is not None:
+        steps.append(Step(_start_text(cron, plan), following))
     return tuple(steps)
 
 
-def _is_stopped(seen: Facts, plan: Plan) -> bool:
-    """Return whether no run is due as long as nothing changes, whatever the schedule says."""
-    if seen.cron.spec.suspend or seen.cron.metadata.deletion_timestamp is not None:
-        return True
-    return any(told.reason == "UnknownTimeZone" for told in plan.announcements)
+def _start_text(cron: CronJob, plan: Plan) -> str:
+    """Return what happens when the next run is due, if the Jobs that run now still do then."""
+    active = plan.status.active
+    names = ", ".join(one.name for one in active[:_NAMED])
+    if isinstance(plan.work, Start):
+        return "starts a Job"
+    if active and cron.spec.concurrency_policy == "Forbid":
+        return f"starts a Job, unless {names} still {'runs' if len(active) == 1 else 'run'} (concurrencyPolicy Forbid)"
+    if active and cron.spec.concurrency_policy == "Replace":
+        return f"starts a Job, and deletes {names} if still running (concurrencyPolicy Replace)"
+    return "starts a Job"
 
 
-def _wanted(cron: CronJob, known: OwnEvidence) -> str:
+def _when_resumed(seen: Facts) -> tuple[Step, ...]:
+    """Return what happens when a suspended CronJob is resumed now."""
+    resumed = replace(seen, cron=replace(seen.cron, spec=replace(seen.cron.spec, suspend=False)))
+    plan = decide(resumed)
+    if isinstance(plan.work, Start):
+        return (Step(f"when it is resumed: starts the run of {moment_text(plan.work.run, seen)} at once"),)
+    following = next_run_of(resumed)
+    if following is None:
+        return ()
+    return (Step(f"when it is resumed: runs next at {moment_text(following, seen)}"),)
+
+
+def _wanted(cron: CronJob, known: CronJobEvidence) -> str:
     spec = cron.spec
-    own = f" in the time zone of its controller{f', {known.zone}' if known.zone else ''}"
+    own = f" in {known.zone}, the zone of its controller" if known.zone else " (no timeZone: taken for UTC)"
     zone = f" in {spec.time_zone}" if spec.time_zone else own
     parts = [f"schedule {spec.schedule!r}{zone}", f"concurrencyPolicy {spec.concurrency_policy or 'Allow'}"]
     if spec.starting_deadline_seconds is not None:
@@ -127,14 +226,13 @@ def _wanted(cron: CronJob, known: OwnEvidence) -> str:
 
 
 def _present(seen: Facts, plan: Plan) -> str:
-    active = plan.status.active
+    active, spec = plan.status.active, seen.cron.spec
     names = ", ".join(one.name for one in active[:_NAMED])
     parts = [f"{counted(len(active), 'running Job')}{f': {names}' if names else ''}"]
+    for end, limit in (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit)):
+        count = sum(finished_type(job) == end for job in seen.jobs)
+        parts += [f"{count} {end}{f' (keeps {limit})' if limit is not None else ''}"] if count else []
     last, succeeded = plan.status.last_schedule_time, plan.status.last_successful_time
     parts.append(f"last run {ago(last, seen.now)}" if last else "no run so far")
     parts += [f"last success {ago(succeeded, seen.now)}"] if succeeded else []
     return ", ".join(parts)
-
-
-def _moment(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -67,7 +67,7 @@ def _port(values: Mapping[str, Any]) -> DebugPort:
     return found
 
 
-@command.command("stacks", epilog=_CODES)
+@command.command("stacks", short_help="Print where threads and tasks are.", epilog=_CODES)
 @_connection_options
 def stacks(**values: Any) -> int:
     """Print where the threads and tasks of the process are, also while its event loop is blocked."""
@@ -80,7 +80,7 @@ def stacks(**values: Any) -> int:
     return run_quietly(show)
 
 
-@command.command("profile", epilog=_CODES)
+@command.command("profile", short_help="Print what takes the event loop's time.", epilog=_CODES)
 @click.argument("seconds", type=click.IntRange(1, MAX_SECONDS))
 @_connection_options
 @click.option(
@@ -101,7 +101,7 @@ def profile(seconds: int, output: str, **values: Any) -> int:
     return run_quietly(show)
 
 
-@command.command("dump", epilog=_CODES)
+@command.command("dump", short_help="Write one archive for a report.", epilog=_CODES)
 @_connection_options
 @click.option(
     "--metrics-address", metavar="HOST:PORT", envvar="KCR_METRICS_ADDRESS", show_envvar=True,

@@ -92,6 +92,11 @@ def open_display(stack: AsyncExitStack, manager: Manager, hint: str = "") -> Dis
 
 def line_of(view: View, now: datetime) -> str:
     """Return a view as one plain line: `job pi: Running: 1/4 succeeded, 2 active`; a count of zero is left out."""
+    return f"{view.kind} {shown_name(view.key)}: {state_of(view, now)}"
+
+
+def state_of(view: View, now: datetime) -> str:
+    """Return a view as one plain line without its name: `Running: 1/4 succeeded, 2 active`."""
     match view:
         case JobView():
             said = _job_counts(view)
@@ -102,7 +107,7 @@ def line_of(view: View, now: datetime) -> str:
     took = ""
     if not isinstance(view, CronJobView) and view.ended is not None and view.started is not None:
         took = f" in {duration(view, view.ended)}"
-    return ": ".join(filter(None, (f"{view.kind} {shown_name(view.key)}", f"{view.state}{took}", said, view.why)))
+    return ": ".join(filter(None, (f"{view.state}{took}", said, view.why)))
 
 
 def _job_counts(view: JobView) -> str:

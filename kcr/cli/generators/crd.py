@@ -24,7 +24,11 @@ def command() -> None:
     """Make CustomResourceDefinitions."""
 
 
-@command.command("generate", epilog="Exit codes: 0, 1 when a class cannot be one or --check finds a difference, 2.")
+@command.command(
+    "generate",
+    short_help="Write CustomResourceDefinitions of classes.",
+    epilog="Exit codes: 0, 1 when a class cannot be one or --check finds a difference, 2.",
+)
 @click.argument("modules", nargs=-1, required=True, metavar="MODULE[:KIND]…")
 @click.option(
     "-o", "--output", default="-", show_default=True, metavar="DIR",

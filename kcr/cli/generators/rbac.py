@@ -25,7 +25,9 @@ def command() -> None:
     """Make roles for controllers."""
 
 
-@command.command("generate", context_settings={"show_default": True})
+@command.command(
+    "generate", short_help="Write the roles that controllers need.", context_settings={"show_default": True}
+)
 @shared.controllers_option("job")
 @click.option("--name", default="kcr", metavar="NAME", help="Name of the roles and bindings.")
 @click.option(

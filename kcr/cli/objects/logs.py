@@ -28,7 +28,7 @@ from kcr.manager import Manager
 @click.command(
     "logs",
     context_settings={"auto_envvar_prefix": "KCR"},
-    epilog="Exit codes: 0, 1 when the Job or a log cannot be read, 2 on a wrong option.",
+    epilog="Exit codes: 0, 1 when the Job or a log cannot be read, 130 after Ctrl-C, 2 on a wrong option.",
 )
 @click.argument("job", metavar="job/NAME", callback=parse_job, shell_complete=complete_jobs)
 @shared.object_options
@@ -60,7 +60,8 @@ async def _logs(name: ObjectName, values: Mapping[str, Any]) -> int:
         several = len(pods) > 1 or (values["follow"] and _may_have_several(job))
         output = _Output(client, options, several if values["prefix"] is None else values["prefix"])
         if not pods and not values["follow"]:
-            click.echo(f"{name} has no pods: see `kubectl describe {name}`", err=True)
+            see = f"see why: kcr explain -n {namespace} job/{name.name}"
+            click.echo(f"{name} has no pods: {see}", err=True)
         for pod in pods:
             # Those that run are followed below, side by side.
             if is_terminal(pod) or not values["follow"]:

@@ -10,10 +10,11 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Condition, Key, ObjectMeta
-from kcr.api.resources import ResourceType
 from kcr.api.unstructured import Unstructured, unstructured
+from kcr.cli.objects.absence import explain_absence
 from kcr.cli.objects.generic import conditions_of, explain_object
 from kcr.cli.objects.inside import preferred
+from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
@@ -81,13 +82,16 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
     try:
         found = await _find(client, name, key, events, now)
     except NotFoundError:
-        return Shown(_absence(name.kind.resource, events), (), events[-_EVENTS:], exists=False)
+        gone = await explain_absence(client, name.kind, key, events, now)
+        return Shown(gone, (), condensed(events)[-_EVENTS:], exists=False)
     # Those of an earlier object of the same name are not about this one.
     about = tuple(event for event in events if event.involved_object.uid in ("", found.metadata.uid))
     explanation = preferred(inside, found.explanation)
     if found.metadata.annotations.get(PAUSED) == "true":
         explanation = _pause(name, key, explanation)
-    return Shown(explanation, tuple(one for one in found.conditions if one.status == "True"), about[-_EVENTS:])
+    return Shown(
+        explanation, tuple(one for one in found.conditions if one.status == "True"), condensed(about)[-_EVENTS:]
+    )
 
 
 async def _find(client: Client, name: ObjectName, key: Key, events: Sequence[Event], now: datetime) -> _Found:
@@ -95,7 +99,7 @@ async def _find(client: Client, name: ObjectName, key: Key, events: Sequence[Eve
         job, explanation = await explain_job(client, key, events, now)
         return _Found(job.metadata, job.status.conditions, explanation)
     if name.kind is CronJob:
-        cron, explanation = await explain_cronjob(client, key, now)
+        cron, explanation = await explain_cronjob(client, key, events, now)
         return _Found(cron.metadata, (), explanation)
     obj = await client.get(name.kind, key)
     assert isinstance(obj, Unstructured), "all other kinds are resolved by discovery"
@@ -116,17 +120,6 @@ def seen_at(event: Event) -> datetime:
     """Return when an event was last seen."""
     moments = (event.last_timestamp, event.event_time, event.first_timestamp, event.metadata.creation_timestamp)
     return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
-
-
-def _absence(place: ResourceType, events: Sequence[Event]) -> Explanation:
-    """Return the explanation of an object that is not there."""
-    remedy = f"see `kubectl get {place.plural}`"
-    if place.namespaced:
-        remedy = f"name its namespace with -n, or {remedy[:-1]} -A`"
-    if not events:
-        return Explanation(headline="is not there, and no event is about it", remedies=(remedy,))
-    reason = "events about one of this name are left: it was deleted, by a user, its owner's deletion or its TTL"
-    return Explanation(headline="is not there any more", reasons=(reason,), remedies=(remedy,))
 
 
 def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:

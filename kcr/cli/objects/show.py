@@ -1,6 +1,6 @@
 """An explanation as lines for people, and as JSON for programs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
@@ -10,9 +10,8 @@ from kcr.api.explanation import ago, in_time
 from kcr.api.meta import Condition, Key
 from kcr.cli.objects.inside import Inside, controllers_as_json, lines_of_controllers
 from kcr.cli.objects.look import Shown, seen_at
+from kcr.cli.objects.screen import fitted
 from kcr.cli.objects.target import ObjectName
-
-_WIDTH = 12
 
 
 def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: Inside | None = None) -> Iterator[str]:
@@ -26,25 +25,23 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
         inside: What its controller knows; None when its debug port is not known.
     """
     explanation = shown.explanation
-    yield f"{name.kind.resource.kind.lower()} {key}: {explanation.headline}"
-    yield from _rows("wanted", filter(None, [explanation.wanted]))
-    yield from _rows("present", filter(None, [explanation.present]))
-    yield from _rows("next", (f"{_when(step.at, now):<9} {step.text}".strip() for step in explanation.next))
-    yield from _rows("why", explanation.reasons)
-    yield from _rows("remedy", explanation.remedies)
-    yield from _rows("controller", () if inside is None else lines_of_controllers(inside))
-    yield from _rows("conditions", (_condition(one, now) for one in shown.conditions))
-    yield from _rows("events", (_event(one, now) for one in shown.events))
-
-
-def _rows(title: str, texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        yield f"  {title:<{_WIDTH}}{text}"
-        title = ""
+    yield from fitted(
+        f"{name.kind.resource.kind.lower()} {key}: {explanation.headline}",
+        [
+            ("wanted", filter(None, [explanation.wanted])),
+            ("present", filter(None, [explanation.present])),
+            ("next", (f"{_when(step.at, now)}{step.text}" for step in explanation.next)),
+            ("why", explanation.reasons),
+            ("remedy", explanation.remedies),
+            ("controller", () if inside is None else lines_of_controllers(inside)),
+            ("conditions", (_condition(one, now) for one in shown.conditions)),
+            ("events", (_event(one, now) for one in shown.events)),
+        ],
+    )
 
 
 def _when(moment: datetime | None, now: datetime) -> str:
-    return "then" if moment is None else in_time(moment, now)
+    return "" if moment is None else f"{in_time(moment, now)}: "
 
 
 def _condition(condition: Condition, now: datetime) -> str:

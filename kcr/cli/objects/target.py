@@ -69,7 +69,8 @@ def parse_job(ctx: click.Context, parameter: click.Parameter, text: str) -> Obje
     kind, _, name = text.partition("/")
     if _NAMES.get(kind.lower()) is not Job or not name or "/" in name:
         # Not of the parameter, whose name says once more what to write.
-        raise click.UsageError(f"{text!r} names no Job: write job/NAME")
+        bare = "/" not in text and text.lower() not in _NAMES and _OBJECT_NAME.fullmatch(text)
+        raise click.UsageError(f"{text!r} names no Job: write job/{text if bare else 'NAME'}")
     return ObjectName(Job, _checked(name, _OBJECT_NAME))
 
 
@@ -81,7 +82,8 @@ def parse_object(text: str) -> ObjectName | UnresolvedName:
     """
     kind, _, name = text.partition("/")
     if not kind or not name or "/" in name:
-        raise click.UsageError(f"{text!r} names no object: write KIND/NAME, such as job/pi")
+        bare = "/" not in text and text.lower() not in _NAMES and _OBJECT_NAME.fullmatch(text)
+        raise click.UsageError(f"{text!r} names no object: write KIND/NAME, such as job/{text if bare else 'pi'}")
     if kind.lower() in _NAMES:
         return ObjectName(_NAMES[kind.lower()], _checked(name, _OBJECT_NAME))
     return UnresolvedName(kind, _checked(name, _PATH_SEGMENT))

@@ -12,7 +12,7 @@ from kcr.api.batch import Job
 from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completion import complete_jobs
-from kcr.cli.display.display import line_of, open_display
+from kcr.cli.display.display import open_display, state_of
 from kcr.cli.display.job_progress import JobProgress
 from kcr.cli.objects.connection import connected, run_quietly
 from kcr.cli.objects.target import ObjectName, keys_of, parse_jobs
@@ -27,8 +27,8 @@ _TIMED_OUT = 124
 @click.command(
     "wait",
     context_settings={"auto_envvar_prefix": "KCR"},
-    epilog="Exit codes: 0 when all are Complete, 1 when one failed or was deleted, 124 after --timeout, 2 on a wrong "
-    "option.",
+    epilog="Exit codes: 0 when all are Complete, 1 when one failed or was deleted, 124 after --timeout, 130 after "
+    "Ctrl-C, 2 on a wrong option.",
 )
 @click.argument("jobs", nargs=-1, required=True, metavar="job/NAME…", callback=parse_jobs, shell_complete=complete_jobs)
 @shared.object_options
@@ -68,8 +68,9 @@ def _report(name: ObjectName, key: Key, progress: JobProgress) -> int:
     """Print how a Job ended, and return the exit code that it asks for."""
     view = progress.view(key)
     if not progress.is_over(key):
-        state = f": {line_of(view, SystemClock().now())}" if view else ""
-        click.echo(f"kcr: timed out waiting for {name}{state}", err=True)
+        state = f": {state_of(view, SystemClock().now())}" if view else ""
+        see = f"see what it waits for: kcr explain -n {key.namespace} job/{key.name}"
+        click.echo(f"kcr: timed out waiting for {name}{state}: {see}", err=True)
         return _TIMED_OUT
     if view is None or not view.has_ended:
         click.echo(f"{name} deleted")

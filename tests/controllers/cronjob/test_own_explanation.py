@@ -23,10 +23,10 @@ async def test_explanation_names_the_zone_of_the_controller(server: EmbeddedClus
         await until(kcr_clock, at("09:59:30"))
         inside = await explanation_of(manager, "cronjob", HELLO)
         outside = await look(server.client, ObjectName(CronJob, "hello"), HELLO, kcr_clock.now())
-    zone = "schedule '0 12 * * *' in the time zone of its controller, Europe/Berlin, concurrencyPolicy Allow"
-    assert (inside.headline, inside.wanted) == ("runs next in 30s", zone)
+    zone = "schedule '0 12 * * *' in Europe/Berlin, the zone of its controller, concurrencyPolicy Allow"
+    assert (inside.headline, inside.wanted) == ("runs next in 30s, at 2026-06-01 12:00 Europe/Berlin", zone)
     # From outside the zone is not known.
-    assert outside.explanation.headline == "runs next in 120m"
+    assert outside.explanation.headline == "runs next in 120m, at 2026-06-01 12:00 UTC"
 
 
 async def test_start_without_an_answer_is_named(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
@@ -44,7 +44,9 @@ async def test_start_without_an_answer_is_named(server: EmbeddedCluster, kcr_clo
         faults.heal()
         await until(kcr_clock, at("10:00:50"))
         found = await explanation_of(manager, "cronjob", HELLO)
-    assert (found.headline, found.present[:14]) == ("runs next in 10s", "1 running Job:")
+    assert (found.headline, found.present[:14]) == (
+        "runs next in 10s, at 2026-06-01 10:01 UTC", "1 running Job:",
+    )  # fmt: skip
 
 
 async def test_absent_cronjob_is_not_in_the_store(server: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

@@ -1,20 +1,15 @@
 """`kcr explain job/NAME`: each situation is built on the embedded cluster, and its text compared."""
 
-import re
-from textwrap import dedent
-
 import pytest
 
 from kcr.api.batch import Job
-from kcr.api.core import Event, ObjectReference
-from kcr.api.meta import Key
+from kcr.api.core import Event, ObjectReference, Pod
+from kcr.api.meta import Key, ObjectMeta
 from kcr.api.unstructured import unstructured
-from kcr.cli.objects.look import look
-from kcr.cli.objects.show import lines_of
-from kcr.cli.objects.target import ObjectName
 from kcr.cluster import EmbeddedCluster
 from kcr.controllers.job.explanation import explain_job
 from kcr.testing import VirtualClock
+from tests.kit.explanations import explained, text
 from tests.kit.harness import create, manifest
 from tests.kit.scenario import Simulation, scenario
 
@@ -22,19 +17,6 @@ DENIED = (
     'Error creating: pods "pi-x" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0'
 )
 QUOTA = unstructured("v1", "ResourceQuota", plural="resourcequotas")
-
-
-async def explained(sim: Simulation, name: str = "pi") -> str:
-    """Return what `kcr explain` prints; the random ends of pods' names are `x`."""
-    target, key, now = ObjectName(Job, name), Key("default", name), sim.clock.now()
-    lines = lines_of(target, key, await look(sim.client, target, key, now), now)
-    text = re.sub(r"\b(pi(-\d)?)-[a-z0-9]{5}\b", r"\1-x", "\n".join(lines)) + "\n"
-    assert text.count("\n") <= 24, "it has to fit one screen"
-    return text
-
-
-def text(block: str) -> str:
-    return dedent(block).lstrip("\n")
 
 
 @scenario(disturbed=False)
@@ -45,12 +27,12 @@ async def test_running_job_waits_for_its_pods(sim: Simulation) -> None:
     await sim.bind(first)
     await sim.ready(first)
     assert await explained(sim) == text("""
-        job default/pi: runs 1 pod
+        job default/pi: runs 1 pod, and waits for 1 more pod to start
           wanted      3 completions, 2 pods at once, backoffLimit 6, activeDeadlineSeconds 600
           present     0 succeeded, 0 failed, 2 active (1 ready)
-          next        in 10m    fails with DeadlineExceeded, unless it has ended
-                      then      counts each pod that ends, and creates the next one that is wanted
-          why         pod pi-x is pending
+          next        in 10m: fails with DeadlineExceeded, unless it has ended
+                      when a pod ends: counts it, and creates the next (1 still to come)
+          why         pod pi-x is not scheduled yet
           events      0s ago    Normal SuccessfulCreate: Created pod: pi-x
                       0s ago    Normal SuccessfulCreate: Created pod: pi-x
     """)
@@ -67,8 +49,10 @@ async def test_job_in_backoff_names_failure_and_time(sim: Simulation) -> None:
         job default/pi: waits 8s before it replaces a failed pod (backoff)
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 1 failed, 0 active (0 ready)
-          next        in 8s     replaces what failed: 1 failure in a row
+          next        in 8s: replaces what failed: 1 failure in a row
+                      when 6 more pods have failed: the Job fails (backoffLimit)
           why         pod pi-x failed 2s ago: container c: exit code 3
+          remedy      see the output of its pods: kcr logs -n default job/pi
           events      2s ago    Normal SuccessfulCreate: Created pod: pi-x
     """)
 
@@ -82,7 +66,7 @@ async def test_suspended_job_names_the_command_that_resumes_it(sim: Simulation) 
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready)
           why         spec.suspend is true
-          remedy      to resume it: kubectl -n default patch job pi --type merge -p '{"spec":{"suspend":false}}'
+          remedy      to resume it: kubectl -n default patch job pi -p '{"spec":{"suspend":false}}'
           conditions  Suspended (JobSuspended), 5s ago
           events      5s ago    Normal Suspended: Job suspended
     """)
@@ -114,8 +98,11 @@ async def test_job_of_another_controller_is_left_to_it(sim: Simulation) -> None:
         job default/pi: left to the controller example.com/queue
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready)
-          why         spec.managedBy is example.com/queue: kcr and kube-controller-manager reconcile no such Job
-          remedy      see the logs of example.com/queue; the field is immutable: create the Job anew to run it here
+          why         spec.managedBy is example.com/queue: kcr and kube-controller-manager reconcile no such
+                        Job
+          remedy      see whether example.com/queue runs, and its logs
+                      the field is immutable: to have it run here delete it, and create it anew without
+                        managedBy
     """)
 
 
@@ -127,19 +114,29 @@ async def test_pod_stuck_terminating_is_named_with_its_node(sim: Simulation) -> 
     await sim.ready(*sim.active())
     await sim.delete_pods(sim.active())
     await sim.clock.advance(10)
-    headline, *_, reason = (await explained(sim)).splitlines()[:5]
-    assert headline == "job default/pi: waits for 1 terminating pod to end"
-    assert reason == "  why         pod pi-x is terminating for 10s"
+    assert await explained(sim) == text("""
+        job default/pi: waits for 1 terminating pod to end
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 0 active (0 ready), 1 terminating
+          next        in 20s: the node kills what has not ended: the grace period is over
+                      creates a replacement when the pod has ended
+          why         pod pi-x is terminating for 10s
+          events      10s ago   Normal SuccessfulCreate: Created pod: pi-x
+    """)
     await sim.clock.advance(110)
     assert await explained(sim) == text("""
         job default/pi: waits for 1 pod stuck terminating
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready), 1 terminating
-          next        then      creates a replacement when the pod has ended
-          why         pod pi-x is terminating for 2m: grace period over for 90s, and node-1 has not reported its end
-                      a terminating pod is replaced only when it has ended: spec.podReplacementPolicy is Failed
-          remedy      see the pod's node; delete the Node if it is lost for good
-                      or delete the pod by force: kubectl -n default delete pod pi-x --force --grace-period=0
+          next        creates a replacement when the pod has ended
+          why         pod pi-x is terminating for 2m: grace period over for 90s, and its node node-1 has
+                        not reported its end
+                      a terminating pod is replaced only when it has ended: spec.podReplacementPolicy is
+                        Failed
+          remedy      see whether its node is ready: kubectl describe node node-1
+                      if the node is lost for good, its pods end with it: kubectl delete node node-1
+                      if the pod runs no more for certain, say so:
+                        kubectl -n default patch pod pi-x --subresource=status -p '{"status":{"phase":"Failed"}}'
           events      2m ago    Normal SuccessfulCreate: Created pod: pi-x
     """)
 
@@ -152,74 +149,16 @@ async def test_job_past_its_deadline_waits_for_its_pods(sim: Simulation) -> None
     await sim.ready(*sim.active())
     await sim.clock.advance(15)
     assert await explained(sim) == text("""
-        job default/pi: Failed (DeadlineExceeded) waits for the end of 1 pod
+        job default/pi: fails with DeadlineExceeded once 1 pod has ended
           wanted      1 completion, 1 pod at once, backoffLimit 6, activeDeadlineSeconds 10
           present     0 succeeded, 1 failed, 0 active (0 ready), 1 terminating
-          next        then      becomes Failed once its pods have ended and are counted
+          next        in 25s: the node kills what has not ended: the grace period is over
+                      becomes Failed when its pods have ended and are counted
           why         Job was active longer than specified deadline
                       pod pi-x is terminating for 5s
           conditions  FailureTarget (DeadlineExceeded), 5s ago
           events      15s ago   Normal SuccessfulCreate: Created pod: pi-x
                       5s ago    Normal SuccessfulDelete: Deleted pod: pi-x
-    """)
-
-
-@scenario(disturbed=False)
-async def test_finished_job_names_how_it_failed(sim: Simulation) -> None:
-    await sim.create(backoffLimit=0)
-    await sim.until("A1")
-    await sim.fail(*sim.active(), exit_code=3)
-    await sim.ends("Failed", "BackoffLimitExceeded")
-    await sim.clock.advance(60)
-    assert await explained(sim) == text("""
-        job default/pi: Failed 65s ago: BackoffLimitExceeded: Job has reached the specified backoff limit
-          wanted      1 completion, 1 pod at once, backoffLimit 0
-          present     0 succeeded, 1 failed
-          next        then      nothing: it stays until it is deleted, for it has no ttlSecondsAfterFinished
-          why         pod pi-x failed 65s ago: container c: exit code 3
-          conditions  FailureTarget (BackoffLimitExceeded), 65s ago
-                      Failed (BackoffLimitExceeded), 65s ago
-          events      65s ago   Normal SuccessfulCreate: Created pod: pi-x
-                      65s ago   Warning BackoffLimitExceeded: Job has reached the specified backoff limit
-    """)
-
-
-@scenario(disturbed=False)
-async def test_complete_job_names_when_it_is_removed(sim: Simulation) -> None:
-    await sim.create(ttlSecondsAfterFinished=300)
-    await sim.until("A1")
-    await sim.succeed(*sim.active())
-    await sim.ends("Complete", "CompletionsReached")
-    await sim.clock.advance(60)
-    assert await explained(sim) == text("""
-        job default/pi: Complete for 65s
-          wanted      1 completion, 1 pod at once, backoffLimit 6
-          present     1 succeeded, 0 failed
-          next        in 3m55s  is deleted with its pods (ttlSecondsAfterFinished)
-          why         CompletionsReached: Reached expected number of succeeded pods
-          conditions  SuccessCriteriaMet (CompletionsReached), 65s ago
-                      Complete (CompletionsReached), 65s ago
-          events      65s ago   Normal SuccessfulCreate: Created pod: pi-x
-                      65s ago   Normal Completed: Job completed
-    """)
-
-
-@scenario(disturbed=False)
-async def test_absent_job_is_told_from_a_deleted_one(sim: Simulation) -> None:
-    assert await explained(sim, "none") == text("""
-        job default/none: is not there, and no event is about it
-          remedy      name its namespace with -n, or see `kubectl get jobs -A`
-    """)
-    await sim.create()
-    await sim.until("A1")
-    await sim.clock.advance(5)
-    await sim.delete()
-    await sim.clock.advance(60)
-    assert await explained(sim) == text("""
-        job default/pi: is not there any more
-          why         events about one of this name are left: it was deleted, by a user, its owner's deletion or its TTL
-          remedy      name its namespace with -n, or see `kubectl get jobs -A`
-          events      65s ago   Normal SuccessfulCreate: Created pod: pi-x
     """)
 
 
@@ -234,13 +173,13 @@ async def test_failed_indexes_wait_each_for_itself(sim: Simulation) -> None:
     await sim.fail(*sim.active(2))
     await sim.clock.advance(1)
     assert await explained(sim) == text("""
-        job default/pi: waits 5s before it replaces a failed pod (backoff)
+        job default/pi: has 2 active pods, and waits 5s before it replaces a failed pod (backoff)
           wanted      5 completions, by index, 3 pods at once, backoffLimitPerIndex 1
-          present     1 succeeded, 2 failed, 2 active (0 ready), indexes 0 succeeded
-          next        in 5s     creates a pod of index 1 again: 1 failure
-                      in 9s     creates a pod of index 2 again: 1 failure
-          why         pod pi-2-x failed 1s ago: container c: exit code 1
-                      pod pi-1-x failed 5s ago: container c: exit code 1
+          present     1 succeeded, 2 failed, 2 active (0 ready), indexes 0 succeeded, indexes 3,4 active
+          next        in 5s: creates a pod of index 1 again: 1 failure
+                      in 9s: creates a pod of index 2 again: 1 failure
+          why         pod pi-2-x failed 1s ago: container c: exit code 1; 1 more pod failed alike
+          remedy      see the output of its pods: kcr logs -n default job/pi
           events      5s ago    Normal SuccessfulCreate: Created pod: pi-1-x
                       5s ago    Normal SuccessfulCreate: Created pod: pi-2-x
                       5s ago    Normal SuccessfulCreate: Created pod: pi-3-x
@@ -257,9 +196,10 @@ async def test_job_that_no_controller_takes_up_says_so(sim: Simulation) -> None:
         job default/pi: no controller has taken it up
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready)
-          next        then      a controller would create 1 pod
+          next        a controller would create 1 pod
           why         it was created 60s ago, and has no startTime
-          remedy      run it: kcr run --controllers job, or see whether the one that runs is ready: GET /readyz
+          remedy      see whether the one that runs is ready (GET /readyz), or run one:
+                        kcr run --controllers job
     """)
 
 
@@ -268,17 +208,15 @@ async def test_pods_that_a_quota_refuses_are_named(sim: Simulation) -> None:
     await sim.client.create_manifest(QUOTA, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, "default")
     await sim.create(parallelism=2, completions=2)
     await sim.clock.advance(20)
-    assert await explained(sim) == text(f"""
+    assert await explained(sim) == text("""
         job default/pi: cannot create pods: a ResourceQuota is used up
           wanted      2 completions, 2 pods at once, backoffLimit 6
           present     0 succeeded, 0 failed, 0 active (0 ready)
-          next        then      tries again to create 2 pods: after 1s, then twice as long each time, 60s at most
-          why         5s ago: {DENIED}
-          remedy      raise the quota, or delete what uses it
-          events      19s ago   Warning FailedCreate: {DENIED}
-                      17s ago   Warning FailedCreate: {DENIED}
-                      13s ago   Warning FailedCreate: {DENIED}
-                      5s ago    Warning FailedCreate: {DENIED}
+          next        in 11s: tries again to create 2 pods
+          why         5s ago: Error creating: pods "pi-x" is forbidden: exceeded quota: none, requested:
+                        pods=1, used: pods=0, limited: pods=0
+          remedy      delete what uses it up, or raise it: kubectl -n default describe resourcequota none
+          events      5s ago    Warning FailedCreate: Error creating: pods "pi-x" is forbidden: exceede…
     """)
 
 
@@ -307,9 +245,111 @@ async def test_two_controllers_of_one_job_are_named(sim: Simulation) -> None:
         job default/pi: several controllers write its status: kcr, kube-controller-manager
           wanted      1 completion, 1 pod at once, backoffLimit 6
           present     0 succeeded, 0 failed, 1 active (0 ready)
-          next        then      counts each pod that ends, and creates the next one that is wanted
+          next        when it has succeeded: becomes Complete
           why         it waits for 1 pod to start
-                      pod pi-x is pending
+                      pod pi-x is not scheduled yet
           remedy      stop all but one of them, unless one has just taken over from the other
           events      0s ago    Normal SuccessfulCreate: Created pod: pi-x
+    """)
+
+
+@scenario(disturbed=False)
+async def test_pod_that_ended_and_is_kept_does_not_hold_the_job_up(sim: Simulation) -> None:
+    await sim.create(podReplacementPolicy="Failed")
+    await sim.until("A1")
+    (pod,) = sim.active()
+    await sim.client.merge_patch(
+        Pod, pod.key, {"metadata": {"finalizers": [*pod.metadata.finalizers, "example.com/keep"]}}
+    )
+    await sim.bind(pod)
+    await sim.delete_pods([pod])
+    await sim.fail(pod, exit_code=137)
+    await sim.clock.advance(11)
+    assert await explained(sim) == text("""
+        job default/pi: waits for 1 pod to start
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     0 succeeded, 1 failed, 1 active (0 ready)
+          next        when it has succeeded: becomes Complete
+          why         pod pi-x is not scheduled yet
+                      pod pi-x has ended; it stays for its finalizers (example.com/keep), and the Job
+                        does not wait for it
+          events      11s ago   Normal SuccessfulCreate: Created pod: pi-x
+                      1s ago    Normal SuccessfulCreate: Created pod: pi-x
+    """)
+
+
+@scenario(disturbed=False)
+async def test_finished_pods_that_nobody_counts_ask_for_a_controller(sim: Simulation) -> None:
+    await sim.create(parallelism=2, completions=2)
+    await sim.until("A2")
+    await sim.crash()
+    await sim.succeed(*sim.active())
+    await sim.clock.advance(60)
+    assert await explained(sim) == text("""
+        job default/pi: no controller is at work on it
+          wanted      2 completions, 2 pods at once, backoffLimit 6
+          present     2 succeeded, 0 failed, 0 active (0 ready)
+          next        a controller would count 2 pods that have ended
+          why         nothing has happened for 60s
+          remedy      see whether kube-controller-manager runs, or kcr with --take-over; kcr without it
+                        reconciles only Jobs with spec.managedBy: kcr.dev/job-controller
+          events      60s ago   Normal SuccessfulCreate: Created pod: pi-x
+                      60s ago   Normal SuccessfulCreate: Created pod: pi-x
+    """)
+
+
+@scenario(disturbed=False)
+async def test_parallelism_of_zero_names_the_command_that_ends_it(sim: Simulation) -> None:
+    await sim.create(parallelism=0)
+    await sim.clock.advance(20)
+    assert await explained(sim) == text("""
+        job default/pi: has nothing to do: its parallelism is 0
+          wanted      one success (no completions are set), 0 pods at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 0 active (0 ready)
+          remedy      to have it run a pod: kubectl -n default patch job pi -p '{"spec":{"parallelism":1}}'
+    """)
+
+
+@scenario(disturbed=False)
+async def test_indexed_job_says_which_indexes_run_and_how_many_are_to_come(sim: Simulation) -> None:
+    await sim.create(completionMode="Indexed", completions=9, parallelism=3)
+    await sim.until("A3")
+    for pod in sim.active():
+        await sim.bind(pod)
+        await sim.ready(pod)
+    await sim.clock.advance(15)
+    assert await explained(sim) == text("""
+        job default/pi: runs 3 pods
+          wanted      9 completions, by index, 3 pods at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 3 active (3 ready), indexes 0-2 active
+          next        when a pod ends: counts it, and creates the next (6 still to come)
+          events      15s ago   Normal SuccessfulCreate: Created pod: pi-0-x
+                      15s ago   Normal SuccessfulCreate: Created pod: pi-1-x
+                      15s ago   Normal SuccessfulCreate: Created pod: pi-2-x
+    """)
+
+
+@scenario(disturbed=False)
+async def test_two_controllers_of_the_same_name_are_told_by_their_events(sim: Simulation) -> None:
+    await sim.create()
+    await sim.until("A1")
+    for name in ("pi.1", "pi.2"):
+        about = ObjectReference(kind="Job", namespace="default", name="pi", uid=sim.job().metadata.uid)
+        told = Event(
+            metadata=ObjectMeta(name=name, namespace="default"), involved_object=about, type="Normal",
+            reason="SuccessfulDelete", message="Deleted pod: pi-aaaaa", last_timestamp=sim.clock.now(),
+        )  # fmt: skip
+        await sim.client.create(told)
+    assert await explained(sim) == text("""
+        job default/pi: several controllers create and delete its pods
+          wanted      1 completion, 1 pod at once, backoffLimit 6
+          present     0 succeeded, 0 failed, 1 active (0 ready)
+          next        when it has succeeded: becomes Complete
+          why         two of them wrote the same event, each its own: Deleted pod: pi-x
+                      it waits for 1 pod to start
+                      pod pi-x is not scheduled yet
+          remedy      stop all but one; several replicas of kcr run need --leader-elect
+          events      0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
+                      0s ago    Normal SuccessfulCreate: Created pod: pi-x
+                      0s ago    Normal SuccessfulDelete: Deleted pod: pi-x
     """)

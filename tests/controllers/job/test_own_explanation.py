@@ -109,7 +109,7 @@ async def test_another_writer_of_the_status_is_told_for_five_minutes(sim: Simula
     await sim.clock.advance(1)
     assert (await inside(sim)).headline == "several controllers write its status: this controller, another client"
     await sim.clock.advance(300)
-    assert (await inside(sim)).headline == "waits for 1 pod to start"
+    assert (await inside(sim)).headline == "waits for 1 pod that no scheduler has taken up"
 
 
 @scenario(disturbed=False, options={"take_over": False})

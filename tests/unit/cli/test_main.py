@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -46,6 +47,9 @@ def logs_as_before() -> Iterator[None]:
         pytest.param([*CREATE, "--user", "a", "--duration", "1 day"], "'1 day' is no duration", id="duration"),
         pytest.param(["wait", "pod/x"], "kcr: 'pod/x' names no Job: write job/NAME: see", id="pod-to-wait-for"),
         pytest.param(["wait", "cronjob/x"], "'cronjob/x' names no Job: write job/NAME: see", id="cronjob-to-wait-for"),
+        pytest.param(["wait", "pi"], "kcr: 'pi' names no Job: write job/pi: see", id="name-alone"),
+        pytest.param(["wait", "job", "pi"], "kcr: 'job' names no Job: write job/NAME: see", id="kind-and-name-apart"),
+        pytest.param(["explain", "shop"], "write KIND/NAME, such as job/shop: see", id="name-alone-to-explain"),
         pytest.param(["wait", "job/"], "kcr: 'job/' names no Job: write job/NAME: see", id="job-without-a-name"),
         pytest.param(["wait", "job/x", "--timeout", "soon"], "write it as 15s or 1m30s", id="timeout-in-words"),
         pytest.param(["logs", "job/x", "-A"], "by name in all namespaces: name its namespace with -n", id="anywhere"),
@@ -118,6 +122,21 @@ def test_completion_is_a_script_of_its_shell(shell: str, capfd: pytest.CaptureFi
 def test_help_without_a_command_is_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of([]) == 0
     assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("group", ["crd", "debug", "kubeconfig", "rbac", "snapshot", "types"])
+def test_summaries_of_commands_are_whole_sentences(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of([group, "--help"]) == 0
+    assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+def test_full_disk_is_one_line_and_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    full = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115  # its end fails as well
+    monkeypatch.setattr(sys, "stdout", full)
+    assert exit_code_of(["version"]) == 1
+    assert capsys.readouterr().err == "kcr: cannot write: No space left on device: free some space\n"
+    with suppress(OSError):
+        full.close()
 
 
 @pytest.mark.parametrize("missing", ["cryptography", "rich"])

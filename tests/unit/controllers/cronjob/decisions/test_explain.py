@@ -1,93 +1,234 @@
-"""Why a CronJob is where it is, on facts alone: what `kcr explain cronjob/NAME` is made of."""
+"""The whole text of `kcr explain cronjob/NAME`, on facts alone."""
 
 from collections.abc import Sequence
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.explanation import Explanation
-from kcr.controllers.cronjob.decisions.explain import explain
+from kcr.api.core import Event
+from kcr.api.meta import Condition, Key
+from kcr.cli.objects.look import Shown
+from kcr.cli.objects.show import lines_of
+from kcr.cli.objects.target import ObjectName
+from kcr.controllers.cronjob.decisions.explain import CronJobEvidence, explain
 from kcr.controllers.cronjob.decisions.plan import Facts
 from tests.kit.cronjob_builders import cron, job
 from tests.kit.cronjob_harness import at
+from tests.kit.explanations import screen, text
 
 TEN = at("10:00:00")
 RUNNING = job("hello-29671800", started=TEN, run=TEN)
-RESUME = 'to resume it: kubectl -n default patch cronjob hello --type merge -p \'{"spec":{"suspend":false}}\''
-ABSENT = "see whether its controller runs: kube-controller-manager, or kcr run --controllers cronjob --take-over"
-SKEW = "see whether its controller was down or a clock is wrong; startingDeadlineSeconds limits the look back"
-TOO_MANY = (
-    "TooManyMissedTimes: too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-)
-NEVER = "time difference between two schedules is less than 1 second"
-FORBID = "JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid"
 
 
-def explained(cron: CronJob, now: str, jobs: Sequence[Job] = ()) -> Explanation:
-    return explain(Facts(cron=cron, jobs=tuple(jobs), local=UTC, now=at(now)))
+def explained(what: CronJob, now: str, jobs: Sequence[Job] = (), events: Sequence[Event] = ()) -> str:
+    """Return what `kcr explain` prints of a CronJob, but for the events."""
+    found = explain(Facts(cron=what, jobs=tuple(jobs), local=UTC, now=at(now)), CronJobEvidence(tuple(events)))
+    return screen(lines_of(ObjectName(CronJob, "hello"), Key("default", "hello"), Shown(found, (), ()), at(now)))
+
+
+def failed(name: str) -> Job:
+    made = job(name, end="Failed", started=TEN, completed=TEN, run=TEN)
+    condition = Condition(
+        type="Failed", status="True", reason="BackoffLimitExceeded", last_transition_time=TEN,
+        message="Job has reached the specified backoff limit",
+    )  # fmt: skip
+    return replace(made, status=replace(made.status, conditions=(condition,)))
 
 
 @pytest.mark.parametrize(
-    ("what", "now", "headline", "reasons", "remedies"),
+    ("what", "now", "jobs", "expected"),
     [
-        pytest.param(cron(last=TEN), "10:00:30", "runs next in 30s", (), (), id="waiting"),
-        pytest.param(cron(last=TEN, suspend=True), "10:05:30", "suspended", (), (RESUME,), id="suspended"),
-        pytest.param(cron(deleted=TEN), "10:05:30", "is being deleted", (), (), id="deleted"),
-        pytest.param(cron(last=TEN), "10:05:30", "is due for 30s", (), (ABSENT,), id="no-controller"),
+        pytest.param(cron(last=TEN), "10:00:30", [], """
+            cronjob default/hello: runs next in 30s, at 2026-06-01 10:01 UTC
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 30s ago
+              next        in 30s: starts a Job
+        """, id="waiting"),
         pytest.param(
-            cron(last=TEN), "12:05:30", "has missed more than 100 runs: only the latest is started", (TOO_MANY,),
-            (SKEW,), id="missed-too-many",
-        ),
+            cron("30 3 * * *", last=TEN, time_zone="Europe/Berlin", starting_deadline_seconds=90_000),
+            "10:00:30", [], """
+            cronjob default/hello: runs next in 15h, at 2026-06-02 03:30 Europe/Berlin
+              wanted      schedule '30 3 * * *' in Europe/Berlin, concurrencyPolicy Allow,
+                            startingDeadlineSeconds 90000
+              present     0 running Jobs, last run 30s ago
+              next        in 15h: starts a Job
+        """, id="zone"),
+        pytest.param(cron(last=TEN, suspend=True), "10:05:30", [], """
+            cronjob default/hello: suspended
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 5m30s ago
+              next        when it is resumed: starts the run of 2026-06-01 10:05 UTC at once
+              why         spec.suspend is true
+              remedy      to resume it: kubectl -n default patch cronjob hello -p '{"spec":{"suspend":false}}'
+        """, id="suspended"),
+        pytest.param(cron("0 12 * * *", last=TEN, suspend=True), "10:05:30", [], """
+            cronjob default/hello: suspended
+              wanted      schedule '0 12 * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 5m30s ago
+              next        when it is resumed: runs next at 2026-06-01 12:00 UTC
+              why         spec.suspend is true
+              remedy      to resume it: kubectl -n default patch cronjob hello -p '{"spec":{"suspend":false}}'
+        """, id="suspended-before-its-time"),
+        pytest.param(cron(deleted=TEN), "10:05:30", [], """
+            cronjob default/hello: is being deleted
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, no run so far
+        """, id="deleted"),
+        pytest.param(cron(last=TEN), "10:05:30", [], """
+            cronjob default/hello: is due for 30s
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 5m30s ago
+              next        now: starts Job hello-29671805, due at 2026-06-01 10:05 UTC
+                          in 30s: starts a Job
+              remedy      see whether its controller runs: kube-controller-manager, or kcr run --controllers
+                            cronjob --take-over
+        """, id="no-controller"),
+        pytest.param(cron(last=TEN), "12:05:30", [], """
+            cronjob default/hello: has missed more than 100 runs: only the latest is started
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 125m ago
+              next        now: starts Job hello-29671925, due at 2026-06-01 12:05 UTC
+                          in 30s: starts a Job
+              why         TooManyMissedTimes: too many missed start times. Set or decrease
+                            .spec.startingDeadlineSeconds or check clock skew
+              remedy      see whether its controller was down or a clock is wrong; startingDeadlineSeconds
+                            limits the look back
+        """, id="missed-too-many"),
+        pytest.param(cron("*/10 * * * *", last=TEN, starting_deadline_seconds=60), "10:35:00", [], """
+            cronjob default/hello: runs next in 5m, at 2026-06-01 10:40 UTC; has missed a run
+              wanted      schedule '*/10 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow,
+                            startingDeadlineSeconds 60
+              present     0 running Jobs, last run 35m ago
+              next        in 5m: starts a Job
+              why         the run of 2026-06-01 10:30 UTC was missed: startingDeadlineSeconds (60) was over
+                            before it was started
+              remedy      set a longer startingDeadlineSeconds
+                          see whether its controller runs: kube-controller-manager, or kcr run --controllers
+                            cronjob --take-over
+        """, id="starting-deadline-over"),
+        pytest.param(cron("0 0 30 2 *"), "10:00:30", [], """
+            cronjob default/hello: never runs: no time fits its schedule
+              wanted      schedule '0 0 30 2 *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, no run so far
+              why         InvalidSchedule: invalid schedule: 0 0 30 2 * : time difference between two schedules
+                            is less than 1 second
+              remedy      correct spec.schedule to times that there are, such as 0 0 28 2 *
+        """, id="never"),
+        pytest.param(cron(last=TEN, time_zone="Mars/Base"), "10:05:30", [], """
+            cronjob default/hello: never runs: its time zone is unknown
+              wanted      schedule '*/1 * * * *' in Mars/Base, concurrencyPolicy Allow
+              present     0 running Jobs, last run 5m30s ago
+              why         UnknownTimeZone: invalid timeZone: "Mars/Base": unknown time zone Mars/Base
+              remedy      set spec.timeZone to a name of the IANA database, such as Europe/Berlin
+        """, id="bad-zone"),
+        pytest.param(cron("61 * * * *"), "10:05:30", [], """
+            cronjob default/hello: never runs: its schedule cannot be parsed
+              wanted      schedule '61 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, no run so far
+              why         UnparseableSchedule: unparseable schedule: "61 * * * *" : end of range (61) above
+                            maximum (59): 61
+              remedy      correct spec.schedule: five fields, such as */5 * * * *
+        """, id="bad-schedule"),
         pytest.param(
-            cron("0 0 30 2 *"), "10:00:30", "never runs: no time fits its schedule",
-            (f"InvalidSchedule: invalid schedule: 0 0 30 2 * : {NEVER}",), ("correct spec.schedule",), id="never",
-        ),
+            cron(last=TEN, active=[RUNNING], concurrency_policy="Forbid"), "10:05:30", [RUNNING], """
+            cronjob default/hello: skips the run that is due: another one runs (concurrencyPolicy Forbid)
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Forbid
+              present     1 running Job: hello-29671800, last run 5m30s ago
+              next        in 30s: starts a Job, unless hello-29671800 still runs (concurrencyPolicy Forbid)
+              why         JobAlreadyActive: Not starting job because prior execution is running and concurrency
+                            policy is Forbid
+              remedy      shorten the run, lengthen the schedule, or set concurrencyPolicy to Allow or Replace
+                          see what the run waits for: kcr explain -n default job/hello-29671800
+        """, id="forbid-and-due"),
         pytest.param(
-            cron(last=TEN, time_zone="Mars/Base"), "10:05:30", "never runs: its time zone is unknown",
-            ("UnknownTimeZone: invalid timeZone: \"Mars/Base\": unknown time zone Mars/Base",),
-            ("set spec.timeZone to a name of the IANA database, such as Europe/Berlin",), id="bad-zone",
-        ),
+            cron(last=TEN, active=[RUNNING], concurrency_policy="Forbid"), "10:00:30", [RUNNING], """
+            cronjob default/hello: runs next in 30s, at 2026-06-01 10:01 UTC
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Forbid
+              present     1 running Job: hello-29671800, last run 30s ago
+              next        in 30s: starts a Job, unless hello-29671800 still runs (concurrencyPolicy Forbid)
+        """, id="forbid-and-running"),
         pytest.param(
-            cron("61 * * * *"), "10:05:30", "never runs: its schedule cannot be parsed",
-            ('UnparseableSchedule: unparseable schedule: "61 * * * *" : end of range (61) above maximum (59): 61',),
-            ("correct spec.schedule: five fields, such as */5 * * * *",), id="bad-schedule",
-        ),
+            cron(last=TEN, active=[RUNNING], concurrency_policy="Replace"), "10:00:30", [RUNNING], """
+            cronjob default/hello: runs next in 30s, at 2026-06-01 10:01 UTC
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Replace
+              present     1 running Job: hello-29671800, last run 30s ago
+              next        in 30s: starts a Job, and deletes hello-29671800 if still running (concurrencyPolicy
+                            Replace)
+        """, id="replace-and-running"),
+        pytest.param(
+            cron(last=TEN, active=[RUNNING], concurrency_policy="Replace"), "10:01:00", [RUNNING], """
+            cronjob default/hello: starts Job hello-29671801 now
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Replace
+              present     1 running Job: hello-29671800, last run 60s ago
+              next        now: deletes hello-29671800, which it replaces
+                          now: starts Job hello-29671801, due at 2026-06-01 10:01 UTC
+                          in 60s: starts a Job
+        """, id="replace-and-due"),
+        pytest.param(
+            cron(last=TEN, failed_jobs_history_limit=2), "10:00:30", [failed("hello-29671800")], """
+            cronjob default/hello: runs next in 30s, at 2026-06-01 10:01 UTC; its latest Job failed
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, 1 Failed (keeps 2), last run 30s ago
+              next        in 30s: starts a Job
+              why         its latest Job, hello-29671800, failed 30s ago: BackoffLimitExceeded: Job has reached
+                            the specified backoff limit
+              remedy      see why it failed: kcr explain -n default job/hello-29671800
+        """, id="latest-job-failed"),
     ],
 )  # fmt: skip
-def test_headline_names_cause_and_remedy(
-    what: CronJob, now: str, headline: str, reasons: tuple[str, ...], remedies: tuple[str, ...]
-) -> None:
-    found = explained(what, now)
-    assert (found.headline, found.reasons, found.remedies) == (headline, reasons, remedies)
+def test_text_names_state_next_run_and_remedy(what: CronJob, now: str, jobs: list[Job], expected: str) -> None:
+    assert explained(what, now, jobs) == text(expected)
 
 
-def test_forbidden_run_waits_for_the_one_that_runs() -> None:
-    found = explained(cron(last=TEN, active=[RUNNING], concurrency_policy="Forbid"), "10:05:30", [RUNNING])
-    assert found.headline == "skips a run that is due: another one is running, and concurrencyPolicy is Forbid"
-    assert found.reasons == (FORBID,)
-    assert found.present == "1 running Job: hello-29671800, last run 5m30s ago"
-    assert [(step.text, step.at and step.at.isoformat()[:19]) for step in found.next] == [
-        ("starts a Job", "2026-06-01T10:06:00")
-    ]
+QUOTA = "exceeded quota: jobs, requested: count/jobs.batch=1, used: count/jobs.batch=0, limited: count/jobs.batch=0"
+FORBIDDEN = (
+    'jobs.batch is forbidden: User "kcr-runner" cannot create resource "jobs" in API group "batch" '
+    'in the namespace "default"'
+)
 
 
 @pytest.mark.parametrize(
-    "what",
+    ("message", "expected"),
     [
-        pytest.param(cron(last=TEN, suspend=True), id="suspended"),
-        pytest.param(cron(last=TEN, deleted=TEN), id="deleted"),
-        pytest.param(cron(last=TEN, time_zone="Mars/Base"), id="bad-zone"),
+        pytest.param(f'jobs.batch "hello-29671805" is forbidden: {QUOTA}', """
+            cronjob default/hello: cannot create a Job: a ResourceQuota is used up
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 5m30s ago
+              next        tries again to create Job hello-29671805, due at 2026-06-01 10:05 UTC, each time after
+                            a longer wait
+                          in 30s: starts a Job
+              why         29s ago: Error creating job: jobs.batch "hello-29671805" is forbidden: exceeded quota:
+                            jobs, requested: count/jobs.batch=1, used: count/jobs.batch=0, limited:
+                            count/jobs.batch=0
+              remedy      delete what uses it up, or raise it: kubectl -n default describe resourcequota jobs
+        """, id="quota"),
+        pytest.param(FORBIDDEN, """
+            cronjob default/hello: cannot create a Job: their controller has no right to create them
+              wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+              present     0 running Jobs, last run 5m30s ago
+              next        tries again to create Job hello-29671805, due at 2026-06-01 10:05 UTC, each time after
+                            a longer wait
+                          in 30s: starts a Job
+              why         29s ago: Error creating job: jobs.batch is forbidden: User "kcr-runner" cannot create
+                            resource "jobs" in API group "batch" in the namespace "default"
+              remedy      grant it:
+                            kubectl -n default create role jobs-creator --verb=create --resource=jobs.batch &&
+                            kubectl -n default create rolebinding jobs-creator --role=jobs-creator --user=kcr-runner
+        """, id="no-right"),
     ],
-)
-def test_nothing_is_next_for_a_stopped_schedule(what: CronJob) -> None:
-    assert explained(what, "10:05:30").next == ()
+)  # fmt: skip
+def test_job_that_is_refused_has_cause_and_remedy(message: str, expected: str) -> None:
+    told = Event(
+        type="Warning", reason="FailedCreate", message=f"Error creating job: {message}", last_timestamp=at("10:05:01")
+    )
+    assert explained(cron(last=TEN), "10:05:30", events=[told]) == text(expected)
 
 
-def test_due_run_is_the_next_thing_to_happen() -> None:
-    found = explained(cron(last=TEN, active=[RUNNING], concurrency_policy="Replace"), "10:01:00", [RUNNING])
-    assert found.wanted == "schedule '*/1 * * * *' in the time zone of its controller, concurrencyPolicy Replace"
-    assert [step.text for step in found.next] == [
-        "deletes hello-29671800, which it replaces", "starts Job hello-29671801, due at 2026-06-01T10:01:00Z",
-        "starts a Job",
-    ]  # fmt: skip
+def test_refusal_is_over_once_a_job_was_created() -> None:
+    told = Event(type="Warning", reason="FailedCreate", message="Error creating job: no", last_timestamp=TEN)
+    made = Event(type="Normal", reason="SuccessfulCreate", message="Created job a", last_timestamp=at("10:00:05"))
+    assert explained(cron(last=TEN), "10:05:30", events=[told, made]).startswith(
+        "cronjob default/hello: is due for 30s"
+    )

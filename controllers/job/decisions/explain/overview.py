@@ -1,16 +1,19 @@
 """Why a Job is where it is, and what happens next: the words for a decision."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from kcr.api.batch import Job, finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.explanation import Explanation, Step, counted, ordered
+from kcr.api.indexset import IndexSet
+from kcr.api.meta import controller_of
 from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
-from kcr.controllers.job.decisions.explain_cases import CASES, Evidence
+from kcr.controllers.job.decisions.explain.cases import CASES
+from kcr.controllers.job.decisions.explain.evidence import PATIENCE, Case, Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
-from kcr.controllers.job.decisions.pods import is_indexed
+from kcr.controllers.job.decisions.pods import index_in, is_indexed
 
 # The default of backoffLimit where each index has a limit of its own.
 _UNLIMITED = 2**31 - 1
@@ -25,13 +28,12 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     """
     plan = decide(seen)
     case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)
-    steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job)]
-    headline, reasons, remedies = case.headline, case.reasons, case.remedies
+    steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job, seen.now)]
+    headline, reasons, remedies = case.headline, (*case.reasons, *known.pending), case.remedies
     reasons = (*reasons, *known.pending)
-    if known.writers and not finished_type(seen.job):
-        several = f"several controllers write its status: {', '.join(known.writers)}"
-        headline, reasons = several, (f"it {headline}", *reasons)
-        remedies = ("stop all but one of them, unless one has just taken over from the other", *remedies)
+    if (several := _rivals(seen, known)) is not None:
+        headline, reasons = several.headline, (*several.reasons, f"it {headline}", *reasons)
+        remedies = (*several.remedies, *remedies)
     return Explanation(
         headline=headline,
         wanted=_wanted(seen.job),
@@ -42,6 +44,20 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     )
 
 
+def _rivals(seen: Snapshot, known: Evidence) -> Case | None:
+    """Return that several controllers work on the Job, which goes before all that they do."""
+    if finished_type(seen.job):
+        return None
+    if known.writers:
+        remedy = "stop all but one of them, unless one has just taken over from the other"
+        return Case(f"several controllers write its status: {', '.join(known.writers)}", remedies=[remedy])
+    if known.told_twice:
+        fact = f"two of them wrote the same event, each its own: {known.told_twice}"
+        remedy = "stop all but one; several replicas of kcr run need --leader-elect"
+        return Case("several controllers create and delete its pods", [fact], remedies=[remedy])
+    return None
+
+
 def _deadline(seen: Snapshot, plan: Plan) -> list[Step]:
     left = lifecycle.time_to_deadline(seen.job, seen.now)
     if left is None or left <= timedelta() or plan.ending is not None or finished_type(seen.job):
@@ -49,16 +65,20 @@ def _deadline(seen: Snapshot, plan: Plan) -> list[Step]:
     return [Step("fails with DeadlineExceeded, unless it has ended", seen.now + left)]
 
 
-def _removal(job: Job) -> list[Step]:
+def _removal(job: Job, now: datetime) -> list[Step]:
     condition, seconds = find_condition(job.status.conditions, finished_type(job)), job.spec.ttl_seconds_after_finished
     if condition is None:
         return []
     if seconds is None:
-        return [Step("nothing: it stays until it is deleted, for it has no ttlSecondsAfterFinished")]
+        owner = controller_of(job.metadata)
+        if owner is not None and owner.kind == "CronJob":
+            return [Step(f"stays until CronJob {owner.name} has enough newer ones (its history limits)")]
+        return [Step("stays until a user deletes it: it has no ttlSecondsAfterFinished")]
     end = condition.last_transition_time
-    return [
-        Step("is deleted with its pods (ttlSecondsAfterFinished)", end + timedelta(seconds=seconds) if end else None)
-    ]
+    at = end + timedelta(seconds=seconds) if end is not None else None
+    if at is not None and at + PATIENCE < now:
+        return [Step("a TTL controller would delete it with its pods (ttlSecondsAfterFinished)")]
+    return [Step("is deleted with its pods (ttlSecondsAfterFinished)", at)]
 
 
 def _wanted(job: Job) -> str:
@@ -67,12 +87,14 @@ def _wanted(job: Job) -> str:
         "one success (no completions are set)" if spec.completions is None else counted(spec.completions, "completion")
     ]
     parts += ["by index"] if is_indexed(job) else []
+    parts += ["with a successPolicy"] if spec.success_policy is not None else []
     parts.append(f"{counted(1 if spec.parallelism is None else spec.parallelism, 'pod')} at once")
     for name, value in (
         ("backoffLimit", spec.backoff_limit), ("backoffLimitPerIndex", spec.backoff_limit_per_index),
         ("maxFailedIndexes", spec.max_failed_indexes), ("activeDeadlineSeconds", spec.active_deadline_seconds),
     ):  # fmt: skip
         parts += [f"{name} {value}"] if value not in (None, _UNLIMITED) else []
+    parts += ["with a podFailurePolicy"] if spec.pod_failure_policy is not None else []
     return ", ".join(parts)
 
 
@@ -91,4 +113,6 @@ def _present(seen: Snapshot, plan: Plan) -> str:
     if counts.indexes is not None:
         parts += [f"indexes {counts.indexes.succeeded} succeeded"] if counts.indexes.succeeded.intervals else []
         parts += [f"indexes {counts.indexes.failed} failed"] if counts.indexes.failed else []
+        here = IndexSet.of(index for pod in counts.active if (index := index_in(seen.job, pod)) is not None)
+        parts += [f"indexes {here} active"] if here.intervals else []
     return ", ".join(parts)

@@ -1,0 +1,278 @@
+"""The situations that a Job can be in: the words for each, and what a user can do about it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from kcr.api.batch import finished_type
+from kcr.api.conditions import find_condition
+from kcr.api.core import Pod
+from kcr.api.durations import human_duration
+from kcr.api.explanation import Step, ago, counted
+from kcr.api.meta import ObjectMeta
+from kcr.controllers.job.decisions import lifecycle
+from kcr.controllers.job.decisions.explain import pods as texts
+from kcr.controllers.job.decisions.explain.active import running
+from kcr.controllers.job.decisions.explain.evidence import NAMED, PATIENCE, Case, Evidence, Rule
+from kcr.controllers.job.decisions.explain.scaling import at_work, refused
+from kcr.controllers.job.decisions.explain.silence import unattended
+from kcr.controllers.job.decisions.explain.steps import failures_left, replacements, terminating_texts
+from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
+from kcr.controllers.job.decisions.pod_template import restart_policy
+from kcr.controllers.job.decisions.pods import is_tracked, replaces_only_failed
+
+_LOGS = "see the output of its pods: kcr logs -n {0.namespace} job/{0.name}"
+_ANEW = "a Job that has failed does not run again: delete it, and create it anew"
+_LONGER = "allow more time: delete it, and create it anew with a higher activeDeadlineSeconds"
+
+
+def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
+    """Nothing changes a finished Job any more."""
+    end, metadata = finished_type(seen.job), seen.job.metadata
+    condition = find_condition(seen.job.status.conditions, end)
+    if condition is None or lifecycle.is_being_deleted(seen.job):
+        return None
+    when = ago(condition.last_transition_time, seen.now)
+    if end == "Complete":
+        headline, facts = f"Complete for {when.removesuffix(' ago')}", [_clause(condition.reason, condition.message)]
+        remedies: list[str] = []
+    else:
+        headline = f"Failed {when}: {condition.reason}" if condition.reason else f"Failed {when}"
+        facts = [condition.message, *texts.latest_failures(known.pods, seen.now, NAMED)]
+        remedies = [_LOGS.format(metadata)] if any(pod.status.phase == "Failed" for pod in known.pods) else []
+        if not remedies and restart_policy(seen.job) == "OnFailure" and condition.reason == "BackoffLimitExceeded":
+            facts.append(
+                "its containers were restarted too often; with restartPolicy OnFailure the pod is deleted then"
+            )
+            remedies.append("restartPolicy Never keeps the pods that have failed, and their output")
+        remedies.append(_LONGER if condition.reason == "DeadlineExceeded" else _ANEW)
+    since, seconds = condition.last_transition_time or seen.now, seen.job.spec.ttl_seconds_after_finished
+    late = seen.now - since - timedelta(seconds=seconds) if seconds is not None else timedelta()
+    if late > PATIENCE:
+        headline = f"{headline}; it should have been deleted {human_duration(late)} ago (ttlSecondsAfterFinished)"
+        remedies.insert(
+            0, "see whether a TTL controller runs: kube-controller-manager, or kcr run --controllers job,ttl"
+        )
+    tracked = sum(map(is_tracked, seen.pods))
+    if tracked and seen.now - since > PATIENCE:
+        verb = "carries" if tracked == 1 else "carry"
+        facts.append(
+            f"{counted(tracked, 'pod')} still {verb} the tracking finalizer, which the Job's controller removes"
+        )
+    return Case(headline, [*filter(None, facts), *_lingering(known)], remedies=remedies)
+
+
+def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
+    """Neither this controller nor the cluster's own looks after the Job."""
+    name, created = seen.job.spec.managed_by, seen.job.metadata.creation_timestamp
+    if lifecycle.is_ours(seen.job, take_over=seen.limits.take_over):
+        return None
+    if name in (None, lifecycle.RESERVED):
+        return Case(
+            "left to kube-controller-manager: it is no Job of this controller",
+            [f"spec.managedBy is {name or 'not set'}, and this controller runs without --take-over"],
+            remedies=[f"create the Job with spec.managedBy: {lifecycle.KCR}, or run kcr with --take-over"],
+        )
+    facts = [f"spec.managedBy is {name}: kcr and kube-controller-manager reconcile no such Job"]
+    if seen.job.status.start_time is None and created is not None and seen.now - created > PATIENCE:
+        facts.append(f"{name} has not started it since it was created, {ago(created, seen.now)}")
+    remedies = [
+        f"see whether {name} runs, and its logs",
+        "the field is immutable: to have it run here delete it, and create it anew without managedBy",
+    ]
+    return Case(f"left to the controller {name}", facts, remedies=remedies)
+
+
+_COLLECT = "see whether a garbage collector runs: kube-controller-manager has one, kcr run has none"
+# What the garbage collector does about its finalizers.
+_COLLECTOR: Mapping[str, str] = {
+    "foregroundDeletion": "the garbage collector deletes its pods, and removes foregroundDeletion when they are gone",
+    "orphan": "the garbage collector takes the Job's owner references off its pods, and removes orphan then",
+}
+
+
+def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
+    """The Job has a deletionTimestamp."""
+    metadata = seen.job.metadata
+    if not lifecycle.is_being_deleted(seen.job):
+        return None
+    others = [name for name in metadata.finalizers if name not in _COLLECTOR]
+    steps = [Step(_COLLECTOR[name]) for name in metadata.finalizers if name in _COLLECTOR]
+    for_long = seen.now - (metadata.deletion_timestamp or seen.now) > PATIENCE
+    remedies = []
+    left = list(known.pods or seen.pods) if "foregroundDeletion" in metadata.finalizers else []
+    headline = f"is being deleted, asked for {ago(metadata.deletion_timestamp, seen.now)}"
+    facts = [*terminating_texts(left, seen.now)]
+    if left:
+        headline = f"{headline}: {counted(len(left), 'pod')} of it to go first"
+        facts += _holding(left)
+        steps += texts.kill_steps(left, seen.now)
+        remedies += _give_up(seen)
+        untouched = for_long and any(pod.metadata.deletion_timestamp is None for pod in left)
+        remedies += [_COLLECT] if untouched else []
+    elif not others and steps and for_long:
+        remedies.append(_COLLECT)
+    if others:
+        names = ", ".join(others)
+        headline = f"{headline}: held by {names}" if not left else headline
+        facts.append(f"it stays until the finalizers are removed by those who set them: {names}")
+        remedies.append(
+            f"see the controllers that set them; or give up what they guard: {_unfinalize('job', metadata)}"
+        )
+    return Case(headline, facts, steps, remedies if for_long else [])
+
+
+def _holding(left: Sequence[Pod]) -> list[str]:
+    """Return which pods that have ended hold up the deletion of their Job."""
+    held = [text for pod in left if (text := texts.lingering_text(pod))]
+    return [text.removesuffix(", and the Job does not wait for it") for text in held[:NAMED]]
+
+
+def _unfinalize(kind: str, metadata: ObjectMeta) -> str:
+    patch = '{"metadata":{"finalizers":null}}'
+    return f"kubectl -n {metadata.namespace} patch {kind} {metadata.name} -p '{patch}'"
+
+
+def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Case | None:
+    """A newer server may know more completion modes."""
+    mode = seen.job.spec.completion_mode
+    if mode in (None, "NonIndexed", "Indexed"):
+        return None
+    return Case(f"is skipped: this version of kcr knows no completion mode {mode}", remedies=["upgrade kcr"])
+
+
+def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+    """It is decided how the Job ends; its pods go first."""
+    if plan.ending is None:
+        return None
+    condition, reason, message = plan.ending
+    left = len(plan.counts.active) + plan.counts.terminating
+    verb = "fails" if condition == "Failed" else "completes"
+    headline = f"{verb} with {reason} " + (f"once {counted(left, 'pod')} {_has(left)} ended" if left else "now")
+    steps = [Step(f"becomes {condition} when its pods have ended and are counted")] if left else []
+    if isinstance(plan.work, Terminate):
+        steps.insert(0, Step(f"deletes {counted(len(plan.work.pods), 'pod')}", seen.now))
+    facts = [message, *terminating_texts(seen.pods, seen.now)]
+    facts += texts.latest_failures(known.pods, seen.now, NAMED) if condition == "Failed" else []
+    steps += texts.kill_steps(seen.pods, seen.now)
+    return Case(headline, facts, steps, _give_up(seen))
+
+
+def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+    """`spec.suspend` is true."""
+    if not seen.job.spec.suspend:
+        return None
+    condition, since = find_condition(seen.job.status.conditions, lifecycle.SUSPENDED), ""
+    if condition is not None and condition.status == "True":
+        since = f" for {ago(condition.last_transition_time, seen.now).removesuffix(' ago')}"
+    steps = (
+        [Step(f"deletes {counted(len(plan.work.pods), 'pod')}", seen.now)] if isinstance(plan.work, ScaleDown) else []
+    )
+    facts = ["spec.suspend is true", *terminating_texts(seen.pods, seen.now)]
+    resume = patch_command(seen, '{"spec":{"suspend":false}}')
+    return Case(f"suspended{since}", facts, steps, [f"to resume it: {resume}"])
+
+
+def complete(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+    """All that is wanted has succeeded, and the condition is still to come."""
+    if not lifecycle.is_complete(seen.job, plan.counts.succeeded, len(plan.counts.active)):
+        return None
+    left = plan.counts.terminating
+    if not left:
+        return Case("has succeeded: becomes Complete once its pods are counted")
+    headline = f"has succeeded, and becomes Complete once {counted(left, 'pod')} {_has(left)} ended"
+    steps = texts.kill_steps(seen.pods, seen.now)
+    return Case(headline, terminating_texts(seen.pods, seen.now), steps, _give_up(seen))
+
+
+def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+    """A failed pod is replaced after a while."""
+    if not plan.delayed or isinstance(plan.work, ScaleUp):
+        return None
+    waits = replacements(seen, plan)
+    left = min((step.at for step in waits if step.at is not None), default=seen.now) - seen.now
+    headline = f"waits {human_duration(left)} before it replaces a failed pod (backoff)"
+    if left < timedelta(seconds=1):
+        headline = "replaces a failed pod now: its backoff is over"
+    if plan.counts.active:
+        headline = f"has {counted(len(plan.counts.active), 'active pod')}, and {headline}"
+    facts = texts.latest_failures(known.pods, seen.now, NAMED)
+    return Case(headline, facts, [*waits, *failures_left(seen, plan)], [_LOGS.format(seen.job.metadata)])
+
+
+def stuck(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+    """A terminating pod keeps its place, and its grace period is over."""
+    overdue = [pod for pod in seen.pods if texts.is_overdue(pod, seen.now)]
+    if not overdue or not replaces_only_failed(seen.job) or isinstance(plan.work, ScaleUp | ScaleDown):
+        return None
+    policy = seen.job.spec.pod_replacement_policy == "Failed"
+    why = "spec.podReplacementPolicy is Failed" if policy else "it has a podFailurePolicy"
+    return Case(
+        f"waits for {counted(len(overdue), 'pod')} stuck terminating",
+        [*terminating_texts(seen.pods, seen.now), f"a terminating pod is replaced only when it has ended: {why}"],
+        [Step("creates a replacement when the pod has ended")],
+        _give_up(seen),
+    )
+
+
+def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+    """The controller has to see its own writes before it counts pods."""
+    if seen.expectations_met or plan.ending is not None:
+        return None
+    step = Step("decides again once it sees them")
+    return Case("waits to see what it has written itself", terminating_texts(seen.pods, seen.now), [step])
+
+
+def _give_up(seen: Snapshot) -> list[str]:
+    """Return what a user can do about a pod whose node does not report its end.
+
+    To delete it by force does not help: the tracking finalizer keeps it until it is counted, and only an ended pod is.
+    """
+    pod = next((pod for pod in seen.pods if texts.is_overdue(pod, seen.now)), None)
+    if pod is None:
+        return []
+    node, remedies = pod.spec.node_name, []
+    if node:
+        remedies.append(f"see whether its node is ready: kubectl describe node {node}")
+        remedies.append(f"if the node is lost for good, its pods end with it: kubectl delete node {node}")
+    patch = f'patch pod {pod.metadata.name} --subresource=status -p \'{{"status":{{"phase":"Failed"}}}}\''
+    remedies.append(f"if the pod runs no more for certain, say so: kubectl -n {pod.metadata.namespace} {patch}")
+    return remedies
+
+
+def patch_command(seen: Snapshot, patch: str) -> str:
+    """Return the command that patches the Job."""
+    metadata = seen.job.metadata
+    return f"kubectl -n {metadata.namespace} patch job {metadata.name} -p '{patch}'"
+
+
+def waiting_for_end(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+    """No pod is active, and those that are terminating keep their places; or none is wanted."""
+    if plan.counts.active:
+        return None
+    facts = [*terminating_texts(seen.pods, seen.now), *_lingering(known)]
+    if seen.job.spec.parallelism == 0:
+        command = patch_command(seen, '{"spec":{"parallelism":1}}')
+        return Case("has nothing to do: its parallelism is 0", facts, remedies=[f"to have it run a pod: {command}"])
+    if not plan.counts.terminating:
+        return Case("waits for a change", facts)
+    steps = [Step("creates a replacement when the pod has ended"), *texts.kill_steps(seen.pods, seen.now)]
+    return Case(f"waits for {counted(plan.counts.terminating, 'terminating pod')} to end", facts, steps)
+
+
+# The first to hold is the headline, so order is contract. The last one always holds.
+CASES: tuple[Rule, ...] = (
+    being_deleted, finished, managed_by_another, unknown_mode, refused, unattended, ending, suspended, complete,
+    unobserved, in_backoff, stuck, at_work, waiting_for_end, running,
+)  # fmt: skip
+
+
+def _lingering(known: Evidence) -> list[str]:
+    return [text for pod in known.pods if (text := texts.lingering_text(pod))][:NAMED]
+
+
+def _clause(reason: str, message: str) -> str:
+    return ": ".join(filter(None, (reason, message)))
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"

@@ -1,0 +1,58 @@
+"""A Job whose number of pods changes: it creates or removes some now, or the API server lets none in."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from kcr.api.core import Event
+from kcr.api.explanation import Step, ago, counted
+from kcr.api.refusals import refusal_of
+from kcr.controllers.job.decisions.explain.evidence import Case, Evidence
+from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot
+
+# Between two tries, at most. Source: kubernetes/pkg/controller/job/job_controller.go, MaxJobApiBackOff.
+_MOST = timedelta(seconds=60)
+# A Job's template cannot be changed.
+_CHANGE = "create the Job anew with a template"
+
+
+def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
+    """The API server does not let its pods in."""
+    tries = [event for event in known.events if event.reason in ("FailedCreate", "SuccessfulCreate")]
+    if not isinstance(plan.work, ScaleUp) or not tries or tries[-1].reason != "FailedCreate":
+        return None
+    event = tries[-1]
+    namespace = seen.job.metadata.namespace
+    cause, remedy = refusal_of(event.message, namespace=namespace, resource="pods", change=_CHANGE)
+    times = f", {event.count} times" if event.count > 1 else ""
+    reasons = [f"{ago(event.last_timestamp, seen.now)}{times}: {event.message}"]
+    steps = [_next_try(tries, counted(len(plan.work.members), "pod"), seen.now)]
+    return Case(f"cannot create pods: {cause}", reasons, steps, [remedy])
+
+
+def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
+    """Return when the controller tries again: each wait is twice as long as the one before it.
+
+    Events tell of the last tries to the second: one each, or one that counts the same message from the first try on.
+    Those that were combined from several messages do not tell of the last wait.
+    """
+    text, last = f"tries again to create {pods}", tries[-1]
+    first, latest, wait = last.first_timestamp, last.last_timestamp, None
+    earlier = [event.last_timestamp for event in tries[:-1] if event.last_timestamp and event.last_timestamp != latest]
+    if latest is not None and last.count > 1 and first is not None and not last.message.startswith("(combined"):
+        # One second, then two, then four: all waits so far and one second make up the next.
+        wait = latest - first + timedelta(seconds=1)
+    elif latest is not None and last.count <= 1 and earlier:
+        wait = 2 * (latest - max(earlier))
+    if latest is not None and wait is not None and (at := latest + min(wait, _MOST)) > now:
+        return Step(text, at)
+    return Step(f"{text}: 1s after the first refusal, then twice as long each time, 60s at most")
+
+
+def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Case | None:
+    """Pods are to be created or removed right now."""
+    match plan.work:
+        case ScaleUp(members):
+            return Case(f"creates {counted(len(members), 'pod')} now")
+        case ScaleDown(pods):
+            return Case(f"removes {counted(len(pods), 'surplus pod')} now")
+    return None

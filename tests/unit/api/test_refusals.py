@@ -1,0 +1,60 @@
+"""What an API server's refusal to create objects tells of."""
+
+import pytest
+
+from kcr.api.refusals import refusal_of
+
+QUOTA = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=9, limited: pods=9'
+POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: no owner"
+PRIORITY = 'pods "a" is forbidden: no PriorityClass with name urgent was found'
+ENDING = 'pods "a" is forbidden: unable to create new content in namespace ns because it is being terminated'
+RIGHT = 'jobs.batch is forbidden: User "ann" cannot create resource "jobs" in API group "batch" in the namespace "ns"'
+GRANT = (
+    "grant it: kubectl -n ns create role jobs-creator --verb=create --resource=jobs.batch && "
+    "kubectl -n ns create rolebinding jobs-creator --role=jobs-creator --user=ann"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "remedy"),
+    [
+        pytest.param(
+            QUOTA, "a ResourceQuota is used up",
+            "delete what uses it up, or raise it: kubectl -n ns describe resourcequota team", id="quota",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: failed quota: team: must specify cpu for: c',
+            "a ResourceQuota needs values that they lack",
+            "change it to one that states them, or set defaults with a LimitRange; "
+            "the quota: kubectl -n ns describe resourcequota team", id="quota-wants-values",
+        ),
+        pytest.param(
+            POLICY, "a ValidatingAdmissionPolicy denies them",
+            "change it to one that it accepts; the policy: kubectl get validatingadmissionpolicy labels -o yaml",
+            id="policy",
+        ),
+        pytest.param(
+            PRIORITY, "their PriorityClass is not there",
+            "create it, and they are created by themselves: kubectl create priorityclass urgent --value=1000",
+            id="priority-class",
+        ),
+        pytest.param(
+            ENDING, "their namespace is being deleted",
+            "use another namespace; what holds this one: kubectl get namespace ns -o yaml", id="namespace",
+        ),
+        pytest.param(RIGHT, "their controller has no right to create them", GRANT, id="right"),
+        pytest.param(
+            'Job.batch "a" is invalid: metadata.name: Invalid value', "the template is invalid",
+            "change it to one that is valid", id="invalid",
+        ),
+        pytest.param(
+            'pods "a" is forbidden: pod does not tolerate', "an admission rule of the API server denies them",
+            "change it to one that does as the message asks", id="another-rule",
+        ),
+        pytest.param("etcdserver: mvcc: database space exceeded", "the API server refuses them", "see the message",
+                     id="anything-else"),
+    ],
+)  # fmt: skip
+def test_refusal_has_cause_and_remedy(message: str, cause: str, remedy: str) -> None:
+    found = refusal_of(message, namespace="ns", resource="jobs", group="batch", change="change it to one")
+    assert (found.cause, found.remedy) == (cause, remedy)
