@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Chromium 153, headless shell.
 PACKAGE = "@sparticuz/chromium@153.0.0"
@@ -78,9 +78,9 @@ def install(target: Path) -> None:
 
     target.parent.mkdir(exist_ok=True)
     with TemporaryDirectory(dir=target.parent) as folder:
-        subprocess.run(
-            [*_npm(Path(folder)), "pack", "--silent", PACKAGE], cwd=folder, check=True, stdout=subprocess.DEVNULL
-        )
+        # By default npm waits for minutes where no registry can be reached.
+        command = [*_npm(Path(folder)), "pack", "--silent", "--fetch-retries=1", "--fetch-timeout=60000", PACKAGE]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         (archive,) = Path(folder).glob("*.tgz")
         if (found := hashlib.sha256(archive.read_bytes()).hexdigest()) != SHA256:
             raise ValueError(f"{PACKAGE} has the hash {found}, not that of the lock")
@@ -99,7 +99,9 @@ def install(target: Path) -> None:
 def _unpack(name: str, content: bytes, target: Path) -> None:
     if ".tar" in name:
         with tarfile.open(fileobj=BytesIO(content)) as archive:
-            archive.extractall(target, filter="data")
+            # The first releases of Python 3.11 have no filters; the hash says what is unpacked.
+            checked: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            archive.extractall(target, **checked)
         return
     binary = target / "chromium"
     binary.write_bytes(content)
@@ -133,7 +135,7 @@ def main() -> None:
         return
     try:
         install(HERE)
-    except (subprocess.CalledProcessError, ValueError) as error:
+    except (subprocess.CalledProcessError, OSError, ValueError) as error:
         print(f"Chromium cannot be had, and the tests of the web page are skipped: {error}", file=sys.stderr)
 
 
