@@ -18,8 +18,10 @@ from kcr.errors import ConfigError
 
 # So many reasons and writes are named; of the others the count says enough.
 _NAMED = 3
-# The beginnings of headlines about pods that are to start, and about rivals.
+# The beginnings of headlines about pods that are to start, rivals, refusals, and what a controller without memory of a
+# refusal says.
 _PODS, _SEVERAL = re.compile(r"(runs|waits for) \d+ pods?\b"), "several controllers"
+_REFUSED, _TRIES = "cannot create ", ("starts Job ", "is due ", "creates ")
 
 
 class ControllerView(NamedTuple):
@@ -122,9 +124,11 @@ def preferred(inside: Explanation | None, outside: Explanation) -> Explanation:
 
 
 def _knows_more(outside: Explanation, inside: Explanation) -> bool:
-    """Return whether the API server knows more: of pods that wait the warnings, of other controllers the traces."""
+    """Return whether the API server knows more: the warnings about pods and refusals, and traces of rivals."""
     if outside.headline.startswith(_SEVERAL):
         return not inside.headline.startswith(_SEVERAL)
+    if outside.headline.startswith(_REFUSED):
+        return inside.headline.startswith(_TRIES)
     pods = _PODS.match(outside.headline)
     return pods is not None and inside.headline.startswith(pods[0])
 

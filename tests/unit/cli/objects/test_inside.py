@@ -157,6 +157,9 @@ def test_warnings_about_pods_are_those_of_the_api_server() -> None:
     assert preferred(own, other).reasons == ("pod a: FailedMount", "a write")
     several = Explanation(headline="several controllers create and delete its pods")
     assert preferred(own, several).headline == several.headline
+    refused = Explanation(headline="cannot create Jobs: a ResourceQuota is used up")
+    assert preferred(Explanation(headline="is due for 30s"), refused) == refused
+    assert preferred(Explanation(headline="waits 5s (backoff)"), refused).headline == "waits 5s (backoff)"
     assert preferred(Explanation(headline="waits for 2 pods to start"), other).reasons[-1].startswith("from outside: ")
 
 
