@@ -9,6 +9,7 @@ from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Object, is_controlled_by
 from kcr.client import Client
+from kcr.controller.guards.pause import PAUSED
 from kcr.controller.own_writes import PendingObjects
 from kcr.controllers.job.decisions.explain import Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced
@@ -82,6 +83,8 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         writers=() if is_finished(job) else _writers(managed, now),
         told_twice=_told_twice(about, now),
         pod_events=await _warnings(client, pods),
+        # A controller that heeds the pause is silent.
+        is_own=job.metadata.annotations.get(PAUSED) == "true",
         changed=max((entry.time for entry in managed if entry.time is not None), default=None),
     )
     return job, explain(seen, known)

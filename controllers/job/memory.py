@@ -68,9 +68,12 @@ class JobState:
     def note_creates(self, outcome: Outcome, now: datetime) -> None:
         """Note what became of creates: pods that were refused, until one is created."""
         if outcome.refused:
-            times = 1 if self.refusal is None else self.refusal.count + 1
+            before = self.refusal
+            times, first = (1, now) if before is None else (before.count + 1, before.first_timestamp)
             message = f"Error creating: {outcome.error}"
-            self.refusal = Event(reason="FailedCreate", message=message, count=times, last_timestamp=now)
+            self.refusal = Event(
+                reason="FailedCreate", message=message, count=times, first_timestamp=first, last_timestamp=now
+            )
         elif outcome.created:
             self.refusal = None
 

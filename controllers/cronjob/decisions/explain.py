@@ -122,7 +122,7 @@ def _due(
     if last is not None:
         found = refusal_of(last.message, namespace=namespace, resource="jobs", group="batch", change=_CHANGE)
         return (
-            f"cannot create a Job: {found.cause}",
+            f"cannot create Jobs: {found.cause}",
             (f"{ago(last.last_timestamp, seen.now)}: {last.message}",),
             (found.remedy,),
         )

@@ -1,6 +1,7 @@
 """What a controller knows of an object: read at its debug port, and put into words."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -17,6 +18,10 @@ from kcr.errors import ConfigError
 
 # So many reasons and writes are named; of the others the count says enough.
 _NAMED = 3
+# The beginnings of headlines about pods that are to start, rivals, refusals, and what a controller without memory of a
+# refusal says.
+_PODS, _SEVERAL = re.compile(r"(runs|waits for) \d+ pods?\b"), "several controllers"
+_REFUSED, _TRIES = "cannot create ", ("starts Job ", "is due ", "creates ")
 
 
 class ControllerView(NamedTuple):
@@ -109,10 +114,23 @@ def preferred(inside: Explanation | None, outside: Explanation) -> Explanation:
     """Return the better explanation: the controller's own, with that from outside as a reason when it differs."""
     if inside is None or inside.headline == outside.headline:
         return inside or outside
+    if _knows_more(outside, inside):
+        own = (reason for reason in inside.reasons if reason not in outside.reasons and not reason.startswith("pod "))
+        return msgspec.structs.replace(outside, reasons=(*outside.reasons, *own))
     is_same = _without_times(inside.headline) == _without_times(outside.headline)
     if is_same or outside.headline.endswith(NO_TROUBLE):
         return inside
     return msgspec.structs.replace(inside, reasons=(*inside.reasons, f"from outside: {outside.headline}"))
+
+
+def _knows_more(outside: Explanation, inside: Explanation) -> bool:
+    """Return whether the API server knows more: the warnings about pods and refusals, and traces of rivals."""
+    if outside.headline.startswith(_SEVERAL):
+        return not inside.headline.startswith(_SEVERAL)
+    if outside.headline.startswith(_REFUSED):
+        return inside.headline.startswith(_TRIES)
+    pods = _PODS.match(outside.headline)
+    return pods is not None and inside.headline.startswith(pods[0])
 
 
 def _without_times(text: str) -> str:

@@ -78,7 +78,7 @@ async def test_paused_job_names_the_command_that_resumes_it(sim: Simulation) -> 
     await sim.until("A1")
     await sim.client.merge_patch(Job, Key("default", "pi"), {"metadata": {"annotations": {"kcr.dev/paused": "true"}}})
     await sim.succeed(*sim.active())
-    await sim.clock.advance(5)
+    await sim.clock.advance(60)
     assert await explained(sim) == text("""
         job default/pi: is paused: no controller of kcr reconciles it
           wanted      1 completion, 1 pod at once, backoffLimit 6
@@ -86,7 +86,7 @@ async def test_paused_job_names_the_command_that_resumes_it(sim: Simulation) -> 
           why         the annotation kcr.dev/paused is true; kube-controller-manager does not heed it
                       without the pause: has succeeded: becomes Complete once its pods are counted
           remedy      to end the pause: kubectl -n default annotate job pi kcr.dev/paused-
-          events      5s ago    Normal SuccessfulCreate: Created pod: pi-x
+          events      60s ago   Normal SuccessfulCreate: Created pod: pi-x
     """)
 
 

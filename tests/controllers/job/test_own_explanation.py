@@ -1,6 +1,7 @@
 """What the Job controller says of a Job itself: from its own store and memory, with the decision it would make."""
 
 import re
+from datetime import timedelta
 
 from kcr.api.batch import Job
 from kcr.api.core import Pod
@@ -95,6 +96,10 @@ async def test_refusal_of_pods_is_remembered_until_one_is_created(sim: Simulatio
     found = await inside(sim)
     assert found.headline == "cannot create pods: a ResourceQuota is used up"
     assert re.match(r"2s ago, 3 times: Error creating: .*exceeded quota: none", found.reasons[0])
+    (step,) = found.next
+    assert (step.text, step.at and step.at - sim.clock.now() < timedelta(seconds=3)) == (
+        "tries again to create 1 pod", True,
+    )  # fmt: skip
     await sim.client.delete(QUOTA, Key("default", "none"))
     await sim.until("A1")
     assert (await inside(sim)).headline == "waits for 1 pod to start"

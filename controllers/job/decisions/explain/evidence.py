@@ -25,7 +25,7 @@ class Evidence(NamedTuple):
         pod_events: The warnings about those of its pods that have not started, in the order in which they were seen.
         changed: When it was last written, by any client; None when the server does not say.
         pending: What was written for it and is not observed, as a controller knows of itself.
-        is_own: Whether its controller itself says so: then one is at work.
+        is_own: Whether its controller itself says so, or is told to be silent: then nothing is amiss when it is.
     """
 
     pods: tuple[Pod, ...] = ()

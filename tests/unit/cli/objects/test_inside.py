@@ -150,6 +150,19 @@ def test_own_explanation_is_preferred_and_the_other_named() -> None:
     assert preferred(late, other).reasons == ("a", "from outside: waits 8s (backoff)")
 
 
+def test_warnings_about_pods_are_those_of_the_api_server() -> None:
+    own = Explanation(headline="waits for 1 pod that the node has not started", reasons=("pod a is late", "a write"))
+    other = Explanation(headline="waits for 1 pod whose volumes cannot be mounted", reasons=("pod a: FailedMount",))
+    assert preferred(own, other).headline == other.headline
+    assert preferred(own, other).reasons == ("pod a: FailedMount", "a write")
+    several = Explanation(headline="several controllers create and delete its pods")
+    assert preferred(own, several).headline == several.headline
+    refused = Explanation(headline="cannot create Jobs: a ResourceQuota is used up")
+    assert preferred(Explanation(headline="is due for 30s"), refused) == refused
+    assert preferred(Explanation(headline="waits 5s (backoff)"), refused).headline == "waits 5s (backoff)"
+    assert preferred(Explanation(headline="waits for 2 pods to start"), other).reasons[-1].startswith("from outside: ")
+
+
 def test_json_has_the_fields_of_the_debug_port() -> None:
     (found,) = controllers_as_json(inside(view(phase="backoff", retries=2, due_seconds=1.5), leads=True))
     assert found["state"]["dueSeconds"] == 1.5

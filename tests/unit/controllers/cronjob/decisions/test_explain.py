@@ -193,7 +193,7 @@ FORBIDDEN = (
     ("message", "expected"),
     [
         pytest.param(f'jobs.batch "hello-29671805" is forbidden: {QUOTA}', """
-            cronjob default/hello: cannot create a Job: a ResourceQuota is used up
+            cronjob default/hello: cannot create Jobs: a ResourceQuota is used up
               wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
               present     0 running Jobs, last run 5m30s ago
               next        tries again to create Job hello-29671805, due at 2026-06-01 10:05 UTC, each time after
@@ -205,7 +205,7 @@ FORBIDDEN = (
               remedy      delete what uses it up, or raise it: kubectl -n default describe resourcequota jobs
         """, id="quota"),
         pytest.param(FORBIDDEN, """
-            cronjob default/hello: cannot create a Job: their controller has no right to create them
+            cronjob default/hello: cannot create Jobs: their controller has no right to create them
               wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
               present     0 running Jobs, last run 5m30s ago
               next        tries again to create Job hello-29671805, due at 2026-06-01 10:05 UTC, each time after
