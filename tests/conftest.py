@@ -1,11 +1,19 @@
 """What all tests share."""
 
+import os
+import sys
+
 import pytest
 from hypothesis import settings
 
 from kcr.app.logs import configure_logs
 
 pytest_plugins = ("pytester",)
+
+# Bytecode is kept, whatever the environment says: without it each of the hundreds of processes that tests start compiles
+# all of kcr again, a third of the time that it takes to start, and each worker rewrites the asserts of all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline per example: how long one takes says more about the machine's other work than about the code.
 settings.register_profile("kcr", deadline=None)
