@@ -10,8 +10,8 @@ from kcr.app.logs import configure_logs
 
 pytest_plugins = ("pytester",)
 
-# Bytecode is kept, whatever the environment says: without it each of the hundreds of processes that tests start compiles
-# all of kcr again, a third of the time that it takes to start, and each worker rewrites the asserts of all tests.
+# Bytecode is kept, whatever the environment says. Without it each of the hundreds of processes that tests start
+# compiles kcr again, a third of the time that it takes to start, and each worker rewrites the asserts of all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 

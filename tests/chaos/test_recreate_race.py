@@ -1,8 +1,8 @@
 """Jobs that are deleted and made again under the same name in a hurry: each runs, with its own pods and no others.
 
-Forty names, ten rounds; `make test` has three. In each round a Job is deleted with one of the three propagation policies
-and made again within 0 to 60 ms, while its pods start, run, terminate or are orphaned. Go's controller left 29 of 40
-names without pods: it expected pods of the Job that was gone.
+Forty names, ten rounds; `make test` has three. In each round a Job is deleted with one of the three propagation
+policies and made again within 0 to 60 ms, while its pods start, run, terminate or are orphaned. Go's controller left
+29 of 40 names without pods: it expected pods of the Job that was gone.
 """
 
 import asyncio

@@ -38,6 +38,9 @@ TUNED = {
     "KCR_MAX_UNCOUNTED_PODS": "2",
     "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": "2",
 }
+# A third of a second is usual, and five are promised.
+STOP_SECONDS = 2.5
+SLOW = {"sim.kcr.dev/run-for": "60s"}
 # How the names of upstream's counters begin.
 PREFIX = "job_controller_"
 
@@ -131,10 +134,10 @@ async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(kcr: St
             assert len(pods) == 40
             assert nothing_left_behind(pods)
     # Others may use the machine as well: what counts is what it takes at best.
-    assert min(took[::2]) < 1
+    assert min(took[::2]) < STOP_SECONDS
 
 
-async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> None:
+async def test_busy_worker_ends_soon(kcr: Start, tmp_path: Path) -> None:
     ready, took = tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
     async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
@@ -142,7 +145,8 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> N
         async with HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
             for life in range(3):
-                await create(client, manifest(f"big-{life}", completions=400, parallelism=400))
+                # Its pods outlive the process, however late this one notices that it is ready.
+                await create(client, manifest(f"big-{life}", completions=400, parallelism=400, annotations=SLOW))
                 variables = {"KCR_KUBECONFIG": kubeconfig, "KCR_READY_FILE": str(ready)}
                 async with kcr("run", "--workers", "1", **variables) as run:
                     await eventually(ready.exists)
@@ -151,7 +155,7 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> N
                     began = now()
                     assert await run.stop() == 0, run.err
                     took.append(now() - began)
-    assert min(took) < 1
+    assert min(took) < STOP_SECONDS
 
 
 class OtherServer(BaseHTTPRequestHandler):
