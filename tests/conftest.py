@@ -20,6 +20,14 @@ settings.register_profile("kcr", deadline=None)
 settings.load_profile("kcr")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the long tests first, so that no worker is left with one at the end.
+
+    They mostly wait for other processes: one worker has them while the other one computes.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Log as `kcr run --log-level debug` does: every line of every test is rendered."""
     configure_logs("json", "debug")
