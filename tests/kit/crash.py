@@ -57,9 +57,10 @@ class WriteFault(NamedTuple):
 EVERY_LOSS = [
     pytest.param(loss, marks=() if loss in ("silence", "502") else pytest.mark.soak, id=loss) for loss in LOSSES
 ]
-# Parameters of the same tests: at how many writes `make test` lets it happen; in `make soak` it is every one.
+# At how many writes `make test` lets it happen; `make soak` takes every one. And the parameters of such tests.
+SAMPLE = 5
 MOST_WRITES = [
-    pytest.param(6, id="some", marks=pytest.mark.timeout(60)),
+    pytest.param(SAMPLE, id="some", marks=pytest.mark.timeout(60)),
     pytest.param(None, id="all", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
 ]  # fmt: skip
 NO_FAULT = WriteFault()

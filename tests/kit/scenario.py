@@ -28,14 +28,12 @@ from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
-from tests.kit.crash import Life, WriteFault, crash_after_writes, live_undisturbed, lose_replies
+from tests.kit.crash import SAMPLE, Life, WriteFault, crash_after_writes, live_undisturbed, lose_replies
 from tests.kit.simulation import Setting, Simulation, index_of
 
 __all__ = ["Simulation", "index_of", "scenario"]
 
 Scenario = Callable[..., Awaitable[None]]
-# At how many writes of a scenario `make test` lets something go wrong.
-MOST_WRITES = 5
 
 
 async def live_through(told: Scenario, fault: WriteFault, setting: Setting, arguments: Mapping[str, Any]) -> Simulation:
@@ -108,7 +106,7 @@ def scenario(
                 marks = [pytest.mark.soak, pytest.mark.timeout(0)]
                 rows.append(pytest.param(faults_of, id=f"all-{name}", marks=marks))
                 if not soak:
-                    some = partial(faults_of, most=MOST_WRITES)
+                    some = partial(faults_of, most=SAMPLE)
                     rows.append(pytest.param(some, id=name, marks=pytest.mark.timeout(60)))
         whole: Callable[..., None] = pytest.mark.parametrize("faults", rows)(test)
         return whole
