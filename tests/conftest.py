@@ -24,8 +24,12 @@ settings.load_profile("kcr")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the long tests first, so that no worker is left with one at the end.
 
-    They mostly wait for other processes: one worker has them while the other one computes.
+    They mostly wait for other processes: one worker has them while the other one computes. Laws have the limit of the
+    tests that live many lives: hypothesis draws a hundred examples, on a busy machine for longer than ten seconds.
     """
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.timeout(60))
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 

@@ -111,6 +111,7 @@ async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
     return int((second - first).total_seconds())
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss) -> None:
     # job-controller §18: the first replacement comes 10 s after the failure at the earliest.
