@@ -35,10 +35,10 @@ demo-website: $(BIN)/kcr
 	@$(BIN)/kcr dev --controllers examples.website.controller:setup -f examples/website/manifests
 
 test: lint
-	$(BIN)/pytest -n auto -m "not soak"
+	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
 
 soak: $(STAMP)
-	$(BIN)/pytest -n auto -m soak --timeout 0 --verbose
+	$(BIN)/pytest -n auto --dist worksteal -m soak --timeout 0 --verbose
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,15 +1,36 @@
 """What all tests share."""
 
+import os
+import sys
+
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from kcr.app.logs import configure_logs
 
 pytest_plugins = ("pytester",)
 
-# No deadline per example: how long one takes says more about the machine's other work than about the code.
-settings.register_profile("kcr", deadline=None)
+# Bytecode is kept, whatever the environment says. Without it each of the hundreds of processes that tests start
+# compiles kcr again, a third of the time that it takes to start, and each worker rewrites the asserts of all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# No deadline per example, and no complaint that they are drawn slowly: how long that takes says more about the other
+# work of the machine than about the code. The same examples each time, like the seeds of all other tests.
+settings.register_profile("kcr", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kcr")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the long tests first, so that no worker is left with one at the end.
+
+    They mostly wait for other processes: one worker has them while the other one computes. Laws have the limit of the
+    tests that live many lives: hypothesis draws a hundred examples, on a busy machine for longer than ten seconds.
+    """
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.timeout(60))
+    items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,11 +10,11 @@ import pytest
 from tests.chaos.job_runs import wrongs_of
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
-QUICK, STEP = 300, 15
+QUICK, STEP = 100, 10
 PARTS = 16
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("first", range(0, QUICK, STEP))
 def test_job_survives_network_faults_edits_and_crashes(first: int) -> None:
     for seed in range(first, first + STEP):

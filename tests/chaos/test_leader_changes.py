@@ -25,7 +25,7 @@ from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
-QUICK, STEP, PARTS = 48, 12, 8
+QUICK, STEP, PARTS = 24, 6, 8
 CHANGES = 6
 
 
@@ -97,7 +97,7 @@ def wrongs_of(seed: int) -> list[str]:
     return wrongs if leaders > 1 else [*wrongs, "no leader has ended"]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("first", range(0, QUICK, STEP))
 def test_laws_hold_whoever_leads(first: int) -> None:
     for seed in range(first, first + STEP):

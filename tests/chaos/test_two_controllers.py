@@ -31,7 +31,7 @@ from tests.chaos.random_user import RandomUser
 from tests.kit.harness import job_controller
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "1000"))
-QUICK, STEP = 60, 15
+QUICK, STEP = 30, 10
 PARTS = 8
 # In seconds: how far watches may lag.
 LAGS = (0.0, 0.0, 0.3, 3.0)
@@ -163,7 +163,7 @@ def wrongs_of(seed: int) -> list[str]:
         return runner.run(live(seed))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("first", range(0, QUICK, STEP))
 def test_two_controllers_break_nothing(first: int) -> None:
     for seed in range(first, first + STEP):

@@ -10,6 +10,8 @@ from pathlib import Path
 from kcr.testing import eventually
 
 ROOT = Path(__file__).parents[2]
+# A program that is told to stop has five seconds for it; a busy machine may double that.
+STOP_SECONDS = 10.0
 Start = Callable[..., AbstractAsyncContextManager["Running"]]
 
 
@@ -41,7 +43,7 @@ class Running:
             found = re.search(r"kubectl --kubeconfig (\S+) get", self.err)
             return found[1] if found else ""
 
-        return Path(await eventually(named))
+        return Path(await eventually(named, seconds=60))
 
     async def ready(self) -> None:
         """Wait until the controllers of `kcr run` work."""

@@ -60,7 +60,8 @@ async def test_kcr_run_takes_over_all_three_controllers(kcr: Start, tmp_path: Pa
                     return (await client.get(CronJob, Key("default", "hello"))).status.last_successful_time is not None
 
                 await eventually(succeeded, seconds=60)
-                assert [job.status.succeeded for job in await client.list(Job, "default")][:1] == [1]
+                # On a slow machine a later run may have ended before an earlier one.
+                assert 1 in [job.status.succeeded for job in await client.list(Job, "default")]
             assert await run.stop() == 0, run.err
             assert "Traceback" not in run.err
 

@@ -68,7 +68,7 @@ async def test_exit_code_of_wait_tells_how_jobs_ended(kcr: Start, tmp_path: Path
             code, (good, bad) = await ended(run)
             assert (code, good) == (1, "job.batch/good complete")
             assert bad.startswith("job.batch/bad failed: BackoffLimitExceeded: ")
-        async with kcr("wait", "job/endless", "job/bad", "--timeout", "1s", KUBECONFIG=config) as run:
+        async with kcr("wait", "job/endless", "job/bad", "--timeout", "3s", KUBECONFIG=config) as run:
             assert (await run.end(), run.out.count("\n")) == (124, 1)
             assert "kcr: timed out waiting for job.batch/endless: Running" in run.err
             assert run.err.endswith(": see what it waits for: kcr explain -n default job/endless\n")

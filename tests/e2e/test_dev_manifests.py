@@ -50,6 +50,8 @@ async def test_folder_of_manifests_is_applied(kcr: Start, tmp_path: Path) -> Non
         assert sorted(line.partition(" | ")[2] for line in dev.out.splitlines()) == ["ay", "bee"]
 
 
+# It waits for the period of twenty seconds; tests/controllers/garbage_collector has the rule, in virtual time.
+@pytest.mark.soak
 async def test_oldest_finished_pod_beyond_the_threshold_is_deleted(kcr: Start, tmp_path: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n  restartPolicy: Never\n  containers: [%s]\n"
     container = "{name: main, image: busybox, command: ['true']}"

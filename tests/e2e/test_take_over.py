@@ -5,7 +5,8 @@ import json
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,12 +39,15 @@ TUNED = {
     "KCR_MAX_UNCOUNTED_PODS": "2",
     "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": "2",
 }
+# A third of a second is usual, and five are promised.
+STOP_SECONDS = 2.5
+SLOW = {"sim.kcr.dev/run-for": "60s"}
 # How the names of upstream's counters begin.
 PREFIX = "job_controller_"
 
 
-async def metrics(run: Running) -> dict[str, float]:
-    """Read all samples from the port that the log names, by series as written."""
+async def metrics(run: Running) -> Mapping[str, float]:
+    """Read all samples from the port that the log names, by series as written; those that are not there are 0."""
 
     def address() -> str:
         assert run.process.returncode is None, run.err
@@ -54,7 +58,7 @@ async def metrics(run: Running) -> dict[str, float]:
     async with aiohttp.ClientSession() as session, session.get(url) as answer:
         text = await answer.text()
     samples = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
-    return {series: float(value) for series, _, value in samples}
+    return defaultdict(float, {series: float(value) for series, _, value in samples})
 
 
 async def is_gone(client: Client, name: str) -> bool:
@@ -84,19 +88,23 @@ async def test_tunables_and_counters_are_those_of_the_environment(kcr: Start) ->
             await finished(client, "works", seconds=30)
             await client.merge_patch(Job, failed.key, {"spec": {"ttlSecondsAfterFinished": 0}})
             await eventually(lambda: is_gone(client, "fails"), seconds=30)
-            said = await metrics(run)
-            assert said[f'{PREFIX}job_pods_finished_total{{completion_mode="NonIndexed",result="failed"}}'] == 4
-            assert said[f'{PREFIX}job_pods_finished_total{{completion_mode="NonIndexed",result="succeeded"}}'] == 5
-            assert said[f'{PREFIX}job_pods_creation_total{{reason="new",status="succeeded"}}'] == 6
-            assert said[f'{PREFIX}jobs_by_external_controller_total{{controller_name="example.com/x"}}'] == 1
-            assert said["ttl_after_finished_controller_job_deletion_duration_seconds_count"] == 1
-            assert said['controller_runtime_max_concurrent_reconciles{controller="job"}'] == 1
-            assert said['controller_runtime_max_concurrent_reconciles{controller="ttl_jobs_to_delete"}'] == 1
-            names = {re.split(r"[{ ]", series)[0] for series in said}
-            assert {f"{PREFIX}{name}" for name in ("job_syncs_total", "job_sync_duration_seconds_count")} <= names
-            assert {
-                f"{PREFIX}{name}_total" for name in ("jobs_finished", "terminated_pods_tracking_finalizer")
-            } <= names
+            # The process may count a request after its effect was seen here.
+            await eventually(lambda: counts_are_right(run))
+
+
+async def counts_are_right(run: Running) -> bool:
+    said = await metrics(run)
+    assert said[f'{PREFIX}job_pods_finished_total{{completion_mode="NonIndexed",result="failed"}}'] == 4
+    assert said[f'{PREFIX}job_pods_finished_total{{completion_mode="NonIndexed",result="succeeded"}}'] == 5
+    assert said[f'{PREFIX}job_pods_creation_total{{reason="new",status="succeeded"}}'] == 6
+    assert said[f'{PREFIX}jobs_by_external_controller_total{{controller_name="example.com/x"}}'] == 1
+    assert said["ttl_after_finished_controller_job_deletion_duration_seconds_count"] == 1
+    assert said['controller_runtime_max_concurrent_reconciles{controller="job"}'] == 1
+    assert said['controller_runtime_max_concurrent_reconciles{controller="ttl_jobs_to_delete"}'] == 1
+    names = {re.split(r"[{ ]", series)[0] for series in said}
+    assert {f"{PREFIX}{name}" for name in ("job_syncs_total", "job_sync_duration_seconds_count")} <= names
+    assert {f"{PREFIX}{name}_total" for name in ("jobs_finished", "terminated_pods_tracking_finalizer")} <= names
+    return True
 
 
 async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(kcr: Start, tmp_path: Path) -> None:
@@ -131,10 +139,10 @@ async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(kcr: St
             assert len(pods) == 40
             assert nothing_left_behind(pods)
     # Others may use the machine as well: what counts is what it takes at best.
-    assert min(took[::2]) < 1
+    assert min(took[::2]) < STOP_SECONDS
 
 
-async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> None:
+async def test_busy_worker_ends_soon(kcr: Start, tmp_path: Path) -> None:
     ready, took = tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
     async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
@@ -142,7 +150,8 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> N
         async with HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
             for life in range(3):
-                await create(client, manifest(f"big-{life}", completions=400, parallelism=400))
+                # Its pods outlive the process, however late this one notices that it is ready.
+                await create(client, manifest(f"big-{life}", completions=400, parallelism=400, annotations=SLOW))
                 variables = {"KCR_KUBECONFIG": kubeconfig, "KCR_READY_FILE": str(ready)}
                 async with kcr("run", "--workers", "1", **variables) as run:
                     await eventually(ready.exists)
@@ -151,7 +160,7 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> N
                     began = now()
                     assert await run.stop() == 0, run.err
                     took.append(now() - began)
-    assert min(took) < 1
+    assert min(took) < STOP_SECONDS
 
 
 class OtherServer(BaseHTTPRequestHandler):

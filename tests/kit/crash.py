@@ -6,7 +6,7 @@ through it, checks the end, and returns how many writes the controller has sent.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
 from typing import Any, NamedTuple, TypeVar
@@ -57,6 +57,12 @@ class WriteFault(NamedTuple):
 EVERY_LOSS = [
     pytest.param(loss, marks=() if loss in ("silence", "502") else pytest.mark.soak, id=loss) for loss in LOSSES
 ]
+# At how many writes `make test` lets it happen; `make soak` takes every one. And the parameters of such tests.
+SAMPLE = 5
+MOST_WRITES = [
+    pytest.param(SAMPLE, id="some", marks=pytest.mark.timeout(60)),
+    pytest.param(None, id="all", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
+]  # fmt: skip
 NO_FAULT = WriteFault()
 Life = Callable[[WriteFault], Coroutine[Any, Any, int]]
 
@@ -102,16 +108,26 @@ def live_undisturbed(life: Life) -> int:
     return in_virtual_time(life(NO_FAULT))
 
 
-def crash_after_every_write(life: Life, *, step: int = 1, **fault: Any) -> None:
-    """Live once for each of the writes, or for each so many, and crash after it; `fault` is what else goes wrong."""
-    for write in range(1, in_virtual_time(life(_without_outage(fault))) + 1, step):
+def crash_after_writes(life: Life, most: int | None = None, **fault: Any) -> None:
+    """Live once for each of the writes, and crash after it; `fault` is what else goes wrong.
+
+    With `most` it is that many of the writes, spread evenly from the first to the last.
+    """
+    for write in _spread(in_virtual_time(life(_without_outage(fault))), most):
         in_virtual_time(life(WriteFault(crash_after=write, **fault)))
 
 
-def lose_every_reply(life: Life, **fault: Any) -> None:
-    """Live once for each of the writes, and lose the reply to it; `fault` is what else goes wrong."""
-    for write in range(1, in_virtual_time(life(_without_outage(fault))) + 1):
+def lose_replies(life: Life, most: int | None = None, **fault: Any) -> None:
+    """Live once for each of the writes, or for `most` of them, and lose the reply to it."""
+    for write in _spread(in_virtual_time(life(_without_outage(fault))), most):
         in_virtual_time(life(WriteFault(lost_reply=write, **fault)))
+
+
+def _spread(count: int, most: int | None) -> Sequence[int]:
+    """Return the numbers from 1 to `count`, or so many of them."""
+    if most is None or count <= most:
+        return range(1, count + 1)
+    return [1 + number * (count - 1) // (most - 1) for number in range(most)]
 
 
 def _without_outage(fault: Mapping[str, Any]) -> WriteFault:

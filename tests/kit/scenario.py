@@ -1,5 +1,5 @@
-"""Scenarios of the Job controller: each is run undisturbed, with a crash after each of the controller's writes, and
-with the reply to each of them lost.
+"""Scenarios of the Job controller: each is run undisturbed, with a crash after some of the controller's writes, and
+with the reply to some of them lost; `make soak` takes each of the writes.
 
 ```python
 @scenario()
@@ -16,6 +16,7 @@ asserts what must hold whatever happens to the controller; order and times are a
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -27,7 +28,7 @@ from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
-from tests.kit.crash import Life, WriteFault, crash_after_every_write, live_undisturbed, lose_every_reply
+from tests.kit.crash import SAMPLE, Life, WriteFault, crash_after_writes, live_undisturbed, lose_replies
 from tests.kit.simulation import Setting, Simulation, index_of
 
 __all__ = ["Simulation", "index_of", "scenario"]
@@ -71,7 +72,7 @@ def scenario(
     soak: bool = False,
     disturbed: bool = True,
 ) -> Callable[[Scenario], Callable[..., None]]:
-    """Make a test of a scenario: undisturbed, with a crash after every write, with every reply lost.
+    """Make a test of a scenario: undisturbed, with a crash after writes, with their replies lost.
 
     Args:
         options: See `Setting`.
@@ -81,7 +82,6 @@ def scenario(
         disturbed: Whether it is run with faults; one that asks what others ask under any fault is not.
     """
     setting = Setting(options or {}, late or {}, collects)
-    marks = [pytest.mark.soak, pytest.mark.timeout(0)] if soak else [pytest.mark.timeout(60)]
 
     def test_of(told: Scenario) -> Callable[..., None]:
         def test(faults: Callable[[Life], object], **arguments: Any) -> None:
@@ -102,8 +102,12 @@ def scenario(
         test.__signature__ = inspect.Signature([faults, *own])  # type: ignore[attr-defined]  # what pytest reads
         rows = [pytest.param(live_undisturbed, id="undisturbed")]
         if disturbed:
-            rows.append(pytest.param(crash_after_every_write, id="crashes", marks=marks))
-            rows.append(pytest.param(lose_every_reply, id="lost", marks=marks))
+            for name, faults_of in (("crashes", crash_after_writes), ("lost", lose_replies)):
+                marks = [pytest.mark.soak, pytest.mark.timeout(0)]
+                rows.append(pytest.param(faults_of, id=f"all-{name}", marks=marks))
+                if not soak:
+                    some = partial(faults_of, most=SAMPLE)
+                    rows.append(pytest.param(some, id=name, marks=pytest.mark.timeout(60)))
         whole: Callable[..., None] = pytest.mark.parametrize("faults", rows)(test)
         return whole
 

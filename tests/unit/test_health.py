@@ -95,10 +95,10 @@ async def test_late_loop_is_measured_and_its_culprit_named(monkeypatch: pytest.M
             await eventually(lambda: registry.get_sample_value("lag_count"))
             hold_up()
             await eventually(lambda: lag_of(registry) >= 0.2)
-            assert "stuck for 0." in monitor.check()
+            assert "stuck for " in monitor.check()
             task.cancel()
-    (line,) = [line for line in lines if line["seconds"] >= 0.2]
-    assert "hold_up" in line["where"]
+    # On a busy machine the loop is late by itself as well.
+    assert [line for line in lines if line["seconds"] >= 0.2 and "hold_up" in line["where"]]
 
 
 @pytest.mark.asyncio

@@ -51,7 +51,7 @@ WebsiteSpec()
 """
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 def test_example_is_accepted_and_its_misuse_refused(tmp_path: Path) -> None:
     right, wrong = tmp_path / "website.py", tmp_path / "misuse.py"
     right.write_text(WEBSITE)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 QUICK, ALL = 100, int(os.environ.get("KCR_SEEDS", "10000")) // 5
 # A server that waits for the rest of a request is left by its client after so long.
-_PATIENCE_SECONDS = 2.0
+_PATIENCE_SECONDS = 1.0
 _WORKERS = 8
 _PATIENT_SECONDS = 20.0
 

@@ -23,12 +23,13 @@ from kcr.testing import VirtualClock, eventually
 from kcr.testing.transports.answers import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
+    MOST_WRITES,
     NO_FAULT,
     Life,
     WriteFault,
-    crash_after_every_write,
+    crash_after_writes,
     in_virtual_time,
-    lose_every_reply,
+    lose_replies,
     surviving,
 )
 from tests.kit.cronjob_harness import CREATED, change, complete, create, cronjob_controller, make_job, manifest, read
@@ -243,22 +244,22 @@ def test_story_without_faults_is_what_the_others_are_measured_by(name: str) -> N
     assert in_virtual_time(live(NO_FAULT, STORIES[name])) >= 10
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_crash_after_any_write_starts_the_same_runs(name: str) -> None:
-    crash_after_every_write(life(name))
+def test_crash_after_any_write_starts_the_same_runs(name: str, most: int | None) -> None:
+    crash_after_writes(life(name), most)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_lost_reply_of_any_write_starts_the_same_runs(name: str) -> None:
-    lose_every_reply(life(name))
+def test_lost_reply_of_any_write_starts_the_same_runs(name: str, most: int | None) -> None:
+    lose_replies(life(name), most)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("name", ["forbid", "replace", "nothing-kept"])
-def test_outage_after_any_write_starts_no_run_twice(name: str) -> None:
-    crash_after_every_write(life(name), outage=70)
+def test_outage_after_any_write_starts_no_run_twice(name: str, most: int | None) -> None:
+    crash_after_writes(life(name), most, outage=70)
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -278,7 +279,7 @@ def test_two_controllers_by_mistake_start_the_same_runs(name: str, late: Mapping
 # A Job that is deleted before its run is on record leaves no trace of it.
 @pytest.mark.parametrize("name", sorted(set(STORIES) - {"lost-job"}))
 def test_crash_under_late_watches_starts_no_run_twice(name: str, outage: float) -> None:
-    crash_after_every_write(life(name), outage=outage, late=LATE)
+    crash_after_writes(life(name), outage=outage, late=LATE)
 
 
 @pytest.mark.soak
@@ -286,4 +287,4 @@ def test_crash_under_late_watches_starts_no_run_twice(name: str, outage: float) 
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 @pytest.mark.parametrize("name", STORIES)
 def test_lost_reply_under_late_watches_starts_the_same_runs(name: str, loss: Loss) -> None:
-    lose_every_reply(life(name), loss=loss, late=LATE)
+    lose_replies(life(name), loss=loss, late=LATE)

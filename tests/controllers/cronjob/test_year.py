@@ -110,7 +110,7 @@ async def live(begin: datetime, span: timedelta) -> Runs:
     return seen
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("begin", "span"), [pytest.param(*SPRING, id="spring"), pytest.param(*YEAR, id="year", marks=pytest.mark.soak)]
 )

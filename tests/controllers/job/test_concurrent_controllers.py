@@ -31,9 +31,9 @@ async def test_two_controllers_of_the_same_jobs_warn_once_each(
         async with AsyncExitStack() as stack:
             for seed in (1, 2):
                 await stack.enter_async_context(job_controller(kcr_cluster, kcr_clock, seed=seed))
-            for number in range(5):
+            for number in range(3):
                 await create(kcr_cluster.client, manifest(f"job-{number}", **MANY))
-            for number in range(5):
+            for number in range(3):
                 await finished(kcr_cluster.client, f"job-{number}")
     told = warnings(logs)
     assert 1 <= len(told) <= 2
@@ -73,12 +73,13 @@ async def test_controller_alone_does_not_warn(kcr_cluster: EmbeddedCluster, kcr_
     assert warnings(logs) == []
 
 
+@pytest.mark.parametrize("step", [pytest.param(3, id="some"), pytest.param(1, id="all", marks=pytest.mark.soak)])
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 async def test_own_write_without_an_answer_is_no_other_clients(
-    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, loss: Loss, step: int
 ) -> None:
     with capture_logs() as logs:
-        for number in range(1, 16):
+        for number in range(1, 16, step):
             faults = FaultyTransport(kcr_cluster.transport)
             faults.on("watch", Job).lag(1)
             wire = CrashingTransport(faults)

@@ -17,11 +17,12 @@ from kcr.testing import CrashingTransport, VirtualClock
 from kcr.testing.transports.answers import Loss
 from tests.kit.crash import (
     EVERY_LOSS,
+    MOST_WRITES,
     NO_FAULT,
     WriteFault,
-    crash_after_every_write,
+    crash_after_writes,
     in_virtual_time,
-    lose_every_reply,
+    lose_replies,
     surviving,
 )
 from tests.kit.harness import (
@@ -85,15 +86,15 @@ def test_run_without_a_crash_is_what_the_others_are_measured_by() -> None:
     assert in_virtual_time(live(NO_FAULT)) > 100
 
 
-@pytest.mark.timeout(120)
-def test_crash_after_any_write_of_a_small_job_loses_nothing() -> None:
-    crash_after_every_write(live_small)
+@pytest.mark.parametrize("most", MOST_WRITES)
+def test_crash_after_any_write_of_a_small_job_loses_nothing(most: int | None) -> None:
+    crash_after_writes(live_small, most)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("loss", EVERY_LOSS)
-def test_lost_reply_of_any_write_of_a_small_job_loses_nothing(loss: Loss) -> None:
-    lose_every_reply(live_small, loss=loss)
+def test_lost_reply_of_any_write_of_a_small_job_loses_nothing(loss: Loss, most: int | None) -> None:
+    lose_replies(live_small, most, loss=loss)
 
 
 async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
@@ -110,6 +111,7 @@ async def gap_before_replacement(lost_reply: int, loss: Loss) -> int:
     return int((second - first).total_seconds())
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("loss", EVERY_LOSS)
 def test_lost_reply_of_any_write_costs_no_backoff(loss: Loss) -> None:
     # job-controller §18: the first replacement comes 10 s after the failure at the earliest.
@@ -125,22 +127,22 @@ def test_late_watches_make_no_pod_too_many(late: Mapping[str, float]) -> None:
     in_virtual_time(live(WriteFault(late=late)))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("late", [{"jobs": 3.0}, {"jobs": 2.0, "pods": 2.0}], ids=str)
-def test_lost_replies_with_late_watches_lose_nothing(late: Mapping[str, float]) -> None:
-    lose_every_reply(live_small, late=late)
+def test_lost_replies_with_late_watches_lose_nothing(late: Mapping[str, float], most: int | None) -> None:
+    lose_replies(live_small, most, late=late)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 def test_crash_in_the_middle_of_fifty_pods_loses_nothing() -> None:
-    crash_after_every_write(live, step=16)
+    crash_after_writes(live, 4)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("late", [{}, {"jobs": 2.0, "pods": 2.0}], ids=["prompt", "late"])
-def test_crash_after_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, float]) -> None:
-    crash_after_every_write(live, late=late)
+def test_crash_after_writes_of_fifty_pods_loses_nothing(late: Mapping[str, float]) -> None:
+    crash_after_writes(live, late=late)
 
 
 # Each write has its reply lost without a word, and once more in one of the other ways, turn by turn.
@@ -149,4 +151,4 @@ def test_crash_after_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, 
 @pytest.mark.parametrize("loss", ["silence", None], ids=["silence", "in-turn"])
 @pytest.mark.parametrize("late", [{}, {"jobs": 2.0, "pods": 2.0}], ids=["prompt", "late"])
 def test_lost_reply_of_every_write_of_fifty_pods_loses_nothing(late: Mapping[str, float], loss: Loss | None) -> None:
-    lose_every_reply(live, late=late, loss=loss)
+    lose_replies(live, late=late, loss=loss)

@@ -61,6 +61,7 @@ class Flapping:
             self._cuts.discard(cut)
 
 
+@pytest.mark.timeout(60)
 async def test_jobs_end_soon_although_the_server_crashes_five_times(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:

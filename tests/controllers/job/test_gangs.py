@@ -17,7 +17,7 @@ from kcr.cluster import EmbeddedCluster
 from kcr.cluster.node import RunResult
 from kcr.errors import InvalidError
 from kcr.testing import VirtualClock
-from tests.kit.crash import EVERY_LOSS, WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.crash import EVERY_LOSS, MOST_WRITES, WriteFault, crash_after_writes, lose_replies, surviving
 from tests.kit.harness import create, ended, events_of, finished, job_controller, manifest
 
 pytestmark = pytest.mark.kcr_virtual
@@ -105,14 +105,14 @@ async def test_size_of_a_gang_is_fixed(cluster: EmbeddedCluster, kcr_clock: Virt
         await cluster.client.merge_patch(Job, Key("default", "pi"), {"spec": {"parallelism": 4, "completions": 4}})
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("loss", ["crash", *EVERY_LOSS])
-def test_no_pod_is_made_outside_the_group(loss: str) -> None:
+def test_no_pod_is_made_outside_the_group(loss: str, most: int | None) -> None:
     # Whatever write the process dies after, or whatever reply is lost: one workload, one group, and all pods in it.
     if loss == "crash":
-        crash_after_every_write(live)
+        crash_after_writes(live, most)
     else:
-        lose_every_reply(live, loss=loss)
+        lose_replies(live, most, loss=loss)
 
 
 async def live(fault: WriteFault) -> int:

@@ -57,7 +57,7 @@ async def test_failing_command_restarts_the_container() -> None:
         "env": [{"name": "FILE", "value": "alive"}],
         "livenessProbe": {
             "exec": {"command": ["sh", "-c", 'cat "$FILE" && mv alive second']}, "periodSeconds": 1,
-            "failureThreshold": 1,
+            "failureThreshold": 1, "timeoutSeconds": 10,
         },
         "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "sleep 0.2; echo fresh > alive"]}}},
     }  # fmt: skip

@@ -23,7 +23,7 @@ from kcr.manager import Manager
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock, eventually
 from kcr.testing.loop import START
 from kcr.testing.transports.answers import Loss
-from tests.kit.crash import EVERY_LOSS, WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.crash import EVERY_LOSS, MOST_WRITES, WriteFault, crash_after_writes, lose_replies, surviving
 from tests.kit.harness import conditions, create, finished, job_controller, manifest, pods_of, read, ttl_controller
 from tests.kit.observers import DeletionObserver, observing
 
@@ -279,15 +279,15 @@ async def live(fault: WriteFault) -> int:
         return transport.writes
 
 
-@pytest.mark.timeout(60)
-def test_crash_after_any_write_keeps_no_job_for_ever() -> None:
-    crash_after_every_write(live)
+@pytest.mark.parametrize("most", MOST_WRITES)
+def test_crash_after_any_write_keeps_no_job_for_ever(most: int | None) -> None:
+    crash_after_writes(live, most)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.parametrize("most", MOST_WRITES)
 @pytest.mark.parametrize("loss", EVERY_LOSS)
-def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss) -> None:
-    lose_every_reply(live, loss=loss)
+def test_lost_reply_of_any_write_keeps_no_job_for_ever(loss: Loss, most: int | None) -> None:
+    lose_replies(live, most, loss=loss)
 
 
 async def test_deletions_are_summed_up_once_a_minute(kcr_clock: VirtualClock) -> None:

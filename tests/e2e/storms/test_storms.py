@@ -20,7 +20,7 @@ from tests.e2e.storms.storm import CALM, STORMY, Histories, Processes, Weather
 from tests.e2e.storms.workload import planned_jobs
 
 MINUTES = float(os.environ.get("KCR_STORM_MINUTES", "10"))
-SHORT = Weather(seconds=10, server=(2.0, 4.0), replicas=(1.0, 3.0))
+SHORT = Weather(seconds=5, server=(1.0, 2.0), replicas=(0.5, 1.5))
 LONG = Weather(seconds=60 * MINUTES, server=(3.0, 12.0), replicas=(2.0, 15.0))
 # In the last third of ten minutes the bystander sees a dozen restarts, and a dozen Jobs more with their pods, which its
 # stores keep; the allocator takes steps of a MiB. A leak of 350 KiB with each restart or each Job is found.
@@ -32,7 +32,7 @@ MOST_GROWTH = 4 << 20
 @pytest.mark.parametrize(
     ("weather", "jobs", "seed"),
     [
-        pytest.param(SHORT, 20, 1, id="short", marks=pytest.mark.timeout(120)),
+        pytest.param(SHORT, 10, 1, id="short", marks=pytest.mark.timeout(120)),
         pytest.param(LONG, 200, 2, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
     ],
 )

@@ -11,7 +11,7 @@ from kcr.client import Client, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.manager import Manager
 from kcr.testing import VirtualClock, eventually
-from tests.kit.crash import WriteFault, crash_after_every_write, lose_every_reply, surviving
+from tests.kit.crash import WriteFault, crash_after_writes, lose_replies, surviving
 
 
 async def live(fault: WriteFault) -> int:
@@ -49,9 +49,9 @@ async def live(fault: WriteFault) -> int:
 
 @pytest.mark.timeout(60)
 def test_crash_after_any_write_leaves_what_was_asked_for() -> None:
-    crash_after_every_write(live)
+    crash_after_writes(live)
 
 
 @pytest.mark.timeout(60)
 def test_lost_reply_of_any_write_leaves_what_was_asked_for() -> None:
-    lose_every_reply(live)
+    lose_replies(live)

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 
 PROGRAM = """
-import asyncio, os, signal, sys, threading, time
+import asyncio, os, sys, threading
 from kcr.app import logs
 from kcr.app.process import fast_loop, run_to_end
 
 async def wait_for_rain():
     await asyncio.Event().wait()
 
-def block(seconds):
-    time.sleep(seconds)
+def block():
+    os.write(1, b"blocks\\n")  # at once: another thread writes as well
+    os.read(0, 1)  # until the test closes it
 
 async def main():
-    thread = threading.Thread(target=block, args=(1,), name="counts sheep")
+    thread = threading.Thread(target=block, name="counts sheep")
     thread.start()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(wait_for_rain(), name="rain")
-        await asyncio.sleep(0.01)
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        block(0.6) if sys.argv[1] == "blocked" else await asyncio.sleep(0.6)
+        await asyncio.sleep(0)
+        block() if sys.argv[1] == "blocked" else await asyncio.to_thread(block)
         task.cancel()
     return 7
 
@@ -36,10 +36,18 @@ sys.exit(run_to_end(main, fast_loop() if sys.argv[2] == "fast" else None))
 
 
 def stacks(*arguments: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-c", PROGRAM, *arguments]
-    ended = subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
-    assert ended.returncode == 7, ended.stderr
-    return [json.loads(line) for line in ended.stderr.splitlines()]
+    """Return what a program writes at the signal, which it gets once two of its threads block."""
+    command, pipe = [sys.executable, "-c", PROGRAM, *arguments], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["blocks\n"] * 2
+        process.send_signal(signal.SIGUSR1)
+        first = json.loads(process.stderr.readline())
+        lines = [json.loads(process.stderr.readline()) for _ in range(first["threads"] + first["tasks"])]
+        _, rest = process.communicate()
+    assert (process.returncode, rest) == (7, "")
+    return [first, *lines]
 
 
 @pytest.mark.parametrize("loop", ["standard", "fast"])

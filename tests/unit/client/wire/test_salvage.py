@@ -11,8 +11,6 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
 )
-# Hypothesis draws more slowly on a busy machine than the suite's limit allows for.
-pytestmark = pytest.mark.timeout(60)
 INDENTS = st.sampled_from([None, 1])
 
 
