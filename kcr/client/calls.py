@@ -11,7 +11,7 @@ from kcr.api.resources import ResourceType
 from kcr.client.dry_run import as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
-from kcr.client.wire.observed import ObservedTransport, RequestObserver
+from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
@@ -58,7 +58,9 @@ class Calls:
             field_manager: The field manager of this client's writes.
             observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
         """
-        self._transport = transport if observer is None else ObservedTransport(transport, observer)
+        observed = transport if observer is None else ObservedTransport(transport, observer)
+        # Outside, so that what is counted knows the span.
+        self._transport = TracedTransport(observed, getattr(transport, "server", ""))
         self._limiter = limiter
         self._options = WriteOptions(field_manager)
         # Called before every write; it raises when this process may write no more.
