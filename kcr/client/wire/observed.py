@@ -160,6 +160,9 @@ class _Traced:
 
     def _fail(self, error: BaseException) -> None:
         """Note that no whole response came; what cancels a request is no exception of its own."""
+        if not self._span.span.is_recording():
+            # A watch has ended.
+            return
         self._span.span.set_attribute("error.type", type(error).__qualname__)
         is_cancelled = isinstance(error, asyncio.CancelledError)
         self._span.fail("cancelled" if is_cancelled else str(error), None if is_cancelled else error)

@@ -90,13 +90,20 @@ async def test_cancelled_request_ends_its_span(traces: Traces, kcr_clock: Virtua
     assert (seconds(span), attributes(span)["error.type"], span.events) == (3, "CancelledError", ())
 
 
-async def test_span_of_a_watch_ends_when_it_begins(traces: Traces, kcr_clock: VirtualClock) -> None:
-    client = Client(Script(Say(then="stay")))
-    async with client.watch(Pod, resource_version="1", timeout_seconds=300):
-        await kcr_clock.advance(60)
-        span = traces.one("GET /api/v1/pods")
-    assert seconds(span) == 0
+@pytest.mark.parametrize("then", [TransportError("cut"), "stay"])
+async def test_span_of_a_watch_ends_when_it_begins(
+    traces: Traces, caplog: pytest.LogCaptureFixture, kcr_clock: VirtualClock, then: Exception | str
+) -> None:
+    client = Client(Script(Say(then=then, seconds=60)))
+    with pytest.raises((TransportError, TimeoutError)):
+        async with asyncio.timeout(90), client.watch(Pod, resource_version="1", timeout_seconds=300) as events:
+            (span,) = traces.find("GET /api/v1/pods")
+            async for _ in events:
+                pass
+    assert (seconds(span), span.status.status_code) == (0, StatusCode.UNSET)
     assert traces.find() == [span]
+    # The SDK warns of changes of a span that has ended.
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
 
 
 async def test_histogram_of_durations_has_the_request_as_exemplar(traces: Traces) -> None:
