@@ -71,7 +71,7 @@ class QueueMetrics:
     @property
     def processing_since(self) -> dict[Hashable, float]:
         """When each key that is being processed was taken; it may be read in any thread."""
-        return self._started.copy()
+        return {key: taken for key, (taken, _) in self._started.copy().items()}
 
     @property
     def processing_seconds(self) -> tuple[float, ...]:
