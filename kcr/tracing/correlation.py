@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from kcr.tracing.spans import API, ActiveSpan, find_tracer
+from kcr.tracing.spans import API, ActiveSpan, is_tracing
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -16,7 +16,7 @@ def exemplar() -> Mapping[str, str] | None:
     Source: kubernetes/staging/src/k8s.io/component-base/metrics/histogram.go, withExemplar: `trace_id` and `span_id`,
     63 of the 128 characters that OpenMetrics allows. The object's name is an attribute of the span.
     """
-    if find_tracer() is None:
+    if not is_tracing():
         return None
     trace: Any = sys.modules[API]
     return exemplar_of(trace.get_current_span())
@@ -27,7 +27,7 @@ def add_trace_ids(_logger: object, _method: str, fields: MutableMapping[str, Any
 
     Source: OpenTelemetry's specification, Trace Context in non-OTLP Log Formats.
     """
-    if find_tracer() is not None:
+    if is_tracing():
         trace: Any = sys.modules[API]
         context = trace.get_current_span().get_span_context()
         if context.is_valid:

@@ -35,15 +35,25 @@ _known = _Known(None, None)
 
 def find_tracer() -> "Tracer | None":
     """Return the tracer of kcr; None as long as the program has no tracer provider."""
-    # None too while another thread still imports it.
-    find_provider = getattr(sys.modules.get(API), "get_tracer_provider", None)
+    trace = sys.modules.get(API)
+    # Each request comes by. As long as there is no provider, the public function takes 1 µs to say so, for it looks
+    # into the environment; where this name is gone, it is asked all the same.
+    if trace is None or getattr(trace, "_TRACER_PROVIDER", trace) is None:
+        return None
+    # There is no such function yet while another thread imports the module.
+    find_provider = getattr(trace, "get_tracer_provider", None)
     if find_provider is None:
         return None
     global _known  # noqa: PLW0603  # OpenTelemetry's provider is global as well, and is set once
     provider = find_provider()
     if provider is not _known.provider:
-        _known = _Known(provider, _tracer_of(sys.modules[API], provider))
+        _known = _Known(provider, _tracer_of(trace, provider))
     return _known.tracer
+
+
+def is_tracing() -> bool:
+    """Return whether `find_tracer` has found a tracer: the look of those who come by often."""
+    return _known.tracer is not None
 
 
 def _tracer_of(trace: ModuleType, provider: Any) -> "Tracer | None":
