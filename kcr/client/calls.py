@@ -133,8 +133,7 @@ class Calls:
         if not self._options.dry_run:
             return await with_retries(request, self._send)
         answer = await with_retries(as_dry_run(request), self._send)
-        if write := describe_write(request):
-            _log.info("dry run: accepted, not kept", **write)
+        _log_dry_run(request)
         return answer
 
     @asynccontextmanager
@@ -172,11 +171,12 @@ class Calls:
             await self._limiter.wait(request.method)
         # After the wait: the lease may have been lost in it.
         self._check_fence(request)
-        if self._options.dry_run:
-            request = as_dry_run(request)
-        async with self._transport.send(request) as response:
+        sent = as_dry_run(request) if self._options.dry_run else request
+        async with self._transport.send(sent) as response:
             with suppress(ApiError):
-                await self._check(request, response)
+                await self._check(sent, response)
+                if self._options.dry_run:
+                    _log_dry_run(request)
             yield response
 
     async def _write(
@@ -225,3 +225,9 @@ class Calls:
                     self._warned.clear()
                 self._warned.add(text)
                 _log.warning("the server warns", warning=text)
+
+
+def _log_dry_run(request: Request) -> None:
+    """Log what a write would do that the server has accepted; nothing of a request that asks."""
+    if write := describe_write(request):
+        _log.info("dry run: accepted, not kept", **write)
