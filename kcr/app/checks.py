@@ -84,7 +84,7 @@ class Wanted(NamedTuple):
 
 
 class ServerVersion(NamedTuple):
-    """What a server tells everybody.
+    """What a server tells any client.
 
     Attributes:
         version: Its version, such as `v1.36.2`.
