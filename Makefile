@@ -38,7 +38,7 @@ test: lint
 	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
 
 soak: $(STAMP)
-	$(BIN)/pytest -n auto --dist worksteal -m soak --timeout 0 --verbose
+	$(BIN)/pytest -n auto --dist worksteal -m soak --timeout 0 --verbose --hypothesis-profile soak
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -51,6 +51,8 @@ class Operations:
         self._metrics = metrics
         self._health = health
         self._sources = StateSources(health, clock)
+        # Of the informers. Two classes may stand for one kind, as a user's with fewer fields beside kcr's own.
+        self._names: dict[type[Resource], str] = {}
         self._endpoints: list[AbstractAsyncContextManager[object]] = []
         self._monitoring = RunnableGroup("monitors")
         # Whether ports can no longer be added.
@@ -88,25 +90,33 @@ class Operations:
             informer: The informer.
             is_late: Whether the process is ready already: then the first list may take a minute.
         """
-        kind = informer.kind
-        self._sources.informers[informer_name(kind)] = WatchedKind(selections, informer)
+        name = self._name(informer.kind)
+        self._sources.informers[name] = WatchedKind(selections, informer)
         unready_from = asyncio.get_running_loop().time() + LATE_SYNC_SECONDS if is_late else 0.0
 
         def is_passed_over() -> bool:
             return not informer.store.synced and asyncio.get_running_loop().time() < unready_from
 
         self._health.add_ready(
-            f"informer-{informer_name(kind)}",
+            f"informer-{name}",
             lambda: "" if is_passed_over() else informer.unready_reason,
             remark=lambda: informer.not_synced_reason if is_passed_over() else informer.last_error,
         )
-        self._metrics.informer(_labels(kind), informer)
+        self._metrics.informer(_labels(name, informer.kind), informer)
 
     def remove_informer(self, kind: type[Resource]) -> None:
         """Export an informer's metrics no more, and let readiness no longer depend on it."""
-        self._sources.informers.pop(informer_name(kind), None)
-        self._health.remove_ready(f"informer-{informer_name(kind)}")
-        self._metrics.remove_informer(_labels(kind))
+        name = self._names.pop(kind, "")
+        self._sources.informers.pop(name, None)
+        self._health.remove_ready(f"informer-{name}")
+        self._metrics.remove_informer(_labels(name, kind))
+
+    def _name(self, kind: type[Resource]) -> str:
+        """Return the name of a kind's informer: that of the resource, and the class where others have that."""
+        plain, taken = informer_name(kind), set(self._names.values())
+        others = (f"{plain}-{kind.__name__}{number}" for number in ("", *range(2, len(taken) + 3)))
+        name = self._names[kind] = next(one for one in (plain, *others) if one not in taken)
+        return name
 
     def add_elector(self, elector: LeaderElector | ElectorThread) -> None:
         """Export the metrics of leader election, and let liveness depend on it; readiness names the leader.
@@ -139,6 +149,6 @@ class Operations:
         return refusal or ProbeResponse(200, *self._metrics.render(asked.accept))
 
 
-def _labels(kind: type[Resource]) -> tuple[str, str, str, str]:
+def _labels(name: str, kind: type[Resource]) -> tuple[str, str, str, str]:
     group, version, _, plural, _ = kind.resource
-    return informer_name(kind), group, version, plural
+    return name, group, version, plural

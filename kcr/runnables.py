@@ -6,6 +6,7 @@ handler or in another thread than the event loop's.
 
 import _thread
 import asyncio
+import contextvars
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -36,6 +37,9 @@ class Runnable(Protocol):
 class RunnableGroup:
     """Runs runnables for as long as the context lives; those added meanwhile start at once.
 
+    All run in the context in which the group began: a reconcile that adds one lends it neither its log fields nor its
+    trace.
+
     Source: controller-runtime/pkg/manager/runnable_group.go.
     """
 
@@ -44,6 +48,7 @@ class RunnableGroup:
         # What waits for the context to begin.
         self._waiting: list[tuple[Callable[[], Awaitable[None]], str]] = []
         self._group: asyncio.TaskGroup | None = None
+        self._context = contextvars.Context()
         self._over = False
 
     def add(self, run: Callable[[], Awaitable[None]], name: str) -> None:
@@ -61,11 +66,11 @@ class RunnableGroup:
         if self._group is None:
             self._waiting.append((run, name))
         else:
-            self._group.create_task(_named(run, name), name=f"{self._name} {name}")
+            self._group.create_task(_named(run, name), name=f"{self._name} {name}", context=self._context.copy())
 
     async def __aenter__(self) -> None:
         """Start what was added."""
-        self._group = await asyncio.TaskGroup().__aenter__()
+        self._group, self._context = await asyncio.TaskGroup().__aenter__(), contextvars.copy_context()
         waiting, self._waiting = self._waiting, []
         for run, name in waiting:
             self.add(run, name)

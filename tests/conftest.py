@@ -2,11 +2,15 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from kcr.app.logs import configure_logs
+
+if TYPE_CHECKING:
+    from tests.kit.traces import Traces
 
 pytest_plugins = ("pytester",)
 
@@ -16,8 +20,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # No deadline per example, and no complaint that they are drawn slowly: how long that takes says more about the other
-# work of the machine than about the code. The same examples each time, like the seeds of all other tests.
-settings.register_profile("kcr", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# work of the machine than about the code. The same examples each time, like the seeds of all other tests; `make soak`
+# draws others.
+_KCR = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("soak", _KCR)
+settings.register_profile("kcr", _KCR, derandomize=True)
 settings.load_profile("kcr")
 
 
@@ -36,3 +43,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Log as `kcr run --log-level debug` does: every line of every test is rendered."""
     configure_logs("json", "debug")
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> "Traces":
+    """Record the spans of a test."""
+    # Imported by those who use it: the SDK takes a tenth of a second.
+    from tests.kit.traces import Traces  # noqa: PLC0415  # see above
+
+    return Traces(monkeypatch)

@@ -27,6 +27,10 @@ What `/metrics` serves when all three controllers of kcr run; where it is served
 client-go's work queue and REST client, of controller-runtime, and of kube-controller-manager. A controller of your
 own registers its metrics with `manager.metrics.registry`. On Linux there are the usual `process_…` as well.
 
+As OpenMetrics (`Accept: application/openmetrics-text`), the buckets of `controller_runtime_reconcile_time_seconds` and
+`rest_client_request_duration_seconds` have exemplars when there are traces ([operating](../guide/operate.md#traces)):
+`trace_id` and `span_id` of the last observation that was sampled.
+
 Of client-go's, these are not there, for kcr has nothing to tell: `rest_client_transport_…` (it caches no transports),
 `rest_client_exec_plugin_ttl_seconds`, `…_certificate_rotation_age` and `…_policy_call_total`. Requests of leader
 election go over connections of its own, and are not counted. A duration of `rest_client_request_duration_seconds` is

@@ -22,6 +22,9 @@ from kcr.api.resources import ResourceType
 from kcr.app.permissions import Need, Permissions
 from kcr.app.rbac import LEASE_RIGHTS, METRICS_RIGHTS
 from kcr.client import Client, Request
+from kcr.client.client import version_in
+from kcr.client.wire.decoding import error_from
+from kcr.client.wire.retry import with_retries
 from kcr.clock import Clock
 from kcr.controller import Right
 from kcr.errors import KcrError, NotFoundError
@@ -80,6 +83,18 @@ class Wanted(NamedTuple):
         return not self.takes_over and Right("batch", "jobs/status", "patch") in self.rights
 
 
+class ServerVersion(NamedTuple):
+    """What a server tells any client.
+
+    Attributes:
+        version: Its version, such as `v1.36.2`.
+        skew_seconds: How far its clock is ahead of ours; None when it does not tell the time.
+    """
+
+    version: str
+    skew_seconds: float | None
+
+
 class _Named(Object):
     name: str = ""
 
@@ -109,7 +124,11 @@ class _Page(Object):
 
 
 async def check_cluster(
-    client: Client, wanted: Wanted, clock: Clock, permissions: Permissions | None = None
+    client: Client,
+    wanted: Wanted,
+    clock: Clock,
+    permissions: Permissions | None = None,
+    server: ServerVersion | None = None,
 ) -> list[Finding]:
     """Look at all that can be known before the controllers run; nothing is written.
 
@@ -118,16 +137,17 @@ async def check_cluster(
         wanted: What they need.
         clock: This machine's time.
         permissions: What is known of the rights; None for nothing.
+        server: What `ask_version` returned; None to ask it.
 
     Raises:
         ApiError: The server does not tell its version.
         TransportError: It does not answer.
     """
     permissions = permissions or Permissions(client)
-    version, skew = await _version_and_skew(client, clock)
+    server = server or await ask_version(client, clock)
     return [
-        version_finding(version, wanted),
-        skew_finding(skew),
+        version_finding(server.version, wanted),
+        skew_finding(server.skew_seconds),
         *await _namespaces(client, permissions, wanted),
         *([await _kinds(client, wanted.kinds)] if wanted.kinds else []),
         await _rights(permissions, wanted),
@@ -156,15 +176,29 @@ def skew_finding(skew: float | None) -> Finding:
     return Finding("clock", True, f"{text}: synchronise the machine's time (NTP)")
 
 
-async def _version_and_skew(client: Client, clock: Clock) -> tuple[str, float | None]:
-    version = await client.server_version()
-    async with client.exchange(Request("GET", "/version", {"accept": "application/json"})) as response:
-        date = response.headers.get("date")
-        await response.read()
+async def ask_version(client: Client, clock: Clock) -> ServerVersion:
+    """Ask a server for its version, and for the time by the way.
+
+    Raises:
+        ApiError: It refuses, or is no API server.
+        TransportError: It does not answer.
+    """
+
+    async def ask(request: Request) -> ServerVersion:
+        async with client.exchange(request) as response:
+            body, headers = await response.read(), response.headers
+            if response.status >= 300:
+                raise error_from(response.status, headers, body, request.method, request.target)
+            return ServerVersion(version_in(body), _skew(headers.get("date"), clock))
+
+    return await with_retries(Request("GET", "/version", {"accept": "application/json"}), ask)
+
+
+def _skew(date: str | None, clock: Clock) -> float | None:
     # One that is no date tells no time.
     with suppress(ValueError, TypeError):
-        return version, (parsedate_to_datetime(date) - clock.now()).total_seconds() if date else None
-    return version, None
+        return (parsedate_to_datetime(date) - clock.now()).total_seconds() if date else None
+    return None
 
 
 async def _kinds(client: Client, kinds: Iterable[ResourceType]) -> Finding:

@@ -12,6 +12,7 @@ import structlog
 from structlog.typing import Processor
 
 from kcr.ratelimitedlog import KeyLogLimit
+from kcr.tracing import add_trace_ids
 
 # How a plain line begins, as kubectl's do.
 _MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
@@ -116,6 +117,7 @@ def configure_logs(form: str | None, level: str) -> None:
     human = form == "console" or (form is None and sys.stderr.isatty())
     chain: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        add_trace_ids,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

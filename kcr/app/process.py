@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -135,8 +135,15 @@ def write_stacks_on_signal(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Log all stacks at each SIGUSR1 for as long as the context lives, at any log level; for the main thread only."""
 
     def answer(number: int, frame: FrameType | None) -> None:
-        # Not `threading.Thread`: it takes a lock that the main thread may hold just now.
-        _thread.start_new_thread(_write, (collect_stacks(loop, frame),))
+        stacks = collect_stacks(loop, frame)
+        try:
+            # Not `threading.Thread`: it takes a lock that the main thread may hold just now.
+            _thread.start_new_thread(_write, (stacks,))
+        except RuntimeError:
+            # There is no room for another thread, and what the signal has interrupted must not fail of that. So the
+            # loop writes them, as soon as it is not busy; one that has been closed has no reader.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_write, stacks)
 
     before = signal.signal(signal.SIGUSR1, answer)
     try:

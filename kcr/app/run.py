@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 import structlog
 
-from kcr.app.checks import Wanted, check_cluster, needs_of
+from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
 from kcr.app.elections import ElectionSettings, make_elector
 from kcr.app.logs import configure_logs
 from kcr.app.permissions import Permissions
@@ -122,13 +122,13 @@ async def _run(
             client, metrics=metrics, random=random.Random(), namespace=settings.namespace, leader_election=elector
         )
         try:
-            version = await client.server_version()
+            server = await ask_version(client, manager.clock)
             manager.expose(
                 metrics=settings.metrics_bind_address, probes=settings.health_probe_bind_address,
                 metrics_secure=settings.serving, debug=debug._replace(server=config.server),
             )  # fmt: skip
             # The embedded server has no controllers of its own beside which others could not run.
-            take_over = version.endswith("+kcr") or given.get("take_over")
+            take_over = server.version.endswith("+kcr") or given.get("take_over")
             attach(setups, manager, os.environ, **{**given, "take_over": take_over})
             wanted = Wanted(
                 manager.rights, settings.namespace, takes_over=bool(given.get("take_over")),
@@ -137,14 +137,14 @@ async def _run(
             permissions = Permissions(client)
             await permissions.ask(needs_of(wanted))
             await check_access(client, manager.selections, permissions)
-            for finding in await check_cluster(client, wanted, manager.clock, permissions):
+            for finding in await check_cluster(client, wanted, manager.clock, permissions, server):
                 if finding.is_wrong:
                     structlog.get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config.server, config.origin)) from error
         if settings.ready_file:
             manager.add(ReadyFile(manager, settings.ready_file), needs_leader_election=False)
-        structlog.get_logger().info("connected", server=config.server, version=version, **logged)
+        structlog.get_logger().info("connected", server=config.server, version=server.version, **logged)
         tune_gc()
         await manager.run()
     return 0

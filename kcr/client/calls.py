@@ -11,7 +11,7 @@ from kcr.api.resources import ResourceType
 from kcr.client.dry_run import as_dry_run, describe_write
 from kcr.client.wire import decoding
 from kcr.client.wire.limiter import RateLimit
-from kcr.client.wire.observed import ObservedTransport, RequestObserver
+from kcr.client.wire.observed import ObservedTransport, RequestObserver, TracedTransport
 from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
@@ -58,7 +58,9 @@ class Calls:
             field_manager: The field manager of this client's writes.
             observer: Called for every request, retry and watch, such as `metrics.requests(host)`; None for no observer.
         """
-        self._transport = transport if observer is None else ObservedTransport(transport, observer)
+        observed = transport if observer is None else ObservedTransport(transport, observer)
+        # Outside, so that what is counted knows the span.
+        self._transport = TracedTransport(observed, getattr(transport, "server", ""))
         self._limiter = limiter
         self._options = WriteOptions(field_manager)
         # Called before every write; it raises when this process may write no more.
@@ -131,8 +133,7 @@ class Calls:
         if not self._options.dry_run:
             return await with_retries(request, self._send)
         answer = await with_retries(as_dry_run(request), self._send)
-        if write := describe_write(request):
-            _log.info("dry run: accepted, not kept", **write)
+        _log_dry_run(request)
         return answer
 
     @asynccontextmanager
@@ -170,11 +171,12 @@ class Calls:
             await self._limiter.wait(request.method)
         # After the wait: the lease may have been lost in it.
         self._check_fence(request)
-        if self._options.dry_run:
-            request = as_dry_run(request)
-        async with self._transport.send(request) as response:
+        sent = as_dry_run(request) if self._options.dry_run else request
+        async with self._transport.send(sent) as response:
             with suppress(ApiError):
-                await self._check(request, response)
+                await self._check(sent, response)
+                if self._options.dry_run:
+                    _log_dry_run(request)
             yield response
 
     async def _write(
@@ -223,3 +225,9 @@ class Calls:
                     self._warned.clear()
                 self._warned.add(text)
                 _log.warning("the server warns", warning=text)
+
+
+def _log_dry_run(request: Request) -> None:
+    """Log what a write would do that the server has accepted; nothing of a request that asks."""
+    if write := describe_write(request):
+        _log.info("dry run: accepted, not kept", **write)

@@ -133,11 +133,19 @@ class Client(Writes, Subresources):
 
     async def server_version(self) -> str:
         """Return the server's version, such as `v1.36.2`; `+kcr` at its end means the embedded server."""
-        body = await self.request("GET", "/version")
-        try:
-            return msgspec.json.decode(body, type=_VersionInfo).git_version
-        except msgspec.DecodeError as error:
-            raise ApiError(200, "", f"this is no Kubernetes API server: {body[:256]!r}") from error
+        return version_in(await self.request("GET", "/version"))
+
+
+def version_in(body: bytes) -> str:
+    """Return the version that a server tells at `/version`.
+
+    Raises:
+        ApiError: This is no API server.
+    """
+    try:
+        return msgspec.json.decode(body, type=_VersionInfo).git_version
+    except msgspec.DecodeError as error:
+        raise ApiError(200, "", f"this is no Kubernetes API server: {body[:256]!r}") from error
 
 
 async def _events(kind: type[R], lines: AsyncIterator[bytes]) -> AsyncGenerator[WatchEvent[R], None]:

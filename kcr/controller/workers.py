@@ -5,6 +5,7 @@ import logging
 import math
 import random
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -16,9 +17,14 @@ from kcr.controller.journal import MAX_TEXT, ReconcileJournal
 from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
+from kcr.controller.spans import ReconcileSpan
 from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError, leaves
 from kcr.metrics import ControllerMetrics, Outcome
+from kcr.tracing import exemplar_of, find_tracer, record_failure
 from kcr.workqueue import KeyState, Reason, WorkQueue
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 _log = structlog.get_logger()
 
@@ -125,11 +131,14 @@ class Worker:
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
         self._is_debug = False
+        # Makes the spans of reconciles; None without a tracer provider, which is looked for when the worker starts.
+        self._tracer: Tracer | None = None
 
     async def run(self) -> None:
         """Process keys until the queue is shut down and empty."""
         # A worker is a task of its own, so this context is that of its reconciles' log lines.
         bind_contextvars(controller=self._controller)
+        self._tracer = find_tracer()
         is_enabled_for = getattr(_log, "is_enabled_for", None)
         self._is_debug = is_enabled_for is not None and is_enabled_for(logging.DEBUG)
         task, running = asyncio.current_task(), self.journal.running
@@ -178,10 +187,13 @@ class Worker:
         outcome: Outcome = "cancelled"
         detail: str | float = ""
         began = now()
+        span = None if self._tracer is None else self._begin_span(self._tracer, key, run_id)
         metrics.active += 1
         try:
             outcome, detail = await self._reconcile(key)
         finally:
+            if span is not None:
+                span.finish(outcome)
             if self._own_writes is not None:
                 priority = self._queue.priority(key)
                 enqueue = partial(self._queue.add, key, priority=priority, reason=_UNSEEN_WRITE)
@@ -189,10 +201,13 @@ class Worker:
             metrics.active -= 1
             metrics.results[outcome] += 1
             ended = now()
-            metrics.seconds.observe(ended - began)
+            metrics.seconds.observe(ended - began, None if span is None else exemplar_of(span.span))
             self.journal.record((key, ended, ended - began, outcome, detail))
         if is_hot:
             await self._hot_loops.inspect(key)
+
+    def _begin_span(self, tracer: "Tracer", key: Key, run_id: str) -> ReconcileSpan:
+        return ReconcileSpan(tracer, self._controller, key, run_id, self._queue.state(key))
 
     def _defer_if_early(self, key: Key) -> bool:
         """Enqueue a key for later when its last reconcile was less than the interval ago; return whether it was."""
@@ -257,6 +272,8 @@ class Worker:
         self._metrics.errors += 1
         causes = tuple(leaves(error))
         ended: Ended = ("error", _text(causes)[:MAX_TEXT])
+        if self._tracer is not None:
+            record_failure(error, _text(causes))
         if all(map(is_unanswered, causes)):
             self._unanswered(key, causes)
             return ended

@@ -325,6 +325,7 @@ class InformerCache:
 def informer_name(kind: type[Resource]) -> str:
     """Return what the informer of a kind is called in health checks and metrics.
 
-    A kind may have two informers, one of them of the metadata only.
+    A kind may have two informers, one of them of the metadata only. Where two classes stand for it, the second has
+    another name (`kcr.operations`).
     """
     return kind.resource.display + ("-metadata" if issubclass(kind, PartialObjectMetadata) else "")

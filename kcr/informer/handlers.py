@@ -131,6 +131,8 @@ class Registration(Generic[R]):
         """
         if self.is_removed:
             return
+        # A handler that adds one to the same informer causes this while it is being called itself.
+        outer = self._current.reason, self._current.priority
         self._current.reason = reason
         self._current.priority = LOW_PRIORITY if reason.event == INITIAL_LIST else 0
         try:
@@ -139,7 +141,7 @@ class Registration(Generic[R]):
             self._failed()
             _log.exception("handler failed", handler=getattr(call, "__qualname__", str(call)), error=str(error))
         finally:
-            self._current.reason, self._current.priority = None, 0
+            self._current.reason, self._current.priority = outer
 
     def declare_synced(self) -> None:
         """Note that the handler has been called with every object of the initial list."""

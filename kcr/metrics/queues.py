@@ -34,9 +34,9 @@ class QueueMetrics:
         self._priorities: dict[int, str] = {0: "0"}
         # The loop whose time it is, looked up once.
         self._loop: asyncio.AbstractEventLoop | None = None
-        # When queued keys were added first, and when a worker took those being processed.
+        # When queued keys were added first; when a worker took those being processed, and how long they had waited.
         self._added: dict[Hashable, float] = {}
-        self._started: dict[Hashable, float] = {}
+        self._started: dict[Hashable, tuple[float, float]] = {}
 
     def add(self, key: Hashable) -> None:
         """Count a key that is queued from now on, or will be after `done`."""
@@ -49,12 +49,19 @@ class QueueMetrics:
 
     def get(self, key: Hashable) -> None:
         """Note that a worker processes a key from now on."""
-        now = self._started[key] = self._now()
-        self.queue_duration.observe(now - self._added.pop(key))
+        now = self._now()
+        waited = now - self._added.pop(key)
+        self._started[key] = now, waited
+        self.queue_duration.observe(waited)
 
     def done(self, key: Hashable) -> None:
         """Note that a key has been processed."""
-        self.work_duration.observe(self._now() - self._started.pop(key))
+        self.work_duration.observe(self._now() - self._started.pop(key)[0])
+
+    def waited(self, key: Hashable) -> float | None:
+        """Return for how many seconds a key that is being processed had been queued; None when it is not."""
+        started = self._started.get(key)
+        return None if started is None else started[1]
 
     @property
     def queued_since(self) -> dict[Hashable, float]:
@@ -64,12 +71,12 @@ class QueueMetrics:
     @property
     def processing_since(self) -> dict[Hashable, float]:
         """When each key that is being processed was taken; it may be read in any thread."""
-        return self._started.copy()
+        return {key: taken for key, (taken, _) in self._started.copy().items()}
 
     @property
     def processing_seconds(self) -> tuple[float, ...]:
         """For how long each key that is being processed has been."""
-        return tuple(self._now() - since for since in self._started.values())
+        return tuple(self._now() - since for since, _ in self._started.values())
 
     @property
     def depth(self) -> Mapping[str, int]:

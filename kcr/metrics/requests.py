@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from kcr.metrics.table import Histogram
+from kcr.tracing import exemplar
 
 REQUEST_BUCKETS = (.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60)  # fmt: skip
 RESOLVER_BUCKETS = REQUEST_BUCKETS[:-1]
@@ -46,7 +47,7 @@ class HostRequests:
     def answered(self, method: str, code: int, seconds: float, sent: int | None, is_retry: bool) -> None:
         """Count a request; see `RequestObserver`."""
         self.counts[code, method] += 1
-        self.seconds[method].observe(seconds)
+        self.seconds[method].observe(seconds, exemplar())
         if sent is not None:
             self.sent[method].observe(sent)
         if is_retry:

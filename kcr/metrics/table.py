@@ -5,10 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, Exemplar, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
+from kcr.clock import SystemClock
+
 T = TypeVar("T")
+
+_CLOCK = SystemClock()
 
 Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
 
@@ -16,7 +20,7 @@ Family = type[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]
 class Histogram:
     """Counts observations in buckets. prometheus-client's own takes three times as long, and is locked."""
 
-    __slots__ = ("_bounds", "_counts", "_sum")
+    __slots__ = ("_bounds", "_counts", "_exemplars", "_sum")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         """Make an empty histogram with these upper bounds, ascending, and a last bucket that has none."""
@@ -24,16 +28,29 @@ class Histogram:
         # How many observations fell into each bucket alone.
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
+        # The last observation of each bucket that had labels.
+        self._exemplars: dict[int, Exemplar] = {}
 
-    def observe(self, value: float) -> None:
-        """Count one observation."""
-        self._counts[bisect_left(self._bounds, value)] += 1
+    def observe(self, value: float, exemplar: Mapping[str, str] | None = None) -> None:
+        """Count one observation.
+
+        Args:
+            value: What was observed.
+            exemplar: Labels that lead to it, such as the id of a trace; only OpenMetrics shows them. None for none.
+        """
+        bucket = bisect_left(self._bounds, value)
+        self._counts[bucket] += 1
         self._sum += value
+        if exemplar is not None:
+            self._exemplars[bucket] = Exemplar({**exemplar}, value, _CLOCK.now().timestamp())
 
     def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
         """Add this histogram to a metric family as the series with these label values."""
         bounds = (*map(floatToGoString, self._bounds), "+Inf")
-        family.add_metric(labels, list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
+        buckets: list[Any] = list(zip(bounds, accumulate(self._counts), strict=True))
+        for bucket, exemplar in self._exemplars.items():
+            buckets[bucket] = (*buckets[bucket], exemplar)
+        family.add_metric(labels, buckets, self._sum)
 
 
 class Row(NamedTuple):

@@ -244,7 +244,7 @@ class WorkQueue(Generic[K]):
 
         Returns:
             A `kcr.workqueue.KeyState`: the priorities at which it is `queued` and `processing`, or None; the seconds of
-            its `delay`, or None; its `retries`; its `reasons`, and its `processing_reasons`.
+            its `delay`, or None; its `retries`; its `reasons`, and its `processing_reasons`; how long it `waited`.
         """
         delay = self._delayed.get(key)
         reasons = self._reasons.get(key) if key in self._dirty or delay is None else delay.reason
@@ -255,6 +255,7 @@ class WorkQueue(Generic[K]):
             retries=self.retries(key),
             reasons=as_tuple(reasons),
             processing_reasons=as_tuple(self._processing_reasons.get(key)),
+            waited=None if self._metrics is None else self._metrics.waited(key),
         )
 
     def snapshot(self) -> QueueSnapshot[K]:

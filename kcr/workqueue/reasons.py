@@ -83,6 +83,8 @@ class KeyState(NamedTuple):
         retries: How often it failed in a row.
         reasons: Why it is queued, or why it is delayed, when it is not queued: the last eight, the oldest first.
         processing_reasons: Why it was queued when the worker took it.
+        waited: For how many seconds it had been queued when the worker took it; None when none processes it, and of a
+            queue without metrics.
     """
 
     queued: int | None
@@ -91,6 +93,7 @@ class KeyState(NamedTuple):
     retries: int
     reasons: tuple[Reason, ...]
     processing_reasons: tuple[Reason, ...]
+    waited: float | None = None
 
 
 class Dispatch:

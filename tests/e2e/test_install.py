@@ -44,8 +44,8 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     image, look, helm, plain, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
-    # What the debug port serves is read in test_ports.
-    lease, protect, grant, pause, _, _, _, stacks, _, _, stuck = OPERATE
+    # What the debug port serves is read in test_ports, and the last starts kcr for traces, in test_traces.
+    lease, protect, grant, pause, _, _, _, stacks, _, _, stuck, _ = OPERATE
     upgrade, rollback, look_again, back, remove = UPGRADE
     async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
         kubeconfig = await dev.kubeconfig()

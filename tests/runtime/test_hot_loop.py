@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 import kcr
 from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
+from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import VirtualClock
 
@@ -22,9 +24,9 @@ KEY = Key("default", "wall")
 class Painter:
     """A reconciler that wants the wall in its color, or in a new one each time."""
 
-    def __init__(self, manager: kcr.Manager, color: str = "", coats: int = 10**9) -> None:
-        self._client = manager.client.with_options(field_manager=f"painter-{color}")
-        self._walls = manager.store(ConfigMap)
+    def __init__(self, kcr_manager: kcr.Manager, color: str = "", coats: int = 10**9, manager: str = "") -> None:
+        self._client = kcr_manager.client.with_options(field_manager=manager or f"painter-{color}")
+        self._walls = kcr_manager.store(ConfigMap)
         self._color = color
         self.coats = coats
 
@@ -39,14 +41,35 @@ class Painter:
         return kcr.Result()
 
 
+class Silent:
+    """A transport to a server that does not answer who has written an object."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.asked = 0
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        if "fieldSelector" in request.target:
+            self.asked += 1
+            await asyncio.get_running_loop().create_future()
+        async with self._inner.send(request) as response:
+            yield response
+
+
 async def paint(
-    cluster: EmbeddedCluster, clock: VirtualClock, *colors: str, seconds: float = 10, **options: Any
+    cluster: EmbeddedCluster,
+    clock: VirtualClock,
+    *colors: str,
+    seconds: float = 10,
+    client: Client | None = None,
+    **options: Any,
 ) -> list[dict[str, Any]]:
     """Let painters work for a while, and return their warnings."""
     with capture_logs() as logs:
         async with AsyncExitStack() as stack:
             for color in colors:
-                manager = kcr.Manager(cluster.client, clock=clock, random=random.Random(0))
+                manager = kcr.Manager(client or cluster.client, clock=clock, random=random.Random(0))
                 manager.add_controller("painter", Painter(manager, color, **options), watches=[kcr.watch(ConfigMap)])
                 await stack.enter_async_context(manager.running())
             wall = ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace), data={"size": "3 m"})
@@ -81,6 +104,25 @@ async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr
         assert controller.hot_loop(Key("default", "door"), loop.time()) == ""
         await kcr_clock.advance(600)
         assert controller.hot_loop(KEY, loop.time()) == ""
+
+
+async def test_one_name_of_two_writers_is_said_to_be_one(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", manager="painter")
+    for line in lines:
+        assert line["event"] == "hot loop: one writer changes a field to and fro"
+        assert line["writers"] == ["painter"]
+        assert "whether two programs write under its name" in line["remedy"]
+    assert len(lines) == 2
+
+
+async def test_server_that_does_not_tell_the_writers_holds_up_no_worker(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    silent = Silent(kcr_cluster.transport)
+    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", seconds=60, client=Client(silent))
+    assert [line["event"] for line in lines] == ["hot loop: a field changes to and fro"] * 2
+    assert not [line for line in lines if "writers" in line]
+    assert silent.asked >= 4
 
 
 async def test_reconciler_that_enqueues_itself_is_told_so(

@@ -85,6 +85,35 @@ async def test_ports_open_before_the_stores_and_tell_what_they_lack(cluster: Emb
         assert await ports.get("probes", "/livez") == (200, "ok")
 
 
+class NamespacePhase(kcr.Object):
+    phase: str = ""
+
+
+class Phases(kcr.Resource, api_version="v1", kind="Namespace", plural="namespaces", namespaced=False):
+    """What one controller needs of a Namespace."""
+
+    status: NamespacePhase = NamespacePhase()
+
+
+async def test_two_classes_of_a_kind_have_names_of_their_own(cluster: EmbeddedCluster) -> None:
+    manager = manager_on(cluster.transport)
+    phases = manager.open_informer(Phases)
+    manager.store(Namespace)
+    async with manager.running():
+        names = ("namespaces", "namespaces-Namespace")
+        readiness = manager.health.answer("/readyz", {"verbose": [""]})
+        assert readiness is not None
+        assert [f"informer-{name} ok" in readiness.text for name in names] == [True, True]
+        count = manager.metrics.registry.get_sample_value
+        labels = {"group": "", "version": "v1", "resource": "namespaces"}
+        assert [count("kcr_cache_objects", {**labels, "name": name}) for name in names] == [4, 4]
+        phases.close()
+        assert [count("kcr_cache_objects", {**labels, "name": name}) for name in names] == [None, 4]
+        # The name is free again, and the other informer keeps its own.
+        async with manager.open_informer(Phases):
+            assert [count("kcr_cache_objects", {**labels, "name": name}) for name in names] == [4, 4]
+
+
 async def test_ready_manager_says_so(cluster: EmbeddedCluster) -> None:  # CM-52
     manager = manager_on(cluster.transport)
     manager.add_controller("idle", Idle(), watches=[kcr.watch(Namespace)])

@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from structlog.contextvars import bind_contextvars, get_contextvars
 
 from kcr.runnables import RunnableGroup, await_stack, running
 from kcr.testing import VirtualClock
@@ -21,6 +22,23 @@ class Part:
             await asyncio.get_running_loop().create_future()
         finally:
             self._notes.append(f"{self._name} ends")
+
+
+async def test_late_runnable_has_the_context_of_its_group(kcr_clock: VirtualClock) -> None:
+    found: list[dict[str, object]] = []
+    group = RunnableGroup("informers")
+
+    async def informer() -> None:
+        found.append(get_contextvars())
+
+    async def reconcile() -> None:
+        bind_contextvars(reconcile_id="1")
+        group.add(informer, "late")
+
+    bind_contextvars(program="mine")
+    async with group, asyncio.TaskGroup() as workers:
+        workers.create_task(reconcile())
+    assert found == [{"program": "mine"}]
 
 
 async def test_inner_stage_ends_before_the_outer_one(kcr_clock: VirtualClock) -> None:  # CM-20, CM-22

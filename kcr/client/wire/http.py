@@ -71,6 +71,11 @@ class HttpTransport:
         self._pool: _Pool | None = None
         self._outdated: set[_Pool] = set()
 
+    @property
+    def server(self) -> str:
+        """The URL of the server."""
+        return self._config.server
+
     async def __aenter__(self) -> Self:
         """Return the transport itself."""
         return self

@@ -1,13 +1,26 @@
-"""Hearing of every request, for metrics."""
+"""Hearing of every request, for metrics and traces.
+
+A client span follows OpenTelemetry's conventions for HTTP: one for each attempt, named by method and path template. It
+ends when the response has been read, and that of a watch when the response has begun, for a span is shown only after
+its end.
+
+Source: open-telemetry/semantic-conventions, docs/http/http-spans.md, HTTP client span.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
+from kcr.client.wire.requests import path_template
 from kcr.client.wire.transport import Request, Response, Transport
 from kcr.errors import TransportError
+from kcr.tracing import ActiveSpan, find_tracer, trace_headers
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 
 class RequestObserver(Protocol):
@@ -63,10 +76,10 @@ class _Exchange:
         try:
             response = self._response = await self._inner.__aenter__()
         except TransportError:
-            self._observer.answered(request.method, 0, now() - began, sent, request.is_retry)
+            self._observer.answered(request.method, 0, now() - began, sent, request.resend_count > 0)
             raise
         self.status, self.headers = response.status, response.headers
-        self._observer.answered(request.method, self.status, now() - began, sent, request.is_retry)
+        self._observer.answered(request.method, self.status, now() - began, sent, request.resend_count > 0)
         return self
 
     async def __aexit__(
@@ -81,3 +94,90 @@ class _Exchange:
 
     def lines(self) -> AsyncIterator[bytes]:
         return self._response.lines()
+
+
+class TracedTransport:
+    """Makes a client span of each request that another transport sends, when the program has a tracer provider."""
+
+    def __init__(self, inner: Transport, server: str) -> None:
+        """Wrap a transport.
+
+        Args:
+            inner: Sends the requests.
+            server: The server's URL; empty for one in this process.
+        """
+        self._inner = inner
+        self._server = server
+
+    def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
+        """Send one request."""
+        tracer = find_tracer()
+        return self._inner.send(request) if tracer is None else _Traced(self._inner, request, tracer, self._server)
+
+
+class _Traced:
+    """One request on its way, within its span."""
+
+    def __init__(self, transport: Transport, request: Request, tracer: "Tracer", server: str) -> None:
+        self._transport = transport
+        self._request = request
+        self._tracer = tracer
+        self._server = server
+
+    async def __aenter__(self) -> Response:
+        request, attributes = self._request, _attributes(self._request, self._server)
+        span = self._span = ActiveSpan(
+            self._tracer, f"{request.method} {attributes['url.template']}", attributes, is_request=True
+        )
+        sent = request._replace(headers={**request.headers, **trace_headers(span)})
+        self._exchange = self._transport.send(sent)
+        span.enter()
+        try:
+            response = await self._exchange.__aenter__()
+        except BaseException as error:
+            self._fail(error)
+            span.end()
+            raise
+        finally:
+            span.leave()
+        span.span.set_attribute("http.response.status_code", response.status)
+        if response.status >= 400:
+            span.span.set_attribute("error.type", str(response.status))
+            span.fail("")
+        if request.timeout_seconds is None:
+            span.end()
+        return response
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if isinstance(error, TransportError | asyncio.CancelledError):
+            self._fail(error)
+        try:
+            return await self._exchange.__aexit__(kind, error, trace)
+        finally:
+            self._span.end()
+
+    def _fail(self, error: BaseException) -> None:
+        """Note that no whole response came; what cancels a request is no exception of its own."""
+        if not self._span.span.is_recording():
+            # A watch has ended.
+            return
+        self._span.span.set_attribute("error.type", type(error).__qualname__)
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        self._span.fail("cancelled" if is_cancelled else str(error), None if is_cancelled else error)
+
+
+def _attributes(request: Request, server: str) -> dict[str, Any]:
+    attributes: dict[str, Any] = {
+        "http.request.method": request.method,
+        "url.full": server + request.target,
+        "url.template": path_template(request.target),
+    }
+    if server:
+        url = urlsplit(server)
+        attributes["server.address"] = url.hostname or ""
+        attributes["server.port"] = url.port or (443 if url.scheme == "https" else 80)
+    if request.resend_count:
+        attributes["http.request.resend_count"] = request.resend_count
+    return attributes

@@ -125,3 +125,22 @@ def call_of(method: str, target: str) -> Call:
     plural, name, subresource = (*rest, "", "")[:3]
     reading: Verb = "get" if name else "watch" if "watch=" in query else "list"
     return Call(_VERBS.get(method, reading), (group, version, plural), name, subresource)
+
+
+def path_template(target: str) -> str:
+    """Return the path of a request with placeholders for what has many values: namespaces, names, and what follows.
+
+    `/apis/batch/v1/namespaces/default/jobs/pi/status?…` is `/apis/batch/v1/namespaces/{namespace}/jobs/{name}/status`.
+
+    Args:
+        target: Path and query, percent-encoded.
+    """
+    path = target.partition("?")[0]
+    steps = path.split("/")
+    first = 3 if steps[1:2] == ["api"] else 4 if steps[1:2] == ["apis"] else len(steps)
+    head, rest = steps[:first], steps[first:]
+    if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
+        head += ["namespaces", "{namespace}"]
+        rest = rest[2:]
+    # Plural, name, subresource; beyond that is what a proxied server is asked for.
+    return "/".join((*head, *rest[:1], *["{name}"][: len(rest) - 1], *rest[2:3], *["{path}"][: max(len(rest) - 3, 0)]))

@@ -76,12 +76,14 @@ async def _again(request: Request, send: Callable[[Request], Awaitable[T]], firs
         return seconds is None or now() + seconds >= deadline
 
     # The plain call before this policy was its first attempt.
-    past, retry = [first], request._replace(is_retry=True)
+    past, sent = [first], 1
 
     async def attempt() -> T:
+        nonlocal sent
         if past:
             raise past.pop()
-        return await send(retry)
+        sent += 1
+        return await send(request._replace(resend_count=sent - 1))
 
     policy = tenacity.AsyncRetrying(sleep=asyncio.sleep, wait=wait, stop=is_over, reraise=True)
     answer: T = await policy(attempt)

@@ -27,7 +27,7 @@ def make_socket(address: Any) -> socket.socket:
     socket is kept until another number is found.
 
     Raises:
-        OSError: The system gives no socket.
+        OSError: The system gives no socket, or takes no options for it.
 
     Source: MagicStack/uvloop issue 653.
     """
@@ -42,12 +42,20 @@ def make_socket(address: Any) -> socket.socket:
     finally:
         for one in refused:
             one.close()
+    try:
+        _configure(made)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _configure(made: socket.socket) -> None:
     made.setblocking(False)
     for level, name, value in _OPTIONS:
         option = getattr(socket, name, None)
         if option is not None:
             made.setsockopt(level, option, value)
-    return made
 
 
 def _is_refused(made: socket.socket) -> bool:

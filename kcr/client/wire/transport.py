@@ -20,7 +20,7 @@ class Request(NamedTuple):
         timeout_seconds: How long the whole exchange may take; None for watches and logs that follow.
         idle_seconds: How long the answer may stay silent; None for no limit. Watches set it.
         component: The part of the program that asks, for the User-Agent; empty for the whole.
-        is_retry: Whether it has been sent before, for metrics.
+        resend_count: How often it has been sent before, for metrics and traces.
     """
 
     method: str
@@ -30,7 +30,7 @@ class Request(NamedTuple):
     timeout_seconds: float | None = 30.0
     idle_seconds: float | None = None
     component: str = ""
-    is_retry: bool = False
+    resend_count: int = 0
 
 
 class Response(Protocol):

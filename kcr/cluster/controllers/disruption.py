@@ -190,12 +190,18 @@ class DisruptionReconciler:
         return sum(scales.values())
 
     async def _top(self, owner: OwnerReference, namespace: str) -> OwnerReference:
-        """Return the Deployment of a ReplicaSet, if it has one; of all else the owner itself."""
+        """Return the Deployment of a ReplicaSet, if it has one; of all else the owner itself.
+
+        Source: disruption.go, getPodReplicaSet and getPodDeployment.
+        """
         if (owner.kind, owner.api_version) != ("ReplicaSet", "apps/v1"):
             return owner
         try:
             found = await self._client.get(ReplicaSet, Key(namespace, owner.name))
         except NotFoundError:
+            return owner
+        if found.metadata.uid != owner.uid:
+            # Another one of the same name.
             return owner
         above = controller_of(found.metadata)
         return above if above is not None and above.kind == "Deployment" else owner

@@ -38,10 +38,21 @@ _MOST_CHANGES = 60
 # How often the owners of a field are read, half of them before a reconcile and half after one.
 _LOOKS = 4
 _MAX_FIELDS = 5
+# How long the worker waits for them: no timeout of a reconcile counts here.
+_LOOK_SECONDS = 2.0
 
 _BY_TURNS = (
     "hot loop: two writers change a field by turns",
     "let one of them own the field: see who else sets it, and leave it out of the other's writes",
+)
+# The same, when the server tells of one writer only, or of none.
+_BY_ONE_NAME = (
+    "hot loop: one writer changes a field to and fro",
+    "see why it alternates, and whether two programs write under its name: each needs a field manager of its own",
+)
+_TO_AND_FRO = (
+    "hot loop: a field changes to and fro",
+    "see who sets it, and let one of them own it: the others leave it out of their writes",
 )
 _BY_ITSELF = (
     "hot loop: each write enqueues the key again",
@@ -63,10 +74,9 @@ class HotObject(NamedTuple):
 
 
 class HotLoop(NamedTuple):
-    """What keeps a key busy: the event and the remedy of its log line, the object, and its fields."""
+    """What keeps a key busy: whether fields go back to values that they had, the object, and its fields."""
 
-    event: str
-    remedy: str
+    by_turns: bool
     subject: HotObject
     fields: tuple[Path, ...]
 
@@ -104,13 +114,13 @@ class Recording:
         for subject, fields in self._values.items():
             by_turns = tuple(path for path, values in fields.items() if len(values) - len(set(values)) >= _RETURNS)
             if by_turns:
-                return HotLoop(*_BY_TURNS, subject, by_turns)
+                return HotLoop(True, subject, by_turns)
         if len(self._values) > 1:
             # Others change too: the key follows them.
             return None
         ((subject, fields),) = self._values.items()
         always_new = tuple(path for path, values in fields.items() if len(values) >= _CHANGES // 2)
-        return HotLoop(*_BY_ITSELF, subject, always_new) if always_new else None
+        return HotLoop(False, subject, always_new) if always_new else None
 
 
 class _Source(NamedTuple):
@@ -204,28 +214,29 @@ class HotLoops:
             return
         finding = recording.finding
         recording.looks += 1
-        with suppress(KcrError, msgspec.DecodeError):
-            recording.writers |= await self._owners(finding)
+        with suppress(KcrError, msgspec.DecodeError, TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                recording.writers |= await self._owners(finding)
         if recording.looks < _LOOKS or self._recordings.get(key) is not recording:
             return
         now = asyncio.get_running_loop().time()
         if recording.follows_others:
             self._end(key, now)
             return
-        subject = finding.subject
+        subject, (event, remedy) = finding.subject, _words(finding, len(recording.writers))
         writers = {"writers": sorted(recording.writers)} if recording.writers else {}
         name = f"{subject.kind.resource.display} {subject.key}"
         fields = [_spell(path) for path in finding.fields[:_MAX_FIELDS]]
         by = f" by {', '.join(writers['writers'])}" if writers else ""
-        self._findings[key] = f"{finding.event}: {', '.join(fields)} of {name}{by}: {finding.remedy}"
+        self._findings[key] = f"{event}: {', '.join(fields)} of {name}{by}: {remedy}"
         _log.warning(
-            finding.event,
+            event,
             object=name,
             fields=fields,
             **writers,
             reconciles=self._counts.get(key, 0),
             within_seconds=WINDOW_SECONDS,
-            remedy=finding.remedy,
+            remedy=remedy,
         )
         self._end(key, now)
 
@@ -273,6 +284,13 @@ class _Item(msgspec.Struct):
 
 class _List(msgspec.Struct):
     items: tuple[_Item, ...] = ()
+
+
+def _words(finding: HotLoop, writers: int) -> tuple[str, str]:
+    """Return the event and the remedy of a log line, by how many writers are known."""
+    if not finding.by_turns:
+        return _BY_ITSELF
+    return _TO_AND_FRO if writers == 0 else _BY_ONE_NAME if writers == 1 else _BY_TURNS
 
 
 def _leaves(difference: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

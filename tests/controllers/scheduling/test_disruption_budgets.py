@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcr.api import codec
-from kcr.api.apps import Deployment
+from kcr.api.apps import Deployment, ReplicaSet
 from kcr.api.core import Pod
 from kcr.api.full.policy_v1 import PodDisruptionBudget
 from kcr.api.kubelet import KubeletPod
@@ -104,6 +104,23 @@ async def test_share_of_pods_without_a_scale_is_unknown(cluster: EmbeddedCluster
     (condition,) = (await cluster.client.get(PodDisruptionBudget, KEY)).status.conditions
     assert (condition.status, condition.reason) == ("False", "SyncFailed")
     assert condition.message == "jobs.batch does not implement the scale subresource"
+
+
+async def test_successor_of_a_replica_set_is_not_its_pods_controller(
+    cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    await cluster.client.create_manifest(Deployment, deployment(replicas=4), "default")
+    await protect(cluster, {"app": "left"}, maxUnavailable=1)
+    await kcr_clock.advance(1)
+    (successor,) = await cluster.client.list(ReplicaSet)
+    manifest, owner = requesting("p", "1"), {"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True}
+    owner |= {"name": successor.metadata.name, "uid": "of its predecessor"}
+    manifest["metadata"] |= {"labels": {"app": "left"}, "ownerReferences": [owner]}
+    await cluster.client.create_manifest(KubeletPod, manifest, "default")
+    await kcr_clock.advance(1)
+    # The status has changed since: the garbage collector has deleted the pod.
+    why = 'Failed to calculate the number of expected pods: found no controllers for pod "p"'
+    assert ("CalculateExpectedPodCountFailed", why) in [one[::2] for one in await events(cluster.client, KEY.name)]
 
 
 async def test_preemption_spares_pods_that_a_budget_protects(cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:

@@ -6,15 +6,23 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.core import Namespace, Pod
 from kcr.api.meta import ObjectMeta
 from kcr.api.scheduling import PodGroup
-from kcr.app.checks import Finding, Wanted, check_cluster, missing_rights, skew_finding, version_finding
+from kcr.app.checks import (
+    Finding,
+    Wanted,
+    ask_version,
+    check_cluster,
+    missing_rights,
+    skew_finding,
+    version_finding,
+)
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.controller import rights
+from kcr.errors import ForbiddenError, TransportError
 from tests.kit.clocks import FixedClock
 from tests.kit.scripted_transport import Say, Script, failure
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-VERSION = Say({"gitVersion": "v1.36.2"})
 STATUS = rights(Job, "patch", subresource="status")
 JOBS, CRONJOBS = rights(Job, "list"), rights(CronJob, "list")
 DATED = Say({"gitVersion": "v1.36.2"}, headers={"date": "Thu, 01 Jan 2026 12:00:20 GMT"})
@@ -34,7 +42,7 @@ def written(manager: str, ago: float) -> Say:
 
 
 async def found(*answers: Say, wanted: Wanted) -> dict[str, Finding]:
-    findings = await check_cluster(Client(Script(VERSION, DATED, *answers)), wanted, FixedClock(NOW))
+    findings = await check_cluster(Client(Script(DATED, *answers)), wanted, FixedClock(NOW))
     return {finding.check: finding for finding in findings}
 
 
@@ -138,10 +146,28 @@ async def test_other_controller_of_jobs_is_named(manager: str, ago: float, is_wr
 
 
 @pytest.mark.kcr_virtual
+async def test_version_and_clock_take_one_request() -> None:
+    script = Script(DATED)
+    server = await ask_version(Client(script), FixedClock(NOW))
+    assert (server.version, server.skew_seconds, script.targets) == ("v1.36.2", 20, ["/version"])
+    # What is known is not asked again.
+    await check_cluster(Client(script), Wanted(frozenset()), FixedClock(NOW), server=server)
+    assert script.targets.count("/version") == 1
+
+
+@pytest.mark.kcr_virtual
+async def test_version_is_asked_again_after_a_broken_connection() -> None:
+    script = Script(TransportError("cut"), TransportError("cut"), DATED)
+    assert (await ask_version(Client(script), FixedClock(NOW))).version == "v1.36.2"
+    with pytest.raises(ForbiddenError):
+        await ask_version(Client(Script(failure(403))), FixedClock(NOW))
+
+
+@pytest.mark.kcr_virtual
 async def test_other_controller_of_cronjobs_is_named_in_its_namespace() -> None:
-    script = Script(VERSION, DATED, review(allowed=True), written("kube-controller-manager", 3))
+    script = Script(DATED, review(allowed=True), written("kube-controller-manager", 3))
     wanted = Wanted(CRONJOBS, "web", takes_over=True)
-    script.answers.insert(2, review(allowed=False))
+    script.answers.insert(1, review(allowed=False))
     findings = await check_cluster(Client(script), wanted, FixedClock(NOW))
     assert "has written the status of CronJob web/pi 3 s ago" in findings[-1].text
     assert script.targets[-1] == "/apis/batch/v1/namespaces/web/cronjobs?limit=100"

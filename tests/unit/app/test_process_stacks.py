@@ -34,6 +34,23 @@ logs.configure_logs("json", "error")
 sys.exit(run_to_end(main, fast_loop() if sys.argv[2] == "fast" else None))
 """
 
+# A stack for a thread that there is no room for stands for the limit of threads, which the superuser does not have.
+NO_THREADS = """
+import asyncio, os, resource, signal, sys, threading
+from kcr.app import logs
+from kcr.app.process import run_to_end
+
+async def main():
+    threading.stack_size(1 << 32)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 32, resource.RLIM_INFINITY))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    await asyncio.sleep(0.05)
+    return 7
+
+logs.configure_logs("json", "error")
+sys.exit(run_to_end(main))
+"""
+
 
 def stacks(*arguments: str) -> list[dict[str, Any]]:
     """Return what a program writes at the signal, which it gets once two of its threads block."""
@@ -67,6 +84,15 @@ def test_signal_names_the_line_that_blocks_the_loop(loop: str) -> None:
     (main,) = [line["where"] for line in lines if line.get("thread") == "MainThread"]
     assert main.endswith(" block")
     assert " main > " in main
+
+
+def test_signal_is_answered_where_no_thread_can_be_started() -> None:
+    ended = subprocess.run([sys.executable, "-c", NO_THREADS], capture_output=True, check=False, text=True, timeout=60)
+    assert ended.returncode == 7, ended.stderr
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert lines[0]["event"] == "stacks, because of SIGUSR1"
+    (main,) = [line["where"] for line in lines if line.get("thread") == "MainThread"]
+    assert main.endswith(" main")
 
 
 def test_signal_is_the_systems_own_again_afterwards() -> None:

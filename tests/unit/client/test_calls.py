@@ -140,3 +140,16 @@ async def test_write_that_waits_for_its_turn_is_fenced_after_the_wait() -> None:
     with pytest.raises(LeadershipLostError):
         async with client.exchange(post):
             pass
+
+
+async def test_writes_of_a_dry_run_by_exchange_are_logged_once_accepted() -> None:
+    client = Client(Script(Say(POD), failure(403), Say(POD))).with_options(dry_run=True)
+    pods = "/api/v1/namespaces/default/pods"
+    requests = (Request("POST", pods, {}, b'{"metadata":{"name":"a"}}'), Request("DELETE", f"{pods}/a"))
+    with capture_logs() as logs:
+        for request in (*requests, Request("GET", f"{pods}/a")):
+            async with client.exchange(request) as response:
+                await response.read()
+    assert [line for line in logs if "dry run" in line["event"]] == [
+        {"event": "dry run: accepted, not kept", "log_level": "info", "verb": "create", "object": f"{pods}/a"}
+    ]

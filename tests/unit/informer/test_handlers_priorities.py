@@ -124,6 +124,22 @@ async def test_task_that_a_handler_starts_is_no_part_of_the_event(kcr_clock: Vir
         assert handler.of(A) == (0, [])
 
 
+async def test_handler_that_adds_another_keeps_its_own_event(kcr_clock: VirtualClock) -> None:
+    class Adding(Enqueuing):
+        def on_add(self, obj: Pod, initial: bool) -> None:
+            informer.add_handler(Enqueuing())
+            self.queue.add(obj.key)
+
+    source = FakeSource(Pod, pod("a"))
+    async with watching(source, kcr_clock) as (informer, _):
+        handler = Adding()
+        informer.add_handler(handler)
+        assert handler.of(A) == (LOW_PRIORITY, ["Pod initial list"])
+        source.add(pod("b"))
+        await kcr_clock.settle()
+        assert handler.of(B) == (0, ["Pod add default/b 1002"])
+
+
 async def test_handler_may_name_priority_and_reason(kcr_clock: VirtualClock) -> None:
     class Naming(Enqueuing):
         def on_add(self, obj: Pod, initial: bool) -> None:

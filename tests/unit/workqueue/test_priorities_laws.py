@@ -124,6 +124,9 @@ class Model(RuleBasedStateMachine):
         assert (key, self.queue.priority(key)) == (expected.key, expected.priority)
         assert key not in self.processing
         self.waiting = [one for one in self.waiting if one.key != key]
+        if not self.waiting:
+            # Nothing is left whose age counts; those that come age once something is above them again.
+            self.aging_of_normal_keys_began = None
         self.processing[key] = expected.priority
 
     @precondition(lambda self: self.processing)

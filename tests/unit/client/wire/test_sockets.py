@@ -45,3 +45,21 @@ async def lose_a_number() -> None:
 def test_number_that_the_loop_takes_for_open_is_passed_over(new_loop: NewLoop) -> None:
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(lose_a_number())
+
+
+async def refuse_options() -> None:
+    before = os.listdir("/proc/self/fd")
+    try:
+        # It is no TCP socket, so it has none of their options.
+        make_socket((socket.AF_UNIX, socket.SOCK_STREAM, 0, "", ""))
+    except OSError as error:
+        # The traceback, which holds the socket, still lives.
+        assert error.__traceback__ is not None
+        assert os.listdir("/proc/self/fd") == before
+    else:
+        pytest.fail("the options were taken")
+
+
+def test_socket_that_takes_no_options_is_closed(new_loop: NewLoop) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(refuse_options())

@@ -1,0 +1,193 @@
+"""The spans of reconciles: what stands in them, their parents, children, durations and ends."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.trace import StatusCode
+
+from kcr.api.core import ConfigMap
+from kcr.api.meta import Key
+from kcr.client import Client
+from kcr.controller import Controller, Result
+from kcr.errors import ConflictError, TerminalError
+from kcr.metrics import Metrics
+from kcr.runnables import RunnableGroup
+from kcr.testing import VirtualClock
+from kcr.workqueue import ItemExponential, Reason
+from tests.kit.scripted_transport import Say, Script
+from tests.kit.traces import Traces, attributes, parent_id, seconds, span_id, trace_id
+
+pytestmark = pytest.mark.kcr_virtual
+
+A, B = Key("default", "a"), Key("default", "b")
+MAP = {"metadata": {"name": "a", "namespace": "default"}}
+
+
+class Calling:
+    """A reconciler that calls a function with the key."""
+
+    def __init__(self, function: Callable[[Key], Awaitable[object]]) -> None:
+        self._function = function
+
+    async def reconcile(self, key: Key) -> Result:
+        result = await self._function(key)
+        return result if isinstance(result, Result) else Result()
+
+
+@asynccontextmanager
+async def running(function: Callable[[Key], Awaitable[object]], **options: Any) -> AsyncIterator[Controller]:
+    limiter = ItemExponential[Key](1, 60)
+    options = {"limiter": limiter, "graceful_shutdown_timeout": 0, **options}
+    controller = Controller("wall", Calling(function), random=random.Random(0), **options)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(controller.run())
+        yield controller
+        task.cancel()
+
+
+async def test_reconcile_is_a_root_with_its_requests_below(traces: Traces, kcr_clock: VirtualClock) -> None:
+    client = Client(Script(Say(MAP), Say(MAP), Say(MAP)))
+
+    async def one(key: Key) -> None:
+        with trace.get_tracer("user").start_as_current_span("paint"):
+            await asyncio.sleep(1)
+            await client.get(ConfigMap, key)
+
+    async def reconcile(key: Key) -> None:
+        await client.get(ConfigMap, key)
+        await asyncio.sleep(2)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one(key))
+            group.create_task(one(key))
+
+    with trace.get_tracer("user").start_as_current_span("program"):
+        async with running(reconcile) as controller:
+            controller.queue.add(A)
+            await kcr_clock.advance(5)
+    root, requests, paints = traces.one("reconcile wall"), traces.find("GET "), traces.find("paint")
+    assert root.parent is None
+    assert seconds(root) == pytest.approx(3)
+    assert [parent_id(span) for span in paints] == [span_id(root)] * 2
+    assert sorted(map(str, map(parent_id, requests))) == sorted(map(str, (span_id(root), *map(span_id, paints))))
+    assert {trace_id(span) for span in (root, *requests, *paints)} == {trace_id(root)}
+    assert trace_id(traces.one("program")) != trace_id(root)
+    for span in requests:
+        assert (root.start_time or 0) <= (span.start_time or 0) <= (span.end_time or 0) <= (root.end_time or 0)
+
+
+async def test_attributes_say_what_the_log_says(traces: Traces, kcr_clock: VirtualClock) -> None:
+    async def reconcile(key: Key) -> Result:
+        await asyncio.sleep(5)
+        return Result(requeue_after=100)
+
+    async with running(reconcile) as controller:
+        controller.queue.add(A)
+        await kcr_clock.advance(1)
+        controller.queue.add(B, priority=7, reason=Reason("channel", "push"))
+        await kcr_clock.advance(20)
+    first, second = map(attributes, traces.find("reconcile"))
+    assert (first["kcr.name"], first["kcr.queue.seconds"], first["kcr.reasons"]) == ("a", 0, ())
+    assert len(second["kcr.reconcile_id"]) == 16
+    assert {name: value for name, value in second.items() if name != "kcr.reconcile_id"} == {
+        "kcr.controller": "wall", "k8s.namespace.name": "default", "kcr.name": "b", "kcr.priority": 7,
+        "kcr.retries": 0, "kcr.reasons": ("channel push",), "kcr.queue.seconds": 4, "kcr.outcome": "requeue_after",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        pytest.param(ValueError("wet paint"), "ValueError: wet paint", id="panic"),
+        pytest.param(TerminalError("no wall"), "TerminalError: no wall", id="terminal"),
+        pytest.param(ConflictError(409, "Conflict", "newer"), "ConflictError: newer", id="conflict"),
+        pytest.param(
+            ExceptionGroup("both", [ValueError("x"), KeyError("y")]), "ValueError: x; KeyError: 'y'", id="two"
+        ),
+    ],
+)
+async def test_failure_is_an_error_with_its_exception(
+    traces: Traces, kcr_clock: VirtualClock, error: Exception, words: str
+) -> None:
+    async def reconcile(key: Key) -> None:
+        raise error
+
+    async with running(reconcile) as controller:
+        controller.queue.add(A)
+        await kcr_clock.advance(0.5)
+    span = traces.one("reconcile")
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, words)
+    assert attributes(span)["kcr.outcome"] == "error"
+    (event,) = span.events
+    assert str((event.attributes or {})["exception.type"]).endswith(type(error).__name__)
+
+
+async def test_retries_are_counted_in_later_spans(traces: Traces, kcr_clock: VirtualClock) -> None:
+    errors = [ValueError("1"), ValueError("2")]
+
+    async def reconcile(key: Key) -> None:
+        if errors:
+            raise errors.pop()
+
+    async with running(reconcile) as controller:
+        controller.queue.add(A)
+        await kcr_clock.advance(10)
+    found = [(attributes(span)["kcr.retries"], span.status.is_ok) for span in traces.find("reconcile")]
+    assert found == [(0, False), (1, False), (2, True)]
+
+
+async def test_timeout_is_an_error_of_the_whole_duration(traces: Traces, kcr_clock: VirtualClock) -> None:
+    async with running(lambda key: asyncio.sleep(100), reconcile_timeout=7) as controller:
+        controller.queue.add(A)
+        await kcr_clock.advance(7.5)
+    span = traces.one("reconcile")
+    assert (seconds(span), span.status.description) == (7, "DeadlineError: took longer than 7 s")
+
+
+async def test_reconcile_cancelled_at_the_end_is_no_error(traces: Traces, kcr_clock: VirtualClock) -> None:
+    async with running(lambda key: asyncio.sleep(100)) as controller:
+        controller.queue.add(A)
+        await kcr_clock.advance(3)
+    span = traces.one("reconcile")
+    assert (attributes(span)["kcr.outcome"], span.status.status_code) == ("cancelled", StatusCode.UNSET)
+
+
+async def test_nothing_leaks_into_other_keys_and_runnables(traces: Traces, kcr_clock: VirtualClock) -> None:
+    client = Client(Script(Say(MAP), Say(MAP)))
+    late = RunnableGroup("informers")
+
+    async def informer() -> None:
+        await asyncio.sleep(1)
+        await client.get(ConfigMap, A)
+
+    async def reconcile(key: Key) -> Result:
+        if key == A and not traces.find("reconcile"):
+            late.add(informer, "late")
+            controller.queue.add(B)
+            return Result(requeue_after=50)
+        return Result()
+
+    async with running(reconcile) as controller, late:
+        controller.queue.add(A)
+        await kcr_clock.advance(60)
+    spans = [*traces.find("reconcile"), traces.one("GET")]
+    assert [span.parent for span in spans] == [None] * 4
+    assert len({trace_id(span) for span in spans}) == 4
+
+
+async def test_histogram_has_the_trace_as_exemplar(traces: Traces, kcr_clock: VirtualClock) -> None:
+    metrics = Metrics()
+    async with running(lambda key: asyncio.sleep(0.3), metrics=metrics) as controller:
+        controller.queue.add(A)
+        await kcr_clock.advance(1)
+    text = metrics.render("application/openmetrics-text; version=1.0.0")[0].decode()
+    found = [
+        line for line in text.splitlines() if line.startswith("controller_runtime_reconcile_time") and " # " in line
+    ]
+    assert len(found) == 1
+    assert f'trace_id="{trace_id(traces.one("reconcile")):032x}"' in found[0]
+    assert 'le="0.3"' in found[0]
