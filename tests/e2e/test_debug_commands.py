@@ -122,7 +122,7 @@ async def test_debug_address_that_does_not_answer_is_one_line(kcr: Start, tmp_pa
             assert f"the debug port http://{run.metrics} has no /debug/kcr/" in asked.err
         # One in the kubeconfig is that of a `kcr dev` which may have ended: nothing is said.
         config = config_of(run)
-        extension = {"name": "kcr.dev/debug", "extension": {"address": "http://127.0.0.1:9", "token": "t"}}
+        extension = {"name": "kcr.dev/debug", "extension": {"address": "http://127.0.0.1:9", "accessToken": "t"}}
         config["clusters"][0]["cluster"]["extensions"] = [extension]
         stale = tmp_path / "stale.kubeconfig"
         stale.write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -91,7 +91,7 @@ async def test_kubeconfig_names_the_page_of_this_start(kcr: Start, tmp_path: Pat
             address, token = await page_of(dev)
             kubeconfig = await dev.kubeconfig()
             (extension,) = extensions_in(kubeconfig)
-            assert extension == {"name": "kcr.dev/debug", "extension": {"address": address, "token": token}}
+            assert extension == {"name": "kcr.dev/debug", "extension": {"address": address, "accessToken": token}}
             assert kubeconfig.stat().st_mode & 0o777 == 0o600
             seen.add(token)
             assert await dev.stop() == 0

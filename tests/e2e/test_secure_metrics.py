@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import trustme
+import yaml
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
 from tests.e2e.processes import Running, Start
@@ -76,7 +76,7 @@ async def test_renewed_certificate_is_served(kcr: Start, tmp_path: Path) -> None
     authority = issue()
     async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
         path = await dev.kubeconfig()
-        token = re.findall(r"token: (\S+)", path.read_text())[0]
+        token = yaml.safe_load(path.read_text())["users"][0]["user"]["token"]
         async with kcr(*OPTIONS, "--kubeconfig", str(path), "--metrics-cert-path", str(tmp_path)) as run:
             await run.ready()
             metrics = f"https://127.0.0.1:{ports(run)['metrics']}/metrics"

@@ -117,14 +117,14 @@ def port_of(config: ClusterConfig) -> DebugPort | None:
     """Return the debug port that a kubeconfig's cluster names, or None."""
     try:
         extension = msgspec.convert(config.extensions.get(EXTENSION), _Extension)
-        return parse_address(extension.address)._replace(token=extension.token, is_named=False)
+        return parse_address(extension.address)._replace(token=extension.access_token, is_named=False)
     except (msgspec.ValidationError, ConfigError):
         return None
 
 
-class _Extension(msgspec.Struct):
+class _Extension(msgspec.Struct, rename="camel"):
     address: str
-    token: str = ""
+    access_token: str = ""
 
 
 def debug_option(command: F) -> F:

@@ -90,8 +90,9 @@ def with_debug_port(kubeconfig: str, address: str, token: str) -> str:
         token: What it asks for.
     """
     config = yaml.safe_load(kubeconfig)
+    # Not `token`: whoever searches the file for that means the user's.
     for named in config["clusters"]:
-        extension = {"name": EXTENSION, "extension": {"address": address, "token": token}}
+        extension = {"name": EXTENSION, "extension": {"address": address, "accessToken": token}}
         named["cluster"]["extensions"] = [extension]
     text: str = yaml.safe_dump(config, sort_keys=False)
     return text

@@ -34,7 +34,7 @@ def test_text_that_is_no_address_is_refused(text: str) -> None:
         pytest.param("text", None, id="other-form"),
         pytest.param({"address": "nowhere"}, None, id="no-address"),
         pytest.param(
-            {"address": "http://127.0.0.1:41", "token": "abc"},
+            {"address": "http://127.0.0.1:41", "accessToken": "abc"},
             DebugPort("http://127.0.0.1:41", "abc", is_named=False), id="of-dev",
         ),
     ],

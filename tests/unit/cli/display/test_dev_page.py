@@ -21,6 +21,6 @@ def test_file_is_shown_without_credentials(file: str, shown: str) -> None:
 def test_kubeconfig_keeps_what_it_has() -> None:
     given = {"clusters": [{"name": "kcr", "cluster": {"server": "https://127.0.0.1:1"}}], "current-context": "kcr"}
     named = yaml.safe_load(with_debug_port(yaml.safe_dump(given), "http://127.0.0.1:2", "t"))
-    extension = {"name": "kcr.dev/debug", "extension": {"address": "http://127.0.0.1:2", "token": "t"}}
+    extension = {"name": "kcr.dev/debug", "extension": {"address": "http://127.0.0.1:2", "accessToken": "t"}}
     assert named["clusters"][0]["cluster"].pop("extensions") == [extension]
     assert named == given
