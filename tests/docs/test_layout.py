@@ -8,8 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 # The plugins' folders are links in kcr/controllers.
 # What is made by a script has the size that its source has, and the names of that: its first line says so.
@@ -27,8 +25,6 @@ MOST_LINES, LEAST_LINES, MOST_MODULES = 350, 50, 12
 
 SMALL: Mapping[str, str] = {
     "kcr/__main__.py": "the name that Python asks for",
-    "controllers/job/decisions/explain/evidence.py": "the values that the modules beside it share",
-    "controllers/cronjob/explanation.py": "reads what its decision is explained by, as the Job's does",
     "kcr/cli/version.py": "a command by itself",
     "kcr/tokenbucket.py": "below its users: workqueue, client, events, plugins",
     "kcr/clock.py": "the only module that reads the system's clock",
@@ -107,7 +103,6 @@ def test_public_class_name_stands_for_one_thing() -> None:
     assert not {name: paths for name, paths in shared_names().items() if name not in SHARED_NAMES}
 
 
-@pytest.mark.soak
 def test_no_exception_has_become_needless() -> None:
     assert SMALL.keys() <= small_modules()
     assert CROWDED.keys() <= crowded_folders()
