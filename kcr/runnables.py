@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import structlog
 
-from kcr.errors import leaves
+from kcr.errors import LeadershipLostError, leaves
 
 R = TypeVar("R", bound="Runnable")
 
@@ -112,13 +112,18 @@ async def running(component: R, wait_ready: Callable[[], Awaitable[None]]) -> As
 
 @contextmanager
 def first_failure() -> Iterator[None]:
-    """Raise the first of the errors that the body fails with as it is, out of its group, and log the others."""
+    """Raise the first of the errors that the body fails with as it is, out of its group, and log the others.
+
+    Every write of a process that has lost its Lease fails: that is one error.
+    """
     failure: BaseException | None = None
     try:
         yield
     except BaseExceptionGroup as group:
         failure, *others = leaves(group)
         for other in others:
+            if isinstance(other, LeadershipLostError) and isinstance(failure, LeadershipLostError):
+                continue
             _log.error("additional error during shutdown", error=str(other), exc_info=other)
     if failure is not None:
         # Here and not above, so that the group is not its context.

@@ -147,7 +147,6 @@ class Listener:
             return _whole_response(answer, answer.body, request.headers.get("Accept-Encoding", ""))
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
         try:
-            await response.prepare(request)
             await self._send(request, response, answer.body)
         finally:
             await answer.body.aclose()
@@ -200,6 +199,7 @@ class Listener:
     async def _send(self, request: web.BaseRequest, response: web.StreamResponse, body: Stream) -> None:
         pace = RateLimit(_PARTS_PER_SECOND, _PARTS_AT_ONCE)
         try:
+            await response.prepare(request)
             async for chunk in body:
                 async with asyncio.timeout(_STUCK_SECONDS):
                     await response.write(chunk)

@@ -6,11 +6,14 @@ import json
 import random
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 import pytest_asyncio
 import yaml
+from structlog.testing import capture_logs
 
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.faults import FaultRule
@@ -111,6 +114,21 @@ async def test_watch_is_given_up_when_its_client_goes(http: aiohttp.ClientSessio
         assert cluster.server.open_watches == 1
         response.close()
     await eventually(lambda: cluster.server.open_watches == 0)
+
+
+async def test_client_that_goes_before_the_answer_is_no_error(address: ServerAddress, cluster: EmbeddedCluster) -> None:
+    url = urlsplit(address.url)
+    request = f"GET {CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {address.token}\r\n\r\n"
+    with capture_logs() as lines:
+        for _ in range(20):
+            _, writer = await asyncio.open_connection(url.hostname, url.port, ssl=strict(address))
+            # The server reads the request and the end of the connection at once.
+            writer.write(request.encode())
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+        await eventually(lambda: cluster.server.open_watches == 0)
+    assert [line for line in lines if line["log_level"] == "error"] == []
 
 
 async def test_body_above_the_limit_is_a_status(http: aiohttp.ClientSession) -> None:

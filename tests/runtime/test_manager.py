@@ -283,25 +283,35 @@ async def test_many_cached_objects_are_spared_the_collector(
         gc.unfreeze()
 
 
-async def test_second_failure_is_not_lost(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+@pytest.mark.parametrize(
+    ("failure", "others"),
+    [
+        pytest.param(LookupError, ["other"], id="kept"),
+        # Each write of a process that has lost its Lease fails for the same reason.
+        pytest.param(kcr.LeadershipLostError, [], id="of-a-lost-lease"),
+    ],
+)
+async def test_second_failure_is_not_lost(
+    failure: type[Exception], others: list[str], kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
     class Broken:
         async def run(self) -> None:
             await asyncio.sleep(5)
-            raise LookupError("one")
+            raise failure("one")
 
     class BrokenWhenStopped:
         async def run(self) -> None:
             try:
                 await asyncio.sleep(3600)
             finally:
-                raise LookupError("other")
+                raise failure("other")
 
     manager = manager_on(kcr_cluster.client, kcr_clock)
     manager.add(BrokenWhenStopped())
     manager.add(Broken())
-    with capture_logs() as lines, pytest.raises(LookupError, match="one"):
+    with capture_logs() as lines, pytest.raises(failure, match="one"):
         await manager.run()
-    assert [line["error"] for line in lines if line["event"] == "additional error during shutdown"] == ["other"]
+    assert [line["error"] for line in lines if line["event"] == "additional error during shutdown"] == others
 
 
 async def test_channel_brings_keys_from_elsewhere(
