@@ -1,6 +1,7 @@
 """Why an API server refuses to create objects: what its message tells of, and what a user can do about it."""
 
 import re
+import shlex
 from typing import NamedTuple
 
 # What a refusal's message has, the cause, and the remedy. The first that fits, the last one always. A remedy's fields
@@ -9,15 +10,7 @@ from typing import NamedTuple
 # .../webhook/mutating/dispatcher.go, plugin/pkg/admission/{resourcequota,limitranger,serviceaccount,priority},
 # pod-security-admission, apiserver/pkg/authorization.
 _REFUSALS: tuple[tuple[str, str, str], ...] = (
-    (
-        "exceeded quota: (?P<quota>[^,:]+)", "a ResourceQuota is used up",
-        "delete what uses it up, or raise it: kubectl -n {namespace} describe resourcequota {quota}",
-    ),
-    (
-        "failed quota: (?P<quota>[^,:]+)", "a ResourceQuota needs values that they lack",
-        "{change} that states them, or set defaults with a LimitRange; "
-        "the quota: kubectl -n {namespace} describe resourcequota {quota}",
-    ),
+    # Before the others: a webhook words its denial as it likes, also like another plugin.
     (
         'failed calling webhook "(?P<name>[^"]*)"', "an admission webhook does not answer",
         "mend its service, or let it fail (failurePolicy); where it is called: "
@@ -26,6 +19,15 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         'admission webhook "(?P<name>[^"]*)" denied', "an admission webhook denies them",
         "{change} that it accepts, or change its rules",
+    ),
+    (
+        "exceeded quota: (?P<quota>[^,:]+)", "a ResourceQuota is used up",
+        "delete what uses it up, or raise it: kubectl -n {namespace} describe resourcequota {quota}",
+    ),
+    (
+        "failed quota: (?P<quota>[^,:]+)", "a ResourceQuota needs values that they lack",
+        "{change} that states them, or set defaults with a LimitRange; "
+        "the quota: kubectl -n {namespace} describe resourcequota {quota}",
     ),
     (
         "ValidatingAdmissionPolicy '(?P<name>[^']*)'", "a ValidatingAdmissionPolicy denies them",
@@ -88,5 +90,7 @@ def refusal_of(message: str, *, namespace: str, resource: str, group: str = "", 
     fields = {"namespace": namespace, "resource": resource, "group": group and f".{group}", "change": change}
     for pattern, cause, remedy in _REFUSALS:
         if found := re.search(pattern, message):
-            return Refusal(cause, remedy.format(**fields, **found.groupdict()))
+            # Whoever may create events or webhooks chooses these words, and a user copies the command into a shell.
+            words = {name: shlex.quote(word) for name, word in found.groupdict().items()}
+            return Refusal(cause, remedy.format(**fields, **words))
     raise AssertionError("the last pattern fits everything")

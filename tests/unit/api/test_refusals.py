@@ -58,3 +58,14 @@ GRANT = (
 def test_refusal_has_cause_and_remedy(message: str, cause: str, remedy: str) -> None:
     found = refusal_of(message, namespace="ns", resource="jobs", group="batch", change="change it to one")
     assert (found.cause, found.remedy) == (cause, remedy)
+
+
+def test_command_quotes_what_the_message_names() -> None:
+    found = refusal_of("exceeded quota: $(rm -rf ~), requested: pods=1", namespace="ns", resource="pods", change="")
+    assert found.remedy.endswith("describe resourcequota '$(rm -rf ~)'")
+
+
+def test_webhook_that_words_its_denial_like_a_quota_is_a_webhook() -> None:
+    message = 'admission webhook "q.example" denied the request: exceeded quota: team, requested: pods=1'
+    found = refusal_of(message, namespace="ns", resource="pods", change="create it with a template")
+    assert found.cause == "an admission webhook denies them"
