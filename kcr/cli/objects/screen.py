@@ -18,6 +18,8 @@ _EVIDENCE = ("events", "conditions")
 _EXPENDABLE = (*_EVIDENCE, "why", "controller", "next", "remedy")
 # A command to be copied, at the end of a text.
 _COMMAND = re.compile(r"(?<=: )(?:kubectl|kcr) .*$")
+# What a terminal would obey: control characters, those of C1 and the line separators of Unicode among them.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # The end that the server gives to a generated name.
 _GENERATED = re.compile(r"-[a-z0-9]{5}\b")
 
@@ -26,14 +28,15 @@ def fitted(headline: str, rows: Sequence[tuple[str, Iterable[str]]]) -> Iterator
     """Yield a headline and rows of texts with titles, as lines that fit one screen.
 
     Commands are never broken, so that they can be copied; those that are longer than a line are lines of their own.
+    Control characters are escaped, for others write the names and messages: `\\x1b[2J`.
     When there are too many lines, the oldest events are left out first, then conditions and the last reasons.
 
     Args:
         headline: The first line.
         rows: Titles, each with its texts.
     """
-    texts = {title: [_wrapped(text, title) for text in found] for title, found in rows}
-    first = textwrap.wrap(headline, COLUMNS, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …")
+    texts = {title: [_wrapped(_printable(text), title) for text in found] for title, found in rows}
+    first = textwrap.wrap(_printable(headline), COLUMNS, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …")
     while len(first) + sum(len(_flat(found)) for found in texts.values()) > LINES:
         title = next((title for title in _EXPENDABLE if len(texts.get(title, ())) > 1), None)
         if title is None:
@@ -59,6 +62,10 @@ def condensed(events: Sequence[Event]) -> tuple[Event, ...]:
         count = max(event.count, 1) + max(before.count, 1) if before is not None else event.count
         found[key] = msgspec.structs.replace(event, count=count)
     return tuple(found.values())
+
+
+def _printable(text: str) -> str:
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _flat(texts: Iterable[Iterable[str]]) -> list[str]:

@@ -48,3 +48,8 @@ def test_warnings_that_differ_in_a_generated_name_are_one() -> None:
         ]
     )  # fmt: skip
     assert [(one.metadata.name, one.count) for one in found] == [("b", 0), ("c", 0), ("d", 4)]
+
+
+def test_control_characters_of_messages_reach_no_terminal() -> None:
+    lines = list(fitted("it \x1b[2Jwaits", [("why", ["\x9b2J"]), ("events", ["a\x1b]0;title\x07"])]))
+    assert lines == ["it \\x1b[2Jwaits", "  why         \\x9b2J", "  events      a\\x1b]0;title\\x07"]
