@@ -161,7 +161,8 @@ def phase_text(view: ControllerView) -> str:
     """Return where a key is in a controller, and for how long: `queued for 3s at priority 0`."""
     state, running = view.detail.state, view.running
     if running is not None:
-        again = ", and queued again" if state.phase == "queued" else ""
+        # Its phase is `processing`; the time tells that it was added meanwhile.
+        again = ", and queued again" if state.queued_seconds is not None else ""
         return f"running for {_span(running.seconds)} at {running.at or 'an unknown line'}{again}"
     match state.phase:
         case "queued":

@@ -77,6 +77,11 @@ def inside(*views: ControllerView, leads: bool | None = None) -> Inside:
             ), ["job: running for 40s at reconciler.py:120"], id="running",
         ),
         pytest.param(
+            view(phase="processing", queued_seconds=2.0, running=RunningState(
+                key="default/pi", seconds=40, at="reconciler.py:120", reasons=())
+            ), ["job: running for 40s at reconciler.py:120, and queued again"], id="running-and-queued",
+        ),
+        pytest.param(
             view(phase="delayed", due_seconds=30),
             ["job: waits for a time that a reconcile asked for: queued in 30s"], id="delayed",
         ),
