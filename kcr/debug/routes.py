@@ -26,6 +26,12 @@ MAX_KEYS = 200
 LOOP_SECONDS, READY_SECONDS = 2.0, 0.03
 
 _JSON = "application/json"
+# Logs and stacks hold texts that others write: no browser may take them for a page, keep them, or embed them elsewhere.
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 class _BadQueryError(ValueError):
@@ -67,11 +73,12 @@ class DebugPages:
         if page is None:
             return None
         try:
-            return await page(request)
+            answer = await page(request)
         except _BadQueryError as error:
             return ProbeResponse(400, f"{error}\n".encode())
         except TimeoutError:
             return ProbeResponse(503, f"{self._why_late()}\n".encode())
+        return answer._replace(headers={**_HEADERS, **answer.headers})
 
     def _why_late(self) -> str:
         monitor = self._sources.monitor
