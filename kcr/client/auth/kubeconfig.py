@@ -130,7 +130,8 @@ def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> 
 def _extensions(cluster: _Section) -> Mapping[str, object]:
     found = cluster.entry.value.get("extensions")
     entries = found if isinstance(found, list) else []
-    return {one["name"]: one.get("extension") for one in entries if isinstance(one, dict) and "name" in one}
+    named = [one for one in entries if isinstance(one, dict) and isinstance(one.get("name"), str)]
+    return {one["name"]: one.get("extension") for one in named}
 
 
 def _choice(known: Mapping[str, Entry]) -> str:

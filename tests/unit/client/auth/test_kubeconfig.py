@@ -171,3 +171,8 @@ def test_fault_names_file_context_and_field(changes: dict[str, Any], context: st
     with pytest.raises(ConfigError, match=message) as caught:
         resolve(merged(**changes), context, {})
     assert str(caught.value).startswith("kubeconfig /k/config")
+
+
+def test_extension_without_a_proper_name_is_left_out() -> None:
+    extensions = [{"name": "a", "extension": 1}, {"name": ["b"], "extension": 2}, {"extension": 3}, "c"]
+    assert resolve(merged(cluster={"extensions": extensions}), None, {}).extensions == {"a": 1}
