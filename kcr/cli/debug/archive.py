@@ -11,7 +11,7 @@ import msgspec
 from kcr.cli.debug.port import DebugPort, fetch, without_secrets
 from kcr.cli.version import versions
 from kcr.debug.state import DebugState
-from kcr.errors import KcrError
+from kcr.errors import ConfigError, KcrError
 
 # What stands in the archive beside what is made of the state: file, path, and what it is.
 _PAGES = (
@@ -52,10 +52,10 @@ async def collect(port: DebugPort, metrics: "MetricsPlace") -> list[ArchiveFile]
         metrics: Where its metrics are.
 
     Raises:
-        KcrError: The debug port does not answer.
+        KcrError: The debug port does not answer, or is one of another version.
     """
     body = await port.get("/state")
-    state = msgspec.json.decode(body, type=DebugState)
+    state = read_state(port, body)
     process = state.process
     told = {"process": {"kcr": process.version, "Python": process.python, "command": process.command}}
     parts = [
@@ -72,6 +72,18 @@ async def collect(port: DebugPort, metrics: "MetricsPlace") -> list[ArchiveFile]
     else:
         parts.append(ArchiveFile("metrics.txt", "its metrics", None, metrics.why_not))
     return [part if part.content is None else part._replace(content=without_secrets(part.content)) for part in parts]
+
+
+def read_state(port: DebugPort, body: bytes) -> DebugState:
+    """Return the state that a debug port has answered.
+
+    Raises:
+        ConfigError: It is one of another version.
+    """
+    try:
+        return msgspec.json.decode(body, type=DebugState)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
 
 
 async def _part(name: str, what: str, url: str, token: str) -> ArchiveFile:

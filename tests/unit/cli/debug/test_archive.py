@@ -4,9 +4,12 @@ import io
 import tarfile
 
 import msgspec
+import pytest
 
-from kcr.cli.debug.archive import ArchiveFile, errors_of, manifest, packed
+from kcr.cli.debug.archive import ArchiveFile, errors_of, manifest, packed, read_state
+from kcr.cli.debug.port import parse_address
 from kcr.debug.state import DebugState, InformerState, LoopState, ProcessState
+from kcr.errors import ConfigError
 from tests.kit.builders import NOW
 
 FILES = [
@@ -44,3 +47,8 @@ def test_errors_are_those_of_readiness_and_informers_too() -> None:
     informers = (informer, msgspec.structs.replace(informer, last_error=""))
     state = DebugState(process=process, loop=loop, leadership=None, informers=informers, controllers=())
     assert list(errors_of(state)) == ["not ready: informer-pods: forbidden", "informer pods: pods is forbidden"]
+
+
+def test_state_of_another_version_names_the_remedy() -> None:
+    with pytest.raises(ConfigError, match=r"^the debug port http://127\.0\.0\.1:8081 cannot be read: .*same version"):
+        read_state(parse_address(":8081"), b'{"process": {}}')
