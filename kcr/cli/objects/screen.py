@@ -28,7 +28,7 @@ def fitted(headline: str, rows: Sequence[tuple[str, Iterable[str]]]) -> Iterator
     """Yield a headline and rows of texts with titles, as lines that fit one screen.
 
     Commands are never broken, so that they can be copied; those that are longer than a line are lines of their own.
-    Control characters are escaped, for others write the names and messages: `\\x1b[2J`.
+    Control characters are escaped, for others write the messages and a terminal would obey them.
     When there are too many lines, the oldest events are left out first, then conditions and the last reasons.
 
     Args:
@@ -36,7 +36,9 @@ def fitted(headline: str, rows: Sequence[tuple[str, Iterable[str]]]) -> Iterator
         rows: Titles, each with its texts.
     """
     texts = {title: [_wrapped(_printable(text), title) for text in found] for title, found in rows}
-    first = textwrap.wrap(_printable(headline), COLUMNS, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …")
+    first = textwrap.wrap(
+        _printable(headline), COLUMNS, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …"
+    )
     while len(first) + sum(len(_flat(found)) for found in texts.values()) > LINES:
         title = next((title for title in _EXPENDABLE if len(texts.get(title, ())) > 1), None)
         if title is None:
