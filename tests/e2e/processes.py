@@ -10,8 +10,6 @@ from pathlib import Path
 from kcr.testing import eventually
 
 ROOT = Path(__file__).parents[2]
-# A program that is told to stop has five seconds for it; a busy machine may double that.
-STOP_SECONDS = 10.0
 Start = Callable[..., AbstractAsyncContextManager["Running"]]
 
 

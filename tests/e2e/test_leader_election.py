@@ -127,8 +127,8 @@ async def test_blocked_loop_keeps_the_lease_and_a_wedged_one_does_not(kcr: Start
             await first.ready()
             async with kcr("run", "--kubeconfig", kubeconfig, *ELECTION) as second:
                 await standing_by(second)
-                # Longer than many retry periods; it is wedged after 2 s only.
-                await block(client, "a", 1.2)
+                # As long as the heartbeat may be late, and nearly as long as the lease lasts.
+                await block(client, "a", 1.8)
                 await eventually(lambda: "event loop was held up" in first.err, seconds=30)
                 assert await holder(client) == (identity(first), 0)
                 await block(client, "b", 60)
@@ -176,7 +176,6 @@ async def test_program_of_ones_own_hands_over_to_warm_caches(kcr: Start, tmp_pat
                 assert await first.stop() == 0
                 await eventually(lambda: "reconciled" in second.err)
                 elected = moment(second, "successfully acquired lease")
-                # Hundredths of a second are usual; the machine may be busy.
-                assert moment(second, "reconciled") - elected < timedelta(seconds=1)
-                # A retry period is 0.2 s here, and the Lease would have lasted for 3 s.
-                assert elected - moment(first, "released lease") < timedelta(seconds=2)
+                assert moment(second, "reconciled") - elected < timedelta(seconds=0.1)
+                # A retry period is 0.2 s here; the machine may be busy.
+                assert elected - moment(first, "released lease") < timedelta(seconds=1)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kcr.testing import eventually
-from tests.e2e.processes import ROOT, STOP_SECONDS, Start
+from tests.e2e.processes import ROOT, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -31,7 +31,7 @@ async def test_ready_file_stands_while_it_works(kcr: Start, tmp_path: Path) -> N
         async with kcr("run", KCR_KUBECONFIG=str(kubeconfig), KCR_READY_FILE=str(ready)) as run:
             await eventually(ready.exists)
             await run.ready()
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(5):
                 assert await run.stop() == 0, run.err
             assert not ready.exists()
             assert "Traceback" not in run.err
@@ -45,7 +45,7 @@ async def test_stop_is_quick_when_the_server_is_gone(kcr: Start, tmp_path: Path)
             await eventually(ready.exists)
             dev.process.kill()
             await dev.end()
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(5):
                 assert await run.stop() == 0, run.err
 
 

@@ -39,8 +39,6 @@ TUNED = {
     "KCR_MAX_UNCOUNTED_PODS": "2",
     "KCR_MAX_POD_CREATE_DELETE_PER_SYNC": "2",
 }
-# A third of a second is usual, and five are promised.
-STOP_SECONDS = 2.5
 SLOW = {"sim.kcr.dev/run-for": "60s"}
 # How the names of upstream's counters begin.
 PREFIX = "job_controller_"
@@ -139,10 +137,10 @@ async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(kcr: St
             assert len(pods) == 40
             assert nothing_left_behind(pods)
     # Others may use the machine as well: what counts is what it takes at best.
-    assert min(took[::2]) < STOP_SECONDS
+    assert min(took[::2]) < 1
 
 
-async def test_busy_worker_ends_soon(kcr: Start, tmp_path: Path) -> None:
+async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> None:
     ready, took = tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
     async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
@@ -160,7 +158,7 @@ async def test_busy_worker_ends_soon(kcr: Start, tmp_path: Path) -> None:
                     began = now()
                     assert await run.stop() == 0, run.err
                     took.append(now() - began)
-    assert min(took) < STOP_SECONDS
+    assert min(took) < 1
 
 
 class OtherServer(BaseHTTPRequestHandler):

@@ -148,7 +148,7 @@ async def test_long_output_arrives_as_a_whole(pods: PodClient) -> None:
         assert (len(connection.channels[1]), connection.channels[2]) == (30_000_000, b"done\n")
 
 
-async def test_fifty_commands_run_at_once(pods: PodClient) -> None:
+async def test_hundred_commands_run_at_once(pods: PodClient) -> None:
     async def run(number: int) -> str:
         async with pods.exec("a", bash(f"read x; echo {number} $x"), stdin="true") as connection:
             await started.wait()
@@ -157,10 +157,10 @@ async def test_fifty_commands_run_at_once(pods: PodClient) -> None:
             output: str = connection.output
             return output
 
-    started = asyncio.Barrier(50)
+    started = asyncio.Barrier(100)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(number)) for number in range(50)]
-    assert [task.result() for task in tasks] == [f"{number} go\n" for number in range(50)]
+        tasks = [group.create_task(run(number)) for number in range(100)]
+    assert [task.result() for task in tasks] == [f"{number} go\n" for number in range(100)]
 
 
 async def test_command_ends_with_its_pod(process_cluster: EmbeddedCluster, pods: PodClient) -> None:
