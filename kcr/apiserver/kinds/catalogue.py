@@ -11,12 +11,8 @@ from kcr.apiserver.kinds.access import certificates, rbac
 from kcr.apiserver.kinds.api_services import APIServiceStrategy
 from kcr.apiserver.kinds.apps.budgets import BudgetStrategy
 from kcr.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
-from kcr.apiserver.kinds.apps.sets import (
-    DaemonSetStrategy,
-    PodTemplateStrategy,
-    ReplicationControllerStrategy,
-    StatefulSetStrategy,
-)
+from kcr.apiserver.kinds.apps.sets import DaemonSetStrategy, PodTemplateStrategy, ReplicationControllerStrategy
+from kcr.apiserver.kinds.apps.stateful_sets import StatefulSetStrategy
 from kcr.apiserver.kinds.autoscaling import AutoscalerStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
 from kcr.apiserver.kinds.batch.job import JobStrategy

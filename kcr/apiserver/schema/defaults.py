@@ -28,6 +28,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "apps.v1.StatefulSet": {"spec": {}},
     "apps.v1.StatefulSetSpec": {
         "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady", "updateStrategy": {},
+        "serviceName": "",
     },
     "apps.v1.StatefulSetUpdateStrategy": _ROLLING_UPDATE,
     "autoscaling.v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},

@@ -1,4 +1,4 @@
-"""The strategies of StatefulSets, DaemonSets, ReplicationControllers and PodTemplates, whose controllers are not here.
+"""The strategies of DaemonSets, ReplicationControllers and PodTemplates, whose controllers are not here.
 
 Source: kubernetes/pkg/apis/apps/v1/defaults.go; pkg/apis/apps/validation/validation.go; pkg/apis/core/v1/defaults.go,
 SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, ValidateReplicationControllerSpec.
@@ -14,24 +14,13 @@ from kcr.apiserver.kinds.field_errors import (
     required,
 )
 from kcr.apiserver.kinds.generic import without_effect
-from kcr.apiserver.kinds.names import check_annotations, check_labels, check_selector, selects
+from kcr.apiserver.kinds.names import check_labels, check_selector, selects
 from kcr.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr.apiserver.kinds.pods.validation.spec import check_template
 from kcr.apiserver.kinds.pods.warnings import template_warnings
 from kcr.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
 
 _MISMATCH = "`selector` does not match template `labels`"
-_POLICIES = ("OrderedReady", "Parallel")
-# What of a StatefulSet may change, as messages list it; all of them are fields of the spec.
-_CHANGEABLE = (
-    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-)  # fmt: skip
-_FIXED = (
-    "updates to statefulset spec for fields other than "
-    f"{', '.join(repr(one) for one in _CHANGEABLE[:-1])} and '{_CHANGEABLE[-1]}' are forbidden"
-)
-_RETENTIONS = ("Delete", "Retain")
 
 
 class PodSetStrategy(Strategy):
@@ -61,64 +50,14 @@ class PodSetStrategy(Strategy):
         return [*template_warnings(template["spec"], "spec.template.spec"), *found]
 
 
-class StatefulSetStrategy(PodSetStrategy):
-    """StatefulSets: most of the spec is fixed; of the template, upstream validates its labels alone."""
+def check_own_selector(spec: Manifest, empty: str, *, is_required: bool) -> list[FieldError]:
+    """Return the field errors of a selector.
 
-    stored_as = ("apps/v1", "StatefulSet")
-    display = "statefulsets.apps"
-
-    def prepare_create(self, obj: Manifest) -> None:
-        """Set the numbers of a status that says nothing yet."""
-        obj["status"] = {"replicas": 0, "availableReplicas": 0}
-
-    def default(self, obj: Manifest) -> None:
-        """Fill in the partition of a rolling update, and what happens to claims."""
-        super().default(obj)
-        spec = obj["spec"]
-        if spec["updateStrategy"]["type"] == "RollingUpdate":
-            rolling = spec["updateStrategy"].get("rollingUpdate") or {}
-            spec["updateStrategy"]["rollingUpdate"] = {"partition": 0, **rolling}
-        kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
-        policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
-        spec["persistentVolumeClaimRetentionPolicy"] = kept | {name: one for name, one in policy.items() if one}
-
-    def validate(self, obj: Manifest) -> list[FieldError]:
-        """Return the field errors of a StatefulSet."""
-        spec = obj["spec"]
-        policy = spec["podManagementPolicy"]
-        errors: list[FieldError] = []
-        if policy not in _POLICIES:
-            errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-        errors += _check_update_strategy(spec["updateStrategy"])
-        for name, kept in spec["persistentVolumeClaimRetentionPolicy"].items():
-            if kept not in _RETENTIONS:
-                field = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
-                errors.append(not_supported(field, kept, _RETENTIONS))
-        errors += non_negative("spec.replicas", spec["replicas"])
-        errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        errors += non_negative("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
-        errors += _check_own_selector(spec, "empty selector is invalid for statefulset", is_required=True)
-        return errors + _check_labels_of(spec) + _check_runs(spec, "StatefulSet")
-
-    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
-        """Return the field errors of an update."""
-        after, before = ({n: v for n, v in one["spec"].items() if n not in _CHANGEABLE} for one in (new, old))
-        errors = self.validate(new)
-        return errors if semantic_equal(after, before) else [*errors, forbidden("spec", _FIXED)]
-
-
-def _check_update_strategy(strategy: Manifest) -> list[FieldError]:
-    rolling, field = strategy.get("rollingUpdate"), "spec.updateStrategy"
-    match strategy["type"]:
-        case "RollingUpdate":
-            return non_negative(f"{field}.rollingUpdate.partition", (rolling or {}).get("partition"))
-        case "OnDelete":
-            words = "only allowed for updateStrategy 'RollingUpdate'"
-            return [invalid(f"{field}.rollingUpdate", rolling, words)] if rolling is not None else []
-    return [invalid(field, strategy, "must be 'RollingUpdate' or 'OnDelete'")]
-
-
-def _check_own_selector(spec: Manifest, empty: str, *, is_required: bool) -> list[FieldError]:
+    Args:
+        spec: The spec that holds it.
+        empty: The detail of the error of a selector that selects everything.
+        is_required: Whether its absence is an error.
+    """
     selector = spec.get("selector")
     if selector is None:
         return [required("spec.selector")] if is_required else []
@@ -128,22 +67,15 @@ def _check_own_selector(spec: Manifest, empty: str, *, is_required: bool) -> lis
     return errors
 
 
-def _check_labels_of(spec: Manifest) -> list[FieldError]:
-    """Return the field errors of a template's metadata, and of labels that the selector does not pick."""
-    metadata = (spec.get("template") or {}).get("metadata") or {}
-    errors = _check_picked(spec, metadata.get("labels") or {})
-    errors += check_labels(metadata.get("labels") or {}, "spec.template.labels")
-    return errors + check_annotations(metadata.get("annotations") or {}, "spec.template.annotations")
-
-
-def _check_picked(spec: Manifest, labels: Manifest) -> list[FieldError]:
+def check_picked(spec: Manifest, labels: Manifest) -> list[FieldError]:
+    """Return the field error of template labels that the selector does not pick; an invalid selector is no error."""
     selector = spec.get("selector")
     if selector is not None and (check_selector(selector, "") or selects(selector, labels)):
         return []
     return [invalid("spec.template.metadata.labels", labels, _MISMATCH)]
 
 
-def _check_runs(spec: Manifest, kind: str) -> list[FieldError]:
+def check_runs(spec: Manifest, kind: str) -> list[FieldError]:
     """Return the field errors of what pods of such a template may not be: ones that end."""
     made = (spec.get("template") or {}).get("spec") or {}
     field, errors = "spec.template.spec", []
@@ -178,10 +110,10 @@ class DaemonSetStrategy(PodSetStrategy):
         """Return the field errors of a DaemonSet."""
         spec = obj["spec"]
         template = spec["template"]
-        errors = _check_own_selector(spec, "empty selector is invalid for daemonset", is_required=False)
-        errors += _check_picked(spec, (template.get("metadata") or {}).get("labels") or {})
+        errors = check_own_selector(spec, "empty selector is invalid for daemonset", is_required=False)
+        errors += check_picked(spec, (template.get("metadata") or {}).get("labels") or {})
         errors += check_template(template, "spec.template")
-        errors += _check_runs(spec, "DaemonSet")
+        errors += check_runs(spec, "DaemonSet")
         errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         errors += _check_daemon_update(spec["updateStrategy"])
         return errors + non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
@@ -243,7 +175,7 @@ class ReplicationControllerStrategy(PodSetStrategy):
         labels = (template.get("metadata") or {}).get("labels") or {}
         if selector and not selector.items() <= labels.items():
             errors.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
-        return errors + check_template(template, "spec.template") + _check_runs(spec, "ReplicationController")
+        return errors + check_template(template, "spec.template") + check_runs(spec, "ReplicationController")
 
 
 class PodTemplateStrategy(Strategy):

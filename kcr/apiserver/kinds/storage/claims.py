@@ -12,16 +12,39 @@ from kcr.apiserver.schema.quantities import amount
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
-_STORAGE = "spec.resources[storage]"
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
-def check_modes(modes: list[str], none: FieldError) -> list[FieldError]:
-    """Return the field errors of access modes; `none` is the one of no modes at all."""
-    errors = [] if modes else [none]
-    errors += [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+def check_modes(modes: list[str], field: str, none: str) -> list[FieldError]:
+    """Return the field errors of access modes.
+
+    Args:
+        modes: The modes.
+        field: Their path.
+        none: The detail of the error of no modes at all.
+    """
+    errors = [] if modes else [required(field, none)]
+    errors += [not_supported(field, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
     if "ReadWriteOncePod" in modes and set(modes) & set(_ACCESS_MODES[:3]):
-        errors.append(forbidden("spec.accessModes", "may not use ReadWriteOncePod with other access modes"))
+        errors.append(forbidden(field, "may not use ReadWriteOncePod with other access modes"))
+    return errors
+
+
+def check_claim_spec(spec: Manifest, field: str) -> list[FieldError]:
+    """Return the field errors of the spec of a claim, or of the template of one."""
+    modes: list[str] = spec.get("accessModes") or []
+    errors = check_modes(modes, f"{field}.accessModes", "at least 1 access mode is required")
+    errors += check_selector(spec.get("selector") or {}, f"{field}.selector")
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if storage is None:
+        errors.append(required(f"{field}.resources[storage]"))
+    elif amount(storage) <= 0:
+        errors.append(invalid(f"{field}.resources[storage]", storage, "must be greater than zero"))
+    if name := spec.get("storageClassName"):
+        errors += [invalid(f"{field}.storageClassName", name, reason) for reason in dns_subdomain(name)]
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in VOLUME_MODES:
+        errors.append(not_supported(f"{field}.volumeMode", mode, VOLUME_MODES))
     return errors
 
 
@@ -34,21 +57,7 @@ class ClaimStrategy(GenericStrategy):
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a claim."""
-        spec: Manifest = obj.get("spec") or {}
-        modes: list[str] = spec.get("accessModes") or []
-        errors = check_modes(modes, required("spec.accessModes", "at least 1 access mode is required"))
-        errors += check_selector(spec.get("selector") or {}, "spec.selector")
-        storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-        if storage is None:
-            errors.append(required(_STORAGE))
-        elif amount(storage) <= 0:
-            errors.append(invalid(_STORAGE, storage, "must be greater than zero"))
-        if name := spec.get("storageClassName"):
-            errors += [invalid("spec.storageClassName", name, reason) for reason in dns_subdomain(name)]
-        mode = spec.get("volumeMode")
-        if mode is not None and mode not in VOLUME_MODES:
-            errors.append(not_supported("spec.volumeMode", mode, VOLUME_MODES))
-        return errors
+        return check_claim_spec(obj.get("spec") or {}, "spec")
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update: the volume is set once, and requests of bound claims may grow."""

@@ -53,7 +53,7 @@ class VolumeStrategy(GenericStrategy):
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a volume."""
         spec, sources = obj["spec"], _sources(obj["spec"])
-        errors = check_modes(spec.get("accessModes") or [], required("spec.accessModes"))
+        errors = check_modes(spec.get("accessModes") or [], "spec.accessModes", "")
         errors += _check_capacity(spec.get("capacity") or {})
         policy, mode = spec["persistentVolumeReclaimPolicy"], spec["volumeMode"]
         if policy not in _RECLAIM_POLICIES:
