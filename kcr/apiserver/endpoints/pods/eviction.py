@@ -124,12 +124,10 @@ def _counted_down(budget: _Budget, pod: str, now: datetime) -> Manifest:
         raise _too_many_requests(why, _RETRY_AFTER_SECONDS)
     allowed, disrupted = budget.number("disruptionsAllowed"), said.get("disruptedPods") or {}
     named = budget.record.kind.type._replace(plural="poddisruptionbudget")
-    if allowed < 0:
-        raise forbidden(named, budget.name, "pdb disruptions allowed is negative")
     if len(disrupted) > MAX_DISRUPTED_PODS:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise forbidden(named, budget.name, why)
-    if allowed == 0:
+    if allowed <= 0:
         raise _too_many_requests(_why_not(budget))
     status = {**said, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod: timestamp(now)}}
     if allowed == 1:

@@ -1,14 +1,18 @@
 """The strategy of PodDisruptionBudgets.
 
-Source: kubernetes/pkg/apis/policy/validation/validation.go, ValidatePodDisruptionBudgetSpec.
+Source: kubernetes/pkg/apis/policy/validation/validation.go, ValidatePodDisruptionBudgetSpec and
+ValidatePodDisruptionBudgetStatusUpdate.
 """
 
 from kcr.apiserver.kinds.apps.deployments import check_amount
-from kcr.apiserver.kinds.field_errors import FieldError, invalid, not_supported
+from kcr.apiserver.kinds.conditions import check_conditions
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, not_supported
 from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import check_selector
 from kcr.apiserver.kinds.strategy import Manifest
 
+# The numbers of a status, which Go always writes.
+_NUMBERS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
@@ -26,8 +30,7 @@ class BudgetStrategy(GenericStrategy):
 
     def prepare_create(self, obj: Manifest) -> None:
         """Set the numbers of a status that says nothing yet."""
-        names = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-        obj["status"] = dict.fromkeys(names, 0)
+        obj["status"] = dict.fromkeys(_NUMBERS, 0)
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a budget."""
@@ -44,3 +47,9 @@ class BudgetStrategy(GenericStrategy):
         if policy is not None and policy not in _EVICTION_POLICIES:
             errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
         return errors
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        status = new.get("status") or {}
+        errors = check_conditions(status.get("conditions") or (), "status.conditions")
+        return errors + [error for name in _NUMBERS for error in non_negative(f"status.{name}", status.get(name))]

@@ -6,6 +6,7 @@ ValidateDeploymentSpec and ValidateReplicaSetSpec; pkg/registry/apps/{deployment
 
 import re
 
+from kcr.apiserver.kinds.apps.statuses import check_workload_status
 from kcr.apiserver.kinds.field_errors import (
     IMMUTABLE,
     FieldError,
@@ -56,6 +57,10 @@ class ReplicaSetStrategy(Strategy):
         if not semantic_equal(new["spec"].get("selector"), old["spec"].get("selector")):
             errors.append(invalid("spec.selector", new["spec"].get("selector"), IMMUTABLE))
         return errors
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        return check_workload_status(new, old)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return the warnings about a pod template that is new or has changed."""

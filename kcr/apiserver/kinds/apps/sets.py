@@ -5,6 +5,7 @@ SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, Valid
 """
 
 from kcr.apiserver.kinds.apps.deployments import check_amount, is_zero
+from kcr.apiserver.kinds.apps.statuses import check_workload_status
 from kcr.apiserver.kinds.field_errors import (
     FieldError,
     forbidden,
@@ -40,6 +41,10 @@ class PodSetStrategy(Strategy):
         super().default(obj)
         if template := obj["spec"].get("template"):
             default_pod_spec(template["spec"])
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        return check_workload_status(new, old)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Return, on create, that no pods are created; and the warnings about a new or changed pod template."""

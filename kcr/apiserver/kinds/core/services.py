@@ -8,6 +8,7 @@ ValidateServiceUpdate.
 from kcr.apiserver.kinds.core.service_rules import check_service
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
 from kcr.apiserver.kinds.generic import without_effect
+from kcr.apiserver.kinds.networking.load_balancers import check_service_status, default_modes
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 _AFFINITY_SECONDS = 10_800
@@ -50,6 +51,7 @@ class ServiceStrategy(Strategy):
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
+            default_modes(obj)
 
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status; one `clusterIP` is the first of `clusterIPs`."""
@@ -69,6 +71,10 @@ class ServiceStrategy(Strategy):
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a Service."""
         return check_service(obj)
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        return check_service_status(new)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
         """Warn of a new Service that neither a proxy nor DNS acts on it."""

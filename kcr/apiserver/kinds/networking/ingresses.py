@@ -18,6 +18,7 @@ from kcr.apiserver.kinds.names import (
     path_segment,
     port_name,
 )
+from kcr.apiserver.kinds.networking.load_balancers import check_ingress_status
 from kcr.apiserver.kinds.strategy import Manifest
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -55,6 +56,10 @@ class IngressStrategy(GenericStrategy):
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update; the annotation of old clients may differ from the class by then."""
         return _check_spec(new.get("spec") or {})
+
+    def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update of the status."""
+        return check_ingress_status(new)
 
 
 def _check_spec(spec: Manifest) -> list[FieldError]:
