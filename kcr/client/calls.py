@@ -91,8 +91,8 @@ class Calls:
             field_validation: Whether fields that the server does not know are refused (`Strict`), logged as a
                 warning (`Warn`, the server's default) or dropped silently (`Ignore`).
             dry_run: Whether writes are checked and answered by the server, and not kept; each is logged.
-            fence: Called before every write; what it raises keeps the write from being sent, such as
-                `LeaderElector.check`.
+            fence: Called before every write, and once more when there is a connection for it; what it raises keeps the
+                write from being sent, such as `LeaderElector.check`.
             throttled: False lifts the rate limit, for the few requests that a user waits for.
         """
         other, old = copy.copy(self), self._options
@@ -170,8 +170,8 @@ class Calls:
         if self._limiter is not None and request.timeout_seconds is not None:
             await self._limiter.wait(request.method)
         # After the wait: the lease may have been lost in it.
-        self._check_fence(request)
-        sent = as_dry_run(request) if self._options.dry_run else request
+        fenced = self._fenced(request)
+        sent = as_dry_run(fenced) if self._options.dry_run else fenced
         async with self._transport.send(sent) as response:
             with suppress(ApiError):
                 await self._check(sent, response)
@@ -187,14 +187,16 @@ class Calls:
     async def _send(self, request: Request) -> bytes:
         if self._limiter is not None:
             await self._limiter.wait(request.method)
-        self._check_fence(request)
-        async with self._transport.send(request) as response:
+        async with self._transport.send(self._fenced(request)) as response:
             await self._check(request, response)
             return await response.read()
 
-    def _check_fence(self, request: Request) -> None:
-        if self._fence is not None and request.method != "GET":
-            self._fence()
+    def _fenced(self, request: Request) -> Request:
+        """Check the fence of a write, and let the transport check it again when it has a connection."""
+        if self._fence is None or request.method == "GET":
+            return request
+        self._fence()
+        return request._replace(fence=self._fence)
 
     async def _check(self, request: Request, response: Response) -> None:
         """Raise an error for a refusal, and log warnings."""

@@ -33,6 +33,8 @@ class InProcessTransport:
     async def _exchange(self, request: Request) -> AsyncGenerator[Response, None]:
         # As on a network: other tasks run before the request is sent, and it may be cancelled before.
         await asyncio.sleep(0)
+        if request.fence is not None:
+            request.fence()
         arrived = HTTPRequest(
             request.method, request.target, request.headers, request.body, self._user, advised=self._advised
         )

@@ -10,7 +10,8 @@ What it guarantees, and to whom:
   its own monotonic clock; clocks of machines are never compared. The leader counts from the moment at which it sent its
   last successful renewal, which is earlier, and stops at the `renew_deadline`, which is shorter.
 - *A leader that has lost writes nothing more.* `LeaderElector.check` is called before every write of the manager's
-  client (fencing): a process that was stopped and wakes up after its lease has ended raises `LeadershipLostError`.
+  client, and again once there is a connection for it (fencing): a process that was stopped, or whose machine was
+  suspended, and that wakes up after its lease has ended raises `LeadershipLostError`. `fence` says by which clocks.
 - *Release on stop.* The manager ends its controllers first and releases the Lease after that, so that the next leader
   begins at once, and never beside them.
 - *A standby's caches may lag.* Whoever leads next may not see yet what the leader before it wrote: its watches may have

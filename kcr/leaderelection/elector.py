@@ -16,6 +16,7 @@ from kcr.errors import ApiError, ConflictError, KcrError, LeadershipLostError, N
 from kcr.events import EventRecorder
 from kcr.informer.store import version_of
 from kcr.leaderelection.config import LeaderElectionConfig
+from kcr.leaderelection.fence import Fence
 from kcr.leaderelection.record import Observation, claimed, released
 from kcr.ratelimitedlog import RateLimitedLogger
 
@@ -57,7 +58,7 @@ class LeaderElector:
         Args:
             client: Reaches the server; with connections and a rate limit of its own, a busy program cannot delay it.
             config: The Lease, the identity and the durations.
-            clock: For the times in the Lease.
+            clock: For the times in the Lease, and for the fence.
             random: For pauses.
             is_wedged: Returns whether the process does no work any more: then its lease is not renewed.
             on_elected: Called once, when this process begins to lead.
@@ -73,9 +74,10 @@ class LeaderElector:
         self._on_elected = on_elected
         self._loop = asyncio.get_running_loop()
         self._seen: Observation | None = None
-        # When the last successful renewal was sent; from then on the server counts, or later.
-        self._renewed_at = float("-inf")
-        self._safety = min(SAFETY_SECONDS, (config.lease_duration - config.renew_deadline) / 2)
+        safety = min(SAFETY_SECONDS, (config.lease_duration - config.renew_deadline) / 2)
+        self._fence = Fence(clock, self._loop.time, int(config.lease_duration) - safety)
+        # Whether it was logged that the fence is closed, since the last renewal.
+        self._has_told = False
         # Whether a claim was sent, so that the Lease may be ours.
         self._has_claimed = False
         self._over = False
@@ -122,21 +124,30 @@ class LeaderElector:
     def check(self) -> None:
         """Refuse to go on once the lease may be another's: to be called before every write (fencing).
 
-        A process that was stopped for longer than its lease lasts wakes up as if nothing had happened; this is what
-        keeps it from writing. It may be called from another thread.
+        A process that was stopped for longer than its lease lasts, or whose machine was suspended, wakes up as if
+        nothing had happened; this is what keeps it from writing. It may be called from another thread.
 
         Raises:
-            LeadershipLostError: This process has led, and does no longer.
+            LeadershipLostError: This process has led, and does no longer; or not until the lease is renewed.
         """
-        if self._over or (self.leads and self._loop.time() >= self.valid_until - self._safety):
-            raise LeadershipLostError(f"leader election lost: lease {self.config.key} may be another process's")
+        if not self._over:
+            if not self.leads or not self._fence.is_closed:
+                return
+            self._log_closed()
+        raise LeadershipLostError(f"leader election lost: lease {self.config.key} may be another process's")
+
+    def _log_closed(self) -> None:
+        if not self._has_told:
+            self._has_told = True
+            age = round(self._fence.age, 1)
+            _log.warning("writes refused until the lease is renewed", lease=str(self.config.key), unrenewed_seconds=age)
 
     def overdue(self) -> str:
         """Return an empty string, or that the leader has not renewed its lease for too long: a liveness check.
 
         Source: client-go/tools/leaderelection/healthzadaptor.go, Check.
         """
-        if self.leads and self._loop.time() > self.valid_until + TOLERATED_SECONDS:
+        if self.leads and self._fence.age > int(self.config.lease_duration) + TOLERATED_SECONDS:
             return f"failed election to renew leadership on lease {self.config.name}"
         return ""
 
@@ -154,11 +165,6 @@ class LeaderElector:
         """
         if self.lease is not None:
             recorder.event(self.lease, "Normal", "LeaderElection", f"{self.config.identity} became leader")
-
-    @property
-    def valid_until(self) -> float:
-        """When other candidates may acquire the lease at the earliest, in the time of the elector's loop."""
-        return self._renewed_at + int(self.config.lease_duration)
 
     async def _acquire(self) -> None:
         """Try until the lease is ours.
@@ -201,7 +207,7 @@ class LeaderElector:
         if self._is_wedged():
             self._complaints.warning(self._loop.time(), "lease not renewed: the main event loop is wedged")
             return False
-        started = self._loop.time()
+        started = self._fence.read()
         try:
             if not await self._renew_known() and not await self._claim():
                 return False
@@ -210,7 +216,8 @@ class LeaderElector:
             why = str(error) or "the request timed out"
             self._complaints.warning(self._loop.time(), words, lease=str(self.config.key), error=why)
             return False
-        self._renewed_at = started
+        self._fence.renewed(started)
+        self._has_told = False
         return True
 
     async def _renew_known(self) -> bool:

@@ -43,7 +43,7 @@ class ElectorThread:
         Args:
             connect: Opens the connections of the elector, on its own loop.
             config: The Lease, the identity and the durations.
-            clock: For the times in the Lease.
+            clock: For the times in the Lease, and for the fence.
             random: For pauses.
         """
         self.config = config

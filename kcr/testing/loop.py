@@ -131,6 +131,10 @@ class VirtualClock:
         """Return the present moment of the running loop, timezone-aware UTC."""
         return self._start + timedelta(seconds=asyncio.get_running_loop().time())
 
+    def boottime(self) -> float:
+        """Return the running loop's time: a virtual machine is never suspended."""
+        return asyncio.get_running_loop().time()
+
     async def advance(self, seconds: float) -> None:
         """Let time pass, and return when everything due by then has been done."""
         await self.settle()

@@ -69,6 +69,47 @@ GREETER = dedent(
 )
 
 
+# Writes a ConfigMap of its own all the time. Its monotonic clock stands still while the process is stopped, as that of
+# a suspended machine does; CLOCK_BOOTTIME and the wall clock move on.
+SUSPENDED = dedent(
+    """
+    import os, threading, time
+
+    real, lock, stood, last = time.monotonic, threading.Lock(), 0.0, time.monotonic()
+
+    def monotonic():
+        global stood, last
+        with lock:
+            now = real()
+            stood += now - last if now - last > 1.2 else 0.0
+            last = now
+            return now - stood
+
+    time.monotonic = monotonic
+
+    import kcr
+    from kcr.api.core import ConfigMap
+    from kcr.api.meta import ObjectMeta
+
+    class Writer:
+        def __init__(self, manager):
+            self._client, self._count = manager.client, 0
+
+        async def reconcile(self, key):
+            self._count += 1
+            metadata = ObjectMeta(name=f"by-{os.getpid()}", namespace="default")
+            await self._client.apply(ConfigMap(metadata=metadata, data={"writes": str(self._count)}))
+            return kcr.Result(requeue_after=0.02)
+
+    def setup(manager):
+        writer = manager.add_controller("writer", Writer(manager))
+        writer.queue.add(kcr.Key("default", "all"))
+
+    kcr.run(setup, leader_election="writer")
+    """
+)
+
+
 async def standing_by(run: Running) -> None:
     await eventually(lambda: "new leader elected" in run.err, seconds=30)
 
@@ -156,6 +197,35 @@ async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start)
                 last = first.err.splitlines()[-1]
                 assert last.startswith("kcr: lease default/kcr-controller-manager:"), last
                 assert "Traceback" not in first.err
+
+
+async def test_leader_of_a_suspended_machine_writes_nothing_more(kcr: Start, tmp_path: Path) -> None:  # CM-36
+    (tmp_path / "suspended.py").write_text(SUSPENDED)
+    async with kcr("dev", "--no-controllers") as dev:
+        kubeconfig = str(await dev.kubeconfig())
+        # Between two renewals there is time for many writes.
+        options = ("--kubeconfig", kubeconfig, *ELECTION[1:5], "--leader-elect-retry-period", "1.5s")
+        async with (
+            kcr(*options, program="suspended.py", folder=tmp_path) as first,
+            HttpTransport(load_config(kubeconfig)) as transport,
+        ):
+            client, mine = Client(transport), Key("default", f"by-{first.process.pid}")
+
+            async def writes() -> int:
+                return int((await client.get(ConfigMap, mine)).data["writes"])
+
+            await first.ready()
+            async with kcr(*options, program="suspended.py", folder=tmp_path) as second:
+                await standing_by(second)
+                first.process.send_signal(signal.SIGSTOP)
+                await second.ready()
+                before = await writes()
+                assert before > 0
+                first.process.send_signal(signal.SIGCONT)
+                assert await first.end() == 1
+                # What the kernel had on its way when the process was stopped may arrive.
+                assert await writes() - before <= 1
+                assert "writes refused until the lease is renewed" in first.err
 
 
 def moment(run: Running, event: str) -> datetime:

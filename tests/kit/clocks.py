@@ -14,16 +14,24 @@ class FixedClock:
     def now(self) -> datetime:
         return self.moment
 
+    def boottime(self) -> float:
+        return self.moment.timestamp()
+
     def later(self, seconds: float) -> None:
         self.moment += timedelta(seconds=seconds)
 
 
 class ShiftedClock:
-    """A clock that a test sets forward or back while it runs."""
+    """A clock that a test sets forward or back while it runs, or suspends."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.by = timedelta()
+        # Seconds for which the machine was suspended, while the loop's time stood still.
+        self.suspended = 0.0
 
     def now(self) -> datetime:
         return self._clock.now() + self.by
+
+    def boottime(self) -> float:
+        return self._clock.boottime() + self.suspended

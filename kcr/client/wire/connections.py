@@ -1,16 +1,20 @@
-"""Connections: how names are resolved, and how long idle ones stay open."""
+"""Connections: how names are resolved, how long idle ones stay open, and the fence before the first byte."""
 
 import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
+from aiohttp.connector import Connection
 
 from kcr.client.wire.sockets import make_socket
 
 _KEEP_ALIVE_SECONDS = 60.0
+# The fence of the request that this task sends; aiohttp hands nothing of ours to its requests.
+FENCE: ContextVar[Callable[[], None] | None] = ContextVar("kcr_fence", default=None)
 # Called with a name and the seconds until it was resolved, or could not be.
 OnResolve = Callable[[str, float], None]
 
@@ -50,3 +54,35 @@ class TimedResolver(AbstractResolver):
     async def close(self) -> None:
         """Hold nothing any more."""
         await self._inner.close()
+
+
+class FencedRequest(aiohttp.ClientRequest):
+    """A request that checks its fence when it has a connection, new or reused, before a byte is sent.
+
+    A lease may be lost while a name is resolved, while a connection is made, and in the moment that aiohttp takes before
+    it writes the head together with the body.
+    """
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        """Send the request on a connection."""
+        _check_fence()
+        return await super().send(conn)
+
+    async def write_bytes(
+        self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
+    ) -> None:
+        """Write head and body; on its own task, so what the fence raises is put where the response is awaited."""
+        try:
+            _check_fence()
+        except Exception as error:
+            assert conn.protocol is not None
+            conn.protocol.set_exception(error)
+            return
+        await super().write_bytes(writer, conn, content_length)
+
+
+def _check_fence() -> None:
+    """Call the fence of this task's request, if it has one."""
+    fence = FENCE.get()
+    if fence is not None:
+        fence()

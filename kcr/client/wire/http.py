@@ -20,7 +20,7 @@ from yarl import URL
 from kcr.client.auth import tls
 from kcr.client.auth.cluster import ClusterConfig
 from kcr.client.auth.credentials import Credential
-from kcr.client.wire.connections import OnResolve, make_connector
+from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, make_connector
 from kcr.client.wire.transport import Request
 from kcr.errors import ConfigError, TransportError
 
@@ -143,6 +143,7 @@ class HttpTransport:
         if request.component:
             headers["User-Agent"] = f"{self._user_agent} ({request.component})"
         pool.users += 1
+        fence = FENCE.set(request.fence)
         try:
             return await pool.session.request(
                 request.method,
@@ -157,6 +158,8 @@ class HttpTransport:
         except BaseException:
             await self._leave(pool)
             raise
+        finally:
+            FENCE.reset(fence)
 
     async def _leave(self, pool: "_Pool", answer: aiohttp.ClientResponse | None = None) -> None:
         if answer is not None:
@@ -178,6 +181,7 @@ class HttpTransport:
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=True,
+                request_class=FencedRequest,
             )
             self._pool = _Pool(session)
         return self._pool

@@ -4,7 +4,7 @@
 Everything above is the same code in production and in tests.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
@@ -21,6 +21,8 @@ class Request(NamedTuple):
         idle_seconds: How long the answer may stay silent; None for no limit. Watches set it.
         component: The part of the program that asks, for the User-Agent; empty for the whole.
         resend_count: How often it has been sent before, for metrics and traces.
+        fence: Called by the transport once it has a connection, before the first byte is sent; what it raises keeps the
+            request from being sent, and is raised by `send`. None for no call.
     """
 
     method: str
@@ -31,6 +33,7 @@ class Request(NamedTuple):
     idle_seconds: float | None = None
     component: str = ""
     resend_count: int = 0
+    fence: Callable[[], None] | None = None
 
 
 class Response(Protocol):
@@ -63,5 +66,5 @@ class Transport(Protocol):
     """
 
     def send(self, request: Request) -> AbstractAsyncContextManager[Response]:
-        """Send one request."""
+        """Send one request; one that waits, as for a connection, calls the request's fence after that."""
         ...

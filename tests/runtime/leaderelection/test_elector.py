@@ -2,24 +2,29 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcr.api.coordination import Lease
-from kcr.api.meta import Key
+from kcr.api.core import ConfigMap
+from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Transport
+from kcr.clock import Clock
 from kcr.cluster import EmbeddedCluster
 from kcr.errors import LeadershipLostError, NotFoundError, ServerError
 from kcr.leaderelection import LeaderElectionConfig, LeaderElector
 from kcr.testing import CrashingTransport, FaultyTransport, VirtualClock
+from tests.kit.clocks import ShiftedClock
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
 LEASE = Key("default", "web")
 
 
-def elector(clock: VirtualClock, transport: Transport, identity: str, **options: Any) -> LeaderElector:
+def elector(clock: Clock, transport: Transport, identity: str, **options: Any) -> LeaderElector:
     config = LeaderElectionConfig(name="web", identity=identity)
     return LeaderElector(Client(transport), config, clock=clock, random=random.Random(identity), **options)
 
@@ -211,3 +216,104 @@ async def test_nothing_is_written_without_a_contest(kcr_cluster: EmbeddedCluster
     await kcr_clock.advance(60)
     with pytest.raises(NotFoundError):
         await lease(kcr_cluster)
+
+
+@pytest.mark.parametrize("clock_name", ["boottime", "wall"])
+async def test_leader_whose_machine_stood_still_writes_nothing(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, clock_name: str
+) -> None:  # CM-36
+    clock = ShiftedClock(kcr_clock)
+    one = elector(clock, kcr_cluster.transport, "a")
+    async with campaigning(one):
+        await kcr_clock.advance(1)
+        one.check()
+        with capture_logs() as logs:
+            clock.suspended, clock.by = (14.0, timedelta()) if clock_name == "boottime" else (0, timedelta(seconds=14))
+            for _ in range(3):
+                with pytest.raises(LeadershipLostError):
+                    one.check()
+        assert [line["event"] for line in logs] == ["writes refused until the lease is renewed"]
+        # No other candidate has taken the lease: the next renewal opens the fence.
+        await kcr_clock.advance(1)
+        one.check()
+
+
+async def test_clock_that_is_set_back_refuses_no_write(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    clock = ShiftedClock(kcr_clock)
+    one = elector(clock, kcr_cluster.transport, "a")
+    async with campaigning(one):
+        await kcr_clock.advance(1)
+        clock.by = timedelta(hours=-1)
+        one.check()
+        await kcr_clock.advance(60)
+        one.check()
+        assert one.leads
+
+
+async def test_write_that_waited_past_the_lease_is_not_sent(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-36
+    clock, wire = ShiftedClock(kcr_clock), FaultyTransport(kcr_cluster.transport)
+    wire.on("create", ConfigMap).delay(1.5)
+    one = elector(clock, kcr_cluster.transport, "a")
+    client = Client(wire).with_options(fence=one.check)
+    async with campaigning(one):
+        await kcr_clock.settle()
+        asyncio.get_running_loop().call_later(1, setattr, clock, "suspended", 60.0)
+        with pytest.raises(LeadershipLostError):
+            await client.create(ConfigMap(metadata=ObjectMeta(name="late", namespace="default")))
+        assert "late" not in {found.key.name for found in await kcr_cluster.client.list(ConfigMap)}
+
+
+async def test_fence_counts_from_the_request_and_not_from_its_reply(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-36
+    wire = FaultyTransport(kcr_cluster.transport)
+    wire.on("update", Lease, nth=1).delay(4)
+    one = elector(kcr_clock, wire, "a")
+    async with observed(one) as ended:
+        # Sent at 2 s, answered at 6 s; the next renewal never arrives.
+        await kcr_clock.advance(7)
+        wire.on(kind=Lease).delay(3600)
+        await kcr_clock.advance(8.9)
+        one.check()
+        await kcr_clock.advance(0.2)
+        with pytest.raises(LeadershipLostError):
+            one.check()
+        assert not ended.is_set()
+
+
+async def test_hung_renewal_does_not_cost_the_leadership(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:  # CM-33
+    wire = FaultyTransport(kcr_cluster.transport)
+    wire.on("update", Lease, nth=2).delay(3600)
+    one = elector(kcr_clock, wire, "a")
+    async with campaigning(one):
+        await kcr_clock.advance(60)
+        assert one.leads
+        assert one.slow_renewals == 1
+        assert (await lease(kcr_cluster)).spec.holder_identity == "a"
+
+
+async def test_hung_read_of_the_lease_is_tried_again(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    wire = FaultyTransport(kcr_cluster.transport)
+    wire.on("get", Lease, nth=1).delay(3600)
+    wire.on("create", Lease, nth=1).delay(3600)
+    one = elector(kcr_clock, wire, "a")
+    async with campaigning(one):
+        await kcr_clock.advance(2 * one.config.request_timeout + 2 * one.config.retry_period)
+        assert one.leads
+
+
+async def test_only_a_leader_is_overdue_with_its_renewal(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    clock = ShiftedClock(kcr_clock)
+    first, second = (elector(clock, kcr_cluster.transport, name) for name in "ab")
+    async with campaigning(first):
+        await kcr_clock.settle()
+        async with campaigning(second):
+            await kcr_clock.advance(60)
+            assert (first.overdue(), second.overdue()) == ("", "")
+            # Liveness fails 20 s after the end of the lease.
+            clock.suspended = 36
+            assert (first.overdue(), second.overdue()) == ("failed election to renew leadership on lease web", "")

@@ -1,0 +1,102 @@
+"""An elector on a thread of its own, with a server there: in real time, so with short durations."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+import kcr
+from kcr.api.coordination import Lease
+from kcr.api.core import ConfigMap
+from kcr.api.meta import ObjectMeta
+from kcr.client import Client
+from kcr.clock import SystemClock
+from kcr.cluster import EmbeddedCluster
+from kcr.errors import LeadershipLostError
+from kcr.leaderelection import ElectorThread, LeaderElectionConfig
+from kcr.testing import eventually
+from tests.kit.clocks import ShiftedClock
+
+pytestmark = pytest.mark.asyncio
+
+# The next renewal comes when a test is over.
+CONFIG = LeaderElectionConfig(name="web", identity="a", lease_duration=40, renew_deadline=30, retry_period=20)
+OTHERS = {"holderIdentity": "b", "leaseDurationSeconds": 60}
+
+
+class Thread:
+    """An `ElectorThread`, and clocks that a test shifts."""
+
+    def __init__(self, lease: dict[str, object] | None = None) -> None:
+        self.clock = ShiftedClock(SystemClock())
+        self.elector = ElectorThread(self._connect, CONFIG, clock=self.clock, random=random.Random(1))
+        self._lease = lease
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[Client]:
+        async with EmbeddedCluster(runtime=None, gc=False, deployments=False) as cluster:
+            if self._lease is not None:
+                manifest = {"metadata": {"name": CONFIG.name}, "spec": self._lease}
+                await cluster.client.create_manifest(Lease, manifest, CONFIG.namespace)
+            yield cluster.client
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[ElectorThread]:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.elector.run())
+            yield self.elector
+            task.cancel()
+
+
+def client_of(cluster: EmbeddedCluster, elector: ElectorThread) -> Client:
+    return kcr.Manager(cluster.client, leader_election=elector).client
+
+
+def config_map(name: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default"))
+
+
+async def test_leader_on_a_thread_leads_and_writes() -> None:
+    async with EmbeddedCluster(runtime=None) as cluster, Thread().running() as elector:
+        assert not elector.leads
+        elector.check()
+        await elector.elected.wait()
+        assert elector.leads
+        assert elector.lease is not None
+        assert elector.leading_since > 0
+        assert elector.standby_remark() == ""
+        await client_of(cluster, elector).create(config_map("a"))
+
+
+async def test_managers_writes_are_fenced_by_the_thread() -> None:  # CM-36
+    thread = Thread()
+    async with EmbeddedCluster(runtime=None) as cluster, thread.running() as elector:
+        await elector.elected.wait()
+        client = client_of(cluster, elector)
+        thread.clock.suspended = 39
+        with pytest.raises(LeadershipLostError):
+            await client.create(config_map("a"))
+        assert not await client.list(ConfigMap, "default", fields="metadata.name=a")
+        assert elector.overdue() == ""
+        thread.clock.suspended = 61
+        assert "failed election to renew leadership" in elector.overdue()
+
+
+async def test_fence_stays_closed_when_the_thread_has_ended() -> None:
+    thread = Thread()
+    async with thread.running() as elector:
+        await elector.elected.wait()
+    assert not elector.leads
+    with pytest.raises(LeadershipLostError):
+        elector.check()
+
+
+async def test_standby_on_a_thread_is_neither_leader_nor_overdue() -> None:
+    thread = Thread(OTHERS)
+    async with thread.running() as elector:
+        await eventually(lambda: "b leads" in elector.standby_remark())
+        thread.clock.suspended = 3600
+        assert (elector.leads, elector.overdue(), elector.elected.is_set()) == (False, "", False)
+        elector.check()
