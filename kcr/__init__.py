@@ -75,7 +75,8 @@ while it waits are coalesced, and one that failed is requeued with exponential b
   (`Explanation`, `Step`).
   Of several replicas with leader election one runs its controllers, the others stand by: `run(leader_election=…)`.
 - Failures are one tree, `KcrError`: `ApiError` when the server refused, `TransportError` when it is unknown
-  whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help.
+  whether a write has happened, `TerminalError` when a reconciler knows that retrying cannot help, `RetryLater` when it
+  waits for something. Exceptions of other libraries are failures as well; only programming errors count as panics.
 - For controllers that own other objects: creation and deletion with events (`DependentControl`), adoption (`claim`),
   owner references (`set_controller`), finalizers (`finalized`), and `create_or_patch`.
 - `kcr.testing` runs the whole life of a controller in virtual time; `kcr dev` does it for real, in one process.
@@ -156,6 +157,7 @@ if TYPE_CHECKING:
         LeadershipLostError,
         NotFoundError,
         NotSyncedError,
+        RetryLater,
         ServerError,
         TerminalError,
         TooManyRequestsError,
@@ -222,6 +224,7 @@ __all__ = [
     "Resource",
     "ResourceView",
     "Result",
+    "RetryLater",
     "ScaleSubresource",
     "SecureServing",
     "Selection",

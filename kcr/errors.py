@@ -8,14 +8,17 @@ KcrError
 │   └── TooManyRequestsError 429 (retry_after_seconds)   ServerError 5xx
 ├── TransportError                    no answer; the write may have happened
 ├── ConfigError   NotSyncedError   LeadershipLostError   QueueClosedError
-└── TerminalError                     raised by a reconciler: retrying cannot help
+├── TerminalError                     raised by a reconciler: retrying cannot help
+└── RetryLater(after)                 raised by a reconciler: an expected failure, retried later
 ```
 
 The class of an `ApiError` is chosen by the Status `reason`, then by the code: `error_for`. An answer without a Status
 is nearly always a `ServerError`: it proves nothing.
 """
 
+import math
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import NamedTuple
 
 
@@ -132,6 +135,59 @@ class QueueClosedError(KcrError):
 
 class TerminalError(KcrError):
     """Raised by a reconciler when retrying cannot help; only a change of the object can."""
+
+
+class RetryLater(KcrError):  # noqa: N818  # read aloud where it is raised: `raise kcr.RetryLater(...)`
+    """Raised by a reconciler for an expected failure: one warning without a traceback, and the key is retried later.
+
+    ```python
+    if certificate is None:
+        raise kcr.RetryLater(f"certificate of {key} is not issued yet", after=30)
+    ```
+
+    It counts as an error of the controller, never as a panic. A reconcile that went well and asks for its key again
+    returns `Result(requeue_after=…)` instead.
+
+    Attributes:
+        retry_after_seconds: How long the key waits; 0 for the controller's backoff.
+    """
+
+    def __init__(self, message: str, *, after: timedelta | float | None = None) -> None:
+        """Make the error.
+
+        Args:
+            message: What is missing, for the log; name the object.
+            after: How long the key waits, a `timedelta` or a number of seconds. None, zero and less stand for the
+                controller's backoff, which grows with each failure in a row.
+
+        Raises:
+            TypeError: `after` is no time to wait.
+        """
+        super().__init__(message)
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if seconds is None:
+            seconds = 0.0
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
+            raise TypeError(f"RetryLater: after is {after!r:.100}: give it a timedelta, a number of seconds or None")
+        self.retry_after_seconds = max(0.0, float(seconds))
+
+
+# What only a bug raises, whatever the world outside does. Not `ValueError`, `RuntimeError`, `LookupError` and
+# `OSError`: libraries derive what they report of the world from these, such as `json.JSONDecodeError`.
+_BUGS = (
+    AssertionError, AttributeError, ImportError, NameError, NotImplementedError, RecursionError, SyntaxError, TypeError,
+)  # fmt: skip
+# These alone, and not what derives from them: `zoneinfo.ZoneInfoNotFoundError` is a `KeyError`, and bad input.
+_BUGS_THEMSELVES = frozenset({IndexError, KeyError, OverflowError, ZeroDivisionError})
+
+
+def is_bug(error: BaseException) -> bool:
+    """Return whether an exception shows a bug of the program, which Go calls a panic, and no failure of operation.
+
+    Programming errors are a closed table, so that classes of libraries need not be known: what `aiohttp`, `httpx`,
+    `botocore` and others raise is a failure, and so is every class that an author derives from `Exception`.
+    """
+    return isinstance(error, _BUGS) or type(error) in _BUGS_THEMSELVES
 
 
 _BY_REASON: Mapping[str, type[ApiError]] = {

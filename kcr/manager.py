@@ -197,6 +197,7 @@ class Manager:
         graceful_shutdown_timeout: float = GRACE_SECONDS,
         needs_leader_election: bool = True,
         rights: frozenset[Right] = frozenset(),
+        expected_errors: Iterable[type[Exception]] = (),
     ) -> Controller:
         """Add a controller, before the manager runs or while it does.
 
@@ -213,8 +214,11 @@ class Manager:
             needs_leader_election: Whether it runs on the leader only.
             rights: What it asks of the server beside its watches, from `kcr.rights`: for `kcr rbac generate` and the
                 checks at the start.
+            expected_errors: Exceptions of other libraries, or of the author, that a reconcile may fail with when all
+                is well here, such as `httpx.HTTPError`: they are logged in one line, without a traceback.
 
         Raises:
+            TypeError: An expected error is no class of exceptions.
             ValueError: There is a controller of this name already.
         """
         if name in self._controllers:
@@ -222,7 +226,7 @@ class Manager:
         controller = Controller(
             name, reconciler, random=self.random, workers=workers, limiter=limiter, queue=queue, own_writes=own_writes,
             reconcile_timeout=reconcile_timeout, graceful_shutdown_timeout=graceful_shutdown_timeout,
-            metrics=self.metrics, client=self.client,
+            metrics=self.metrics, client=self.client, expected_errors=expected_errors,
         )  # fmt: skip
         self._controllers[name] = controller
         self._operations.add_controller(controller)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import structlog
@@ -52,6 +53,7 @@ class Controller:
         graceful_shutdown_timeout: float = GRACE_SECONDS,
         metrics: Metrics | None = None,
         client: Client | None = None,
+        expected_errors: Iterable[type[Exception]] = (),
     ) -> None:
         """Make a controller; it does nothing before it runs.
 
@@ -68,12 +70,19 @@ class Controller:
             metrics: Where it is counted; None for metrics that are not served.
             client: Tells who else writes the objects of a hot loop; None leaves that out. When its writes are dry runs,
                 a key is reconciled at most once in ten seconds.
+            expected_errors: Exceptions of other libraries, or of the author, that are logged without a traceback.
 
         Raises:
+            TypeError: An expected error is no class of exceptions.
             ValueError: It has no workers, or the metrics know a controller of this name.
         """
         if workers < 1:
             raise ValueError(f"controller {name}: {workers} workers do no work")
+        expected = tuple(expected_errors)
+        for one in expected:
+            if not (isinstance(one, type) and issubclass(one, Exception)):
+                remedy = "name classes of exceptions, such as httpx.HTTPError"
+                raise TypeError(f"controller {name}: expected_errors has {one!r:.100}: {remedy}")
         self.name = name
         metrics = metrics or Metrics()
         self.queue = queue if queue is not None else WorkQueue(limiter, metrics=metrics.queue(name))
@@ -96,6 +105,7 @@ class Controller:
             min_interval=DRY_RUN_INTERVAL_SECONDS if client is not None and client.is_dry_run else 0.0,
             own_writes=own_writes,
             seconds=reconcile_timeout,
+            expected_errors=expected,
         )
 
     def watch(self, source: Source, informer: Informer[Any] | InformerHandle[Any]) -> None:

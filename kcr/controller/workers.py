@@ -18,7 +18,7 @@ from kcr.controller.outage import PROBE_SECONDS, Outage, is_unanswered
 from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
 from kcr.controller.spans import ReconcileSpan
-from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, TerminalError, leaves
+from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, RetryLater, TerminalError, is_bug, leaves
 from kcr.metrics import ControllerMetrics, Outcome
 from kcr.tracing import exemplar_of, find_tracer, record_failure
 from kcr.workqueue import KeyState, Reason, WorkQueue
@@ -81,8 +81,8 @@ class MinInterval:
 class Worker:
     """Reconciles keys, one after the other, until its queue is shut down and empty.
 
-    Contract: a reconcile that fails is retried with exponential backoff; a `TerminalError` is not; after a success the
-    backoff is reset. A key that is retried or requeued keeps its priority. Nothing that a reconciler raises or returns
+    Contract: a reconcile that fails is retried with exponential backoff, after a `RetryLater` at the time that it names;
+    a `TerminalError` is not; after a success the backoff is reset. A key that is retried or requeued keeps its priority. Nothing that a reconciler raises or returns
     ends the worker.
 
     Attributes:
@@ -102,6 +102,7 @@ class Worker:
         own_writes: OwnWrites | None = None,
         seconds: float | None = None,
         min_interval: float = 0.0,
+        expected_errors: tuple[type[Exception], ...] = (),
     ) -> None:
         """Make a worker.
 
@@ -116,6 +117,7 @@ class Worker:
             own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
             min_interval: Seconds from one reconcile of a key to the next; 0 for none.
+            expected_errors: Exceptions that are logged without a traceback, as the errors of kcr are.
         """
         self.journal = ReconcileJournal()
         self._controller = controller
@@ -128,6 +130,7 @@ class Worker:
         self._own_writes = own_writes
         self._seconds = seconds
         self._min_interval = MinInterval(min_interval)
+        self._expected = (KcrError, *expected_errors)
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
         self._is_debug = False
@@ -282,17 +285,23 @@ class Worker:
             self._metrics.terminal_errors += 1
             _log.error("terminal error, not retried", error=_text(causes))
             return ended
-        self._retry(key, causes)
-        retries = self._queue.retries(key)
-        if all(isinstance(cause, ConflictError) for cause in causes):
-            _log.debug("conflict, requeuing", error=_text(causes), retries=retries)
-        elif all(isinstance(cause, KcrError) for cause in causes):
-            _log.warning("reconcile failed", error=_text(causes), retries=retries)
-        else:
-            # A bug, which controller-runtime calls a panic: it costs this one reconcile, not the process.
+        self._retry(key, causes, _max_delay(causes))
+        self._log_failure(error, causes, self._queue.retries(key))
+        return ended
+
+    def _log_failure(self, error: BaseException, causes: tuple[BaseException, ...], retries: int) -> None:
+        unexpected = [cause for cause in causes if not isinstance(cause, self._expected)]
+        if any(map(is_bug, unexpected)):
+            # What controller-runtime calls a panic: it costs this one reconcile, not the process.
             self._metrics.panics += 1
             _log.error("reconcile panicked", error=_text(causes), retries=retries, exc_info=error)
-        return ended
+        elif unexpected:
+            # A failure that its author has not foreseen: the traceback tells where it comes from.
+            _log.warning("reconcile failed", error=_text(causes), retries=retries, exc_info=error)
+        elif all(isinstance(cause, ConflictError) for cause in causes):
+            _log.debug("conflict, requeuing", error=_text(causes), retries=retries)
+        else:
+            _log.warning("reconcile failed", error=_text(causes), retries=retries)
 
     def _end_outage(self, key: Key) -> None:
         """Retry the keys that had no answer either, if this one had none and has not failed so again.
@@ -321,7 +330,13 @@ class Worker:
 
 
 def _retry_after(causes: tuple[BaseException, ...]) -> float:
-    return max(cause.retry_after_seconds if isinstance(cause, ApiError) else 0.0 for cause in causes)
+    return max(cause.retry_after_seconds if isinstance(cause, ApiError | RetryLater) else 0.0 for cause in causes)
+
+
+def _max_delay(causes: tuple[BaseException, ...]) -> float:
+    """Return how long a key waits at most: as long as all of its errors ask for, if they are of that kind."""
+    asked = _retry_after(causes)
+    return asked if asked and all(isinstance(cause, RetryLater) for cause in causes) else math.inf
 
 
 def _is_stopping() -> bool:
@@ -330,4 +345,4 @@ def _is_stopping() -> bool:
 
 
 def _text(causes: tuple[BaseException, ...]) -> str:
-    return "; ".join(f"{type(cause).__name__}: {cause}" for cause in causes)
+    return "; ".join(f"{type(cause).__name__}: {cause}".removesuffix(": ") for cause in causes)

@@ -29,7 +29,7 @@ class ControllerMetrics:
         seconds: How long reconciles took.
         errors: Reconciles that failed, terminal errors and panics among them.
         terminal_errors: Reconciles that failed with a `TerminalError`.
-        panics: Reconciles that failed with an exception that is no error of kcr's: a bug.
+        panics: Reconciles that failed with a programming error, such as a `TypeError`: a bug.
         timeouts: Reconciles that took longer than the controller allows.
         paused: Objects that an annotation keeps from being reconciled.
     """
