@@ -4,13 +4,12 @@ from collections.abc import Hashable
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-import structlog
-
 from kcr.clock import Clock
+from kcr.log import get_logger
 
 K = TypeVar("K", bound=Hashable)
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # A write without an answer may never be observed. Source: controller_utils.go, ExpectationsTimeout.
 TTL = timedelta(minutes=5)

@@ -14,10 +14,11 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-import structlog
 from prometheus_client import Histogram
 
-_log = structlog.get_logger("kcr.health")
+from kcr.log import get_logger
+
+_log = get_logger("kcr.health")
 
 # Returns what is wrong, in a few words; an empty string when the check passes. Called on the event loop; never waits.
 Check = Callable[[], str]

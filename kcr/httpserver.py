@@ -15,10 +15,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -28,7 +28,7 @@ MAX_HEADER_BYTES = 8190
 # Descriptors reserved for everything else; half of all where there are few.
 _SPARE_DESCRIPTORS = 64
 
-_log = structlog.get_logger("kcr.http")
+_log = get_logger("kcr.http")
 
 
 class _Connection(web.RequestHandler):

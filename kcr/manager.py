@@ -7,8 +7,6 @@ from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
 from typing import Any, Self, TypeVar, overload
 
-import structlog
-
 from kcr.api.core import Event
 from kcr.api.meta import Key, Resource
 from kcr.client import Client, api_client
@@ -24,6 +22,7 @@ from kcr.health import Health
 from kcr.informer import Informer, InformerHandle, Selection, Store
 from kcr.informer.cache import InformerCache
 from kcr.leaderelection import ElectorThread, LeaderElector
+from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.operations import Operations
 from kcr.runnables import Runnable, RunnableGroup, first_failure, running
@@ -31,7 +30,7 @@ from kcr.workqueue import RateLimiter, WorkQueue
 
 R = TypeVar("R", bound=Resource)
 
-_log = structlog.get_logger()
+_log = get_logger()
 _SYSTEM_CLOCK, _NO_OPTIONS = SystemClock(), DebugOptions()
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from kcr.log import get_logger
+
 EVERY_SECONDS = 30.0
 # So many warnings and errors of one key are written within a minute.
 MOST_LINES, MINUTE_SECONDS = 20, 60.0
@@ -113,4 +115,4 @@ class KeyLogLimit:
 
 def _summarize(key: LogKey, suppressed: int) -> None:
     message = f"further {suppressed} lines of this key suppressed"
-    structlog.get_logger().warning(message, **key._asdict(), within_seconds=MINUTE_SECONDS)
+    get_logger().warning(message, **key._asdict(), within_seconds=MINUTE_SECONDS)

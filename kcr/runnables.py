@@ -14,16 +14,15 @@ from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-import structlog
-
 from kcr.errors import LeadershipLostError, leaves
+from kcr.log import get_logger
 
 R = TypeVar("R", bound="Runnable")
 
 # The innermost frames of a stack that are shown.
 MAX_FRAMES = 12
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class Runnable(Protocol):

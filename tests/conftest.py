@@ -2,9 +2,11 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from kcr.app.logs import configure_logs
@@ -42,6 +44,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Log as `kcr run --log-level debug` does: every line of every test is rendered."""
+    configure_logs("json", "debug")
+
+
+@pytest.fixture
+def unconfigured_logs() -> Iterator[None]:
+    """Begin as a program that has not configured structlog, and leave the configuration that all other tests have."""
+    structlog.reset_defaults()
+    yield
     configure_logs("json", "debug")
 
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-import structlog
 from msgspec import Meta
 
 from kcr.api.batch import Job
@@ -23,6 +22,7 @@ from kcr.controllers.job.reconciler import JobReconciler
 from kcr.dependents import DependentControl
 from kcr.gates import WORKLOAD_WITH_JOB, read_gates
 from kcr.informer import Store
+from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr.workqueue import ItemExponential
 
@@ -157,4 +157,4 @@ class UnmanagedJobs:
         left = sum(not self._ours(job) for job in self._jobs.list())
         if left:
             reason = f"their spec.managedBy is not {KCR}; take_over (kcr run --take-over) looks after all of them"
-            structlog.get_logger().info("jobs left alone", count=left, reason=reason)
+            get_logger().info("jobs left alone", count=left, reason=reason)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-import structlog
-
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import Event
 from kcr.api.meta import Key
@@ -17,6 +15,7 @@ from kcr.controller import Batching, OwnWrites
 from kcr.controllers.job.decisions.failures import Backoff
 from kcr.controllers.job.decisions.plan import Outcome
 from kcr.informer.store import version_of
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
 # How long the warning of another controller is not repeated.
@@ -98,7 +97,7 @@ class Memory:
         self.batching = batching
         self._since = since
         self._jobs: dict[Key, JobState] = {}
-        self._log = RateLimitedLogger(structlog.get_logger(), WARNING_SECONDS)
+        self._log = RateLimitedLogger(get_logger(), WARNING_SECONDS)
 
     def of(self, job: Job) -> JobState:
         """Return the memory of this Job, empty if there is none; another UID's under this name is dropped."""

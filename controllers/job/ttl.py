@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 import msgspec
-import structlog
 from msgspec import Meta
 from prometheus_client import Histogram
 
@@ -22,9 +21,10 @@ from kcr.controllers.job.decisions.lifecycle import is_being_deleted
 from kcr.errors import KcrError, NotFoundError
 from kcr.gates import require_take_over
 from kcr.informer import Store
+from kcr.log import get_logger
 from kcr.manager import Manager
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # Source: kubernetes/pkg/controller/ttlafterfinished/metrics/metrics.go.
 LATENCY_BUCKETS = tuple(0.1 * 2**power for power in range(14))

@@ -1,9 +1,6 @@
 """The copier on an embedded cluster: a source comes, changes and goes, and its copies do the same."""
 
 import asyncio
-import logging
-
-import structlog
 
 import kcr
 from examples.configmap_copier.copier import COPY, TO, setup
@@ -57,5 +54,4 @@ async def copied(client: kcr.Client, what: str, wanted: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     asyncio.run(main())

@@ -20,10 +20,11 @@ from typing import Any
 
 import structlog
 
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 from kcr.runnables import Stacks, await_stack, collect_stacks
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # A process is given five seconds to end; what hangs then is left behind by force.
 GRACE_SECONDS = 4.5

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import click
-import structlog
 
 from kcr.app.checks import Wanted, ask_version, check_cluster, needs_of
 from kcr.app.elections import ElectionSettings, make_elector
@@ -24,6 +23,7 @@ from kcr.client.auth.credentials import PluginCredentials
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing, parse_address
 from kcr.errors import ApiError, ConfigError, TransportError
+from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr.metrics import Metrics
 
@@ -117,7 +117,7 @@ async def _run(
         client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         if settings.dry_run == "server":
             client = client.with_options(dry_run=True)
-            structlog.get_logger().info("dry run: the server checks what is written, and keeps nothing")
+            get_logger().info("dry run: the server checks what is written, and keeps nothing")
         manager = Manager(
             client, metrics=metrics, random=random.Random(), namespace=settings.namespace, leader_election=elector
         )
@@ -139,12 +139,12 @@ async def _run(
             await check_access(client, manager.selections, permissions)
             for finding in await check_cluster(client, wanted, manager.clock, permissions, server):
                 if finding.is_wrong:
-                    structlog.get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
+                    get_logger().warning("cluster check failed", check=finding.check, finding=finding.text)
         except (ApiError, TransportError) as error:
             raise ConfigError(explain_failure(error, config.server, config.origin)) from error
         if settings.ready_file:
             manager.add(ReadyFile(manager, settings.ready_file), needs_leader_election=False)
-        structlog.get_logger().info("connected", server=config.server, version=server.version, **logged)
+        get_logger().info("connected", server=config.server, version=server.version, **logged)
         tune_gc()
         await manager.run()
     return 0

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import structlog
 from click.core import ParameterSource
 
 from kcr.app.faults import remedy, unexpected
-from kcr.app.logs import configure_logs, flush_stderr
+from kcr.app.logs import configure_logs
 from kcr.errors import KcrError
+from kcr.log import get_logger
+from kcr.log.lines import flush_stderr
 
 
 class _Entry(NamedTuple):
@@ -130,7 +131,7 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
             # As when stdout is a file on a full disk.
             return _say(program, f"cannot write: {error.strerror}: free some space", 1)
         case Exception():
-            structlog.get_logger().debug("unexpected error", exc_info=error)
+            get_logger().debug("unexpected error", exc_info=error)
             return _say(program, f"{unexpected(error)}: {remedy(error)}", 1)
         case _:
             raise error

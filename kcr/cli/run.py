@@ -12,11 +12,12 @@ from typing import Any
 
 import click
 
-from kcr.app.logs import configure_logs, flush_stderr
+from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.run import Settings, run
 from kcr.cli import options as shared
 from kcr.cli.main import explain, open_standard_streams, single
+from kcr.log.lines import flush_stderr
 
 
 @click.command(

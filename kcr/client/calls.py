@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple, Self
 
-import structlog
-
 from kcr.api.resources import ResourceType
 from kcr.client.dry_run import as_dry_run, describe_write
 from kcr.client.wire import decoding
@@ -16,10 +14,11 @@ from kcr.client.wire.requests import IDLE_SECONDS, JSON, target
 from kcr.client.wire.retry import CALL_SECONDS, with_retries
 from kcr.client.wire.transport import Request, Response, Transport
 from kcr.errors import ApiError
+from kcr.log import get_logger
 
 FieldValidation = Literal["", "Ignore", "Warn", "Strict"]
 
-_log = structlog.get_logger("kcr.client")
+_log = get_logger("kcr.client")
 # Bounded: a server may put something new into every warning.
 _WARNINGS_KEPT = 1000
 

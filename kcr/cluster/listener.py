@@ -7,7 +7,6 @@ import secrets
 from datetime import datetime
 from typing import NamedTuple
 
-import structlog
 import yaml
 from aiohttp import web
 from msgspec.structs import replace
@@ -25,6 +24,7 @@ from kcr.cluster.datadir import DataDir, ListenerCredentials
 from kcr.cluster.faults import ConnectionLostError, ListenerFaults
 from kcr.cluster.faults import endpoint as faults_endpoint
 from kcr.cluster.streaming.pod_streams import PodStreams
+from kcr.log import get_logger
 
 _HOST = "127.0.0.1"
 # Paths that need no authentication, and those below them.
@@ -39,7 +39,7 @@ _PARTS_PER_SECOND, _PARTS_AT_ONCE = 500, 100
 # A body above this size is compressed for clients that accept it.
 _GZIP_BYTES = 128 * 1024
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class ServerAddress(NamedTuple):

@@ -5,8 +5,6 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-import structlog
-
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
@@ -18,10 +16,11 @@ from kcr.controller.reconcile import Reconciler
 from kcr.controller.sources import EnqueueRequests, Source, own_key, owner_keys
 from kcr.controller.workers import DRY_RUN_INTERVAL_SECONDS, Worker
 from kcr.informer import Informer, InformerHandle
+from kcr.log import get_logger
 from kcr.metrics import Metrics
 from kcr.workqueue import RateLimiter, WorkQueue
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # How long running reconciles may go on once the controller is told to stop. Together with the last events
 # it must fit into the five seconds a process has to end in.

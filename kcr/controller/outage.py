@@ -8,10 +8,9 @@ whether it succeeds, fails otherwise or is paused, it is no probe from then on.
 
 from collections.abc import Iterable
 
-import structlog
-
 from kcr.api.meta import Key
 from kcr.errors import ApiError, TransportError
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
 PROBE_SECONDS = 1.0
@@ -19,7 +18,7 @@ PROBE_SECONDS = 1.0
 # The codes of servers and proxies that stand in for one that is away.
 _AWAY = frozenset({502, 503, 504})
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 def is_unanswered(error: BaseException) -> bool:

@@ -7,7 +7,6 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
-import structlog
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
@@ -19,6 +18,7 @@ from kcr.controller.own_writes import OwnWrites, StaleStoreError
 from kcr.controller.reconcile import Reconciler, Result, requeue_seconds
 from kcr.controller.spans import ReconcileSpan
 from kcr.errors import ApiError, ConflictError, KcrError, QueueClosedError, RetryLater, TerminalError, is_bug, leaves
+from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics, Outcome
 from kcr.tracing import exemplar_of, find_tracer, record_failure
 from kcr.workqueue import KeyState, Reason, WorkQueue
@@ -26,7 +26,7 @@ from kcr.workqueue import KeyState, Reason, WorkQueue
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # Why this module queues keys.
 _REQUEUE_AFTER = Reason("reconcile", "requeue_after")
@@ -81,9 +81,9 @@ class MinInterval:
 class Worker:
     """Reconciles keys, one after the other, until its queue is shut down and empty.
 
-    Contract: a reconcile that fails is retried with exponential backoff, after a `RetryLater` at the time that it names;
-    a `TerminalError` is not; after a success the backoff is reset. A key that is retried or requeued keeps its priority. Nothing that a reconciler raises or returns
-    ends the worker.
+    Contract: a reconcile that fails is retried with exponential backoff, after a `RetryLater` when that says; a
+    `TerminalError` is not; after a success the backoff is reset. A key that is retried or requeued keeps its priority.
+    Nothing that a reconciler raises or returns ends the worker.
 
     Attributes:
         journal: What is and was reconciled.
@@ -130,7 +130,7 @@ class Worker:
         self._own_writes = own_writes
         self._seconds = seconds
         self._min_interval = MinInterval(min_interval)
-        self._expected = (KcrError, *expected_errors)
+        self._expected: tuple[type[BaseException], ...] = (KcrError, *expected_errors)
         # Of all workers of the controller: they share this one object.
         self._outage = Outage()
         self._is_debug = False

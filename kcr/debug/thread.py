@@ -10,16 +10,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Self, TypeVar
 
-import structlog
-
 from kcr.endpoint import HTTPServer
+from kcr.log import get_logger
 
 T = TypeVar("T")
 
 # Connections linger for half a second when the port is closed.
 _CLOSE_SECONDS = 2.0
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class ProgramLoop:

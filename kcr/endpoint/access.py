@@ -16,13 +16,13 @@ from collections.abc import Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
-import structlog
 
 from kcr.api import codec
 from kcr.api.meta import Object
 from kcr.client import Client
 from kcr.endpoint.server import ProbeRequest, ProbeResponse
 from kcr.errors import ApiError, KcrError, TransportError
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
 V = TypeVar("V")
@@ -38,7 +38,7 @@ _REVIEW_SECONDS = 10.0
 _PAUSES = (0.5, 0.75, 1.125, 1.6875)
 _AUTHENTICATED = "system:authenticated"
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class _User(Object):

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-import structlog
-
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError
+from kcr.log import get_logger
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 _LIFETIME = timedelta(days=365)
 # Clocks differ a little.

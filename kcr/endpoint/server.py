@@ -6,15 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-import structlog
-
 from kcr.client.auth.credentials import redacted
 from kcr.errors import ConfigError
+from kcr.log import get_logger
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # Idle connections are closed after the first; at shutdown, open ones after the second.
 _IDLE_SECONDS = 90.0

@@ -4,16 +4,15 @@ import asyncio
 import random
 from collections import Counter, deque
 
-import structlog
-
 from kcr.api.core import Event, EventSource, ObjectReference, reference_to
 from kcr.api.meta import Resource, whole_seconds
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from kcr.events.correlator import Correlator, Dropped, Note, Seen, SpamLimit
+from kcr.log import get_logger
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 QUEUE_LENGTH = 1000
 MESSAGE_BYTES = 1024

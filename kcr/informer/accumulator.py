@@ -6,19 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Generic, Literal, Protocol, TypeVar
 
-import structlog
-
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client.wire.decoding import Undecodable
 from kcr.informer.selection import Selection
+from kcr.log import get_logger
 
 R = TypeVar("R", bound=Resource)
 
 # A list that takes longer is worth a line.
 _SLOW_SECONDS = 10.0
 
-_log = structlog.get_logger("kcr.informer")
+_log = get_logger("kcr.informer")
 
 
 class StoreWriter(Protocol[R]):

@@ -7,14 +7,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
-import structlog
-
 from kcr.api.meta import PartialObjectMetadata, Resource
 from kcr.errors import NotSyncedError
 from kcr.informer.handlers import Handler, Registration
 from kcr.informer.informer import Informer
 from kcr.informer.selection import Selection, disjoint
 from kcr.informer.store import Store
+from kcr.log import get_logger
 from kcr.runnables import Runnable
 
 R = TypeVar("R", bound=Resource)
@@ -27,7 +26,7 @@ _LOOK_SECONDS = 1.0
 # With fewer objects a full collection is quick.
 FREEZE_FROM = 1000
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class InformerHandle(Generic[R]):

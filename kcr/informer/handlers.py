@@ -4,16 +4,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import structlog
-
 from kcr.api.meta import Resource
 from kcr.errors import NotSyncedError
+from kcr.log import get_logger
 from kcr.workqueue.priorities import LOW_PRIORITY
 from kcr.workqueue.reasons import Dispatch, Reason
 
 R = TypeVar("R", bound=Resource)
 
-_log = structlog.get_logger("kcr.informer")
+_log = get_logger("kcr.informer")
 
 # The event of objects that a handler starts with. Nothing has changed, so their keys have a low priority.
 INITIAL_LIST = "initial list"

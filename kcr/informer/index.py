@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-import structlog
-
 from kcr.api.meta import Object, Resource, controller_of
 from kcr.api.unstructured import Unstructured
+from kcr.log import get_logger
 
 R = TypeVar("R", bound=Resource)
 Pair = tuple[str, str]
 Values = Callable[[R], Iterable[str]]
 
-_log = structlog.get_logger("kcr.informer")
+_log = get_logger("kcr.informer")
 
 
 class Index(Generic[R]):

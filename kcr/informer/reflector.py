@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from random import Random
 from typing import Generic, TypeVar
 
-import structlog
 from msgspec.structs import replace
 
 from kcr.api.codec import WatchEvent
@@ -33,6 +32,7 @@ from kcr.informer.phases import (
 from kcr.informer.selection import Selection
 from kcr.informer.store import version_of
 from kcr.informer.watchdog import Watchdog
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
 R = TypeVar("R", bound=Resource)
@@ -52,7 +52,7 @@ _LONG_STREAM_SECONDS = 20.0
 # After so many events the event loop may go on.
 _SLICE = 100
 
-_log = structlog.get_logger("kcr.informer")
+_log = get_logger("kcr.informer")
 
 
 class Reflector(Generic[R]):

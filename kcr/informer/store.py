@@ -7,12 +7,11 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-import structlog
-
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.errors import NotSyncedError
 from kcr.informer.index import Index, built_in
 from kcr.informer.sharing import share
+from kcr.log import get_logger
 
 R = TypeVar("R", bound=Resource)
 # Keys inside are plain pairs: equal to `Key`, and not tracked by the garbage collector for long.
@@ -24,7 +23,7 @@ allow_unsynced_reads: ContextVar[bool] = ContextVar("allow_unsynced_reads", defa
 # How many objects of a first list are stored before others have their turn: less than a millisecond.
 _SLICE = 100
 
-_log = structlog.get_logger("kcr.informer")
+_log = get_logger("kcr.informer")
 
 
 class Changes(NamedTuple, Generic[R]):

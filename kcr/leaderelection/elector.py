@@ -5,7 +5,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Literal
 
-import structlog
 from msgspec.structs import replace
 
 from kcr.api.coordination import Lease
@@ -18,6 +17,7 @@ from kcr.informer.store import version_of
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.fence import Fence
 from kcr.leaderelection.record import Observation, claimed, released
+from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
 
 # Writes stop so long before the others may take the Lease: what is on its way then still arrives in time.
@@ -29,7 +29,7 @@ RELEASE_SECONDS = 2.0
 TOLERATED_SECONDS = 20.0
 _FAILURES = (ApiError, TransportError, TimeoutError)
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class LeaderElector:

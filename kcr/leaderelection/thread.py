@@ -6,16 +6,15 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from random import Random
 
-import structlog
-
 from kcr.api.coordination import Lease
 from kcr.client import Client
 from kcr.clock import Clock
 from kcr.events import EventRecorder
 from kcr.leaderelection.config import LeaderElectionConfig
 from kcr.leaderelection.elector import RELEASE_SECONDS, LeaderElector
+from kcr.log import get_logger
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class ElectorThread:

@@ -11,8 +11,10 @@ async def test_website_has_its_build(kcr_cluster): ...
 ```
 
 The mark `kcr_virtual` stands in for `pytest.mark.asyncio`; tests without it keep the loop they have. Where such a test
-fails, its report has a timeline of what was written. `--kcr-seed` is the seed of names, uids and faults. The plugin
-loads in every project that has kcr installed, so it imports nothing until it is used.
+fails, its report has a timeline of what was written. `--kcr-seed` is the seed of names, uids and faults. Tests with a
+fixture or mark of the kit log short lines to stderr, `--kcr-log-level` says from which level on; a project that
+configures structlog itself keeps its own. The plugin loads in every project that has kcr installed, so it imports
+nothing until it is used.
 """
 
 import asyncio
@@ -41,12 +43,19 @@ _MARKS = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--kcr-seed`."""
-    parser.getgroup("kcr").addoption(
+    """Add `--kcr-seed` and `--kcr-log-level`."""
+    group = parser.getgroup("kcr")
+    group.addoption(
         "--kcr-seed",
         default="0",
         metavar="SEED",
         help="seed of kcr_cluster (names, uids) and kcr_faults: a number (0 by default), or random to draw one",
+    )
+    group.addoption(
+        "--kcr-log-level",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        help="level of the log lines of tests with fixtures of kcr (info by default)",
     )
 
 
@@ -98,6 +107,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.nodeid}: the fixtures and marks kcr_… need pytest-asyncio: pip install 'kcr[test]'"
             )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Log short lines while a test with fixtures of kcr is set up, runs, and is torn down."""
+    if not any(name.startswith("kcr_") for name in getattr(item, "fixturenames", ())):
+        return (yield)
+    from kcr.testing.logs import short_lines  # noqa: PLC0415  # see the module's docstring
+
+    with short_lines(item.config.getoption("--kcr-log-level")):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -21,7 +21,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 HELPER = re.compile(r"^(?:async def|def|class) (?!test_|Test)(\w+)[^\n]*\n((?:[ \t)][^\n]*\n|\n)+)", re.MULTILINE)
 DOCSTRING = re.compile(r'^ +""".*?"""\n', re.MULTILINE | re.DOTALL)
 
-MOST_LINES, LEAST_LINES, MOST_MODULES = 350, 50, 12
+MOST_LINES, LEAST_LINES, MOST_MODULES = 400, 50, 12
 
 SMALL: Mapping[str, str] = {
     "kcr/__main__.py": "the name that Python asks for",
@@ -56,6 +56,7 @@ NO_MIRROR: Mapping[str, str] = {
     "test_secrets": "all values that hold credentials",
     "controllers/job/decisions/test_scenarios": "the rows of the specification, through decide and status",
     "testing/test_names": "the package",
+    "log/test_logger": "the package",
     "client/wire/test_unreadable": "answers that no module can read",
 }
 

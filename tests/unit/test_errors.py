@@ -20,11 +20,11 @@ from kcr.errors import RetryLater, is_bug
 REQUEST = aiohttp.RequestInfo(URL("https://billing"), "GET", CIMultiDictProxy(CIMultiDict()), URL("https://billing"))
 
 
-class OfALibrary(Exception):
+class OfALibraryError(Exception):
     """Such as httpx.HTTPError, botocore.exceptions.ClientError and grpc.RpcError."""
 
 
-class NotInStock(KeyError):
+class NotInStockError(KeyError):
     """An author's own."""
 
 
@@ -46,8 +46,8 @@ class NotInStock(KeyError):
         pytest.param(ValueError("port"), id="value"),
         pytest.param(RuntimeError("no"), id="runtime"),
         pytest.param(MemoryError(), id="memory"),
-        pytest.param(OfALibrary("503"), id="library"),
-        pytest.param(NotInStock("paint"), id="of-the-author"),
+        pytest.param(OfALibraryError("503"), id="library"),
+        pytest.param(NotInStockError("paint"), id="of-the-author"),
         pytest.param(kcr.ServerError(500, "", "boom"), id="api"),
         pytest.param(RetryLater("later"), id="retry-later"),
     ],
@@ -79,5 +79,5 @@ def test_retry_later_has_the_seconds_that_it_asks_for(after: timedelta | float |
 
 @pytest.mark.parametrize("after", ["5s", True, float("nan"), float("inf")])
 def test_retry_later_refuses_what_is_no_time(after: Any) -> None:
-    with pytest.raises(TypeError, match="RetryLater: after is .*: give it a timedelta, a number of seconds or None"):
+    with pytest.raises(TypeError, match=r"RetryLater: after is .*: give it a timedelta, a number of seconds or None"):
         RetryLater("later", after=after)

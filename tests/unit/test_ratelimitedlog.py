@@ -14,6 +14,7 @@ from kcr.api.meta import Key
 from kcr.app.logs import configure_logs
 from kcr.controller import Controller, Result
 from kcr.errors import TerminalError
+from kcr.log import get_logger
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.kcr_virtual
@@ -34,7 +35,7 @@ class Fails:
     """A reconciler whose keys cannot be helped."""
 
     async def reconcile(self, key: Key) -> Result:
-        structlog.get_logger().info("looks")
+        get_logger().info("looks")
         raise TerminalError("no such color")
 
 
@@ -82,7 +83,7 @@ async def test_lines_of_other_keys_and_levels_stay(kcr_clock: VirtualClock, caps
 def test_lines_of_threads_and_of_no_reconcile_pass(capsys: pytest.CaptureFixture[str]) -> None:
     with logs_of_a_process():
         for _ in range(30):
-            structlog.get_logger().error("no key")
+            get_logger().error("no key")
             with structlog.contextvars.bound_contextvars(reconcile_id="1", name="a"):
-                structlog.get_logger().error("no loop")
+                get_logger().error("no loop")
     assert len(capsys.readouterr().err.splitlines()) == 60

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from kcr.api.meta import Key
-from kcr.app.logs import discard_stderr
 from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shown_name
 from kcr.clock import Clock
+from kcr.log.lines import discard_stderr
 from kcr.manager import Manager
 
 View = JobView | CronJobView | PodView

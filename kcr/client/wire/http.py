@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Self
 
 import aiohttp
-import structlog
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDictProxy
 from yarl import URL
@@ -23,8 +22,9 @@ from kcr.client.auth.credentials import Credential
 from kcr.client.wire.connections import FENCE, FencedRequest, OnResolve, make_connector
 from kcr.client.wire.transport import Request
 from kcr.errors import ConfigError, TransportError
+from kcr.log import get_logger
 
-_log = structlog.get_logger("kcr.client")
+_log = get_logger("kcr.client")
 
 _CONNECT_SECONDS = 10.0
 _CALLS_AT_ONCE = 100

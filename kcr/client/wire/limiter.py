@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
+from kcr.log import get_logger
 from kcr.tokenbucket import TokenBucket
 
 # Shorter waits are not logged.
 _TOLD_SECONDS = 0.05
 
-_log = structlog.get_logger("kcr.client")
+_log = get_logger("kcr.client")
 
 
 class RateLimit:

@@ -6,8 +6,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal
 
-import structlog
-
 from kcr.api.core import reference_to
 from kcr.api.kubelet import KubeletContainer, KubeletPod, KubeletPodStatus
 from kcr.api.meta import Key, whole_seconds
@@ -37,6 +35,7 @@ from kcr.cluster.node.status import is_marked_unready, overrule_unready_mark, po
 from kcr.controller import Result, watch
 from kcr.errors import ConflictError, InvalidError, NotFoundError
 from kcr.informer import Selection
+from kcr.log import get_logger
 from kcr.manager import Manager
 from kcr.workqueue import ItemExponential
 
@@ -46,7 +45,7 @@ MAX_RETRY_SECONDS = 10.0
 # `requeue_after` is relative, so rounding may bring a pod back a hair before its deadline.
 TIMER_SLACK_SECONDS = 0.001
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 class Kubelet:

@@ -9,7 +9,6 @@ import platform
 from contextlib import suppress
 from datetime import datetime
 
-import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from kcr.api.conditions import is_condition_true
@@ -21,6 +20,7 @@ from kcr.clock import Clock
 from kcr.cluster.node.runtime import NodeInfo
 from kcr.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from kcr.informer import Store
+from kcr.log import get_logger
 
 LEASE_NAMESPACE = "kube-node-lease"
 # Source: kubernetes/pkg/kubelet/apis/config/v1beta1/defaults.go, nodeLeaseDurationSeconds; a quarter between renewals.
@@ -28,7 +28,7 @@ LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
 MAX_RETRY_SECONDS = 10.0
 
-_log = structlog.get_logger()
+_log = get_logger()
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

@@ -9,18 +9,18 @@ kubernetes/staging/src/k8s.io/client-go/tools/portforward/{portforward,tunneling
 
 import asyncio
 
-import structlog
 from aiohttp import WSMsgType, web
 
 from kcr.cluster.streaming.forwarding import Forwarder
 from kcr.cluster.streaming.spdy.connection import SPDYConnection, SPDYStream
 from kcr.cluster.streaming.spdy.headers import SPDYError
+from kcr.log import get_logger
 
 STREAM_TYPE, PORT, REQUEST_ID = "streamtype", "port", "requestid"
 # How many connections may wait for their second stream.
 _MAX_UNPAIRED = 1_000
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 async def forward_tunnel(socket: web.WebSocketResponse, forwarder: Forwarder) -> None:

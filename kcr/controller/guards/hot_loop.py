@@ -17,7 +17,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-import structlog
 
 from kcr.api import codec
 from kcr.api.meta import Key, Resource
@@ -26,6 +25,7 @@ from kcr.client.wire.requests import target
 from kcr.errors import KcrError
 from kcr.informer import Handler, Informer, InformerHandle
 from kcr.informer.handlers import Registration
+from kcr.log import get_logger
 
 MOST_RECONCILES = 100
 WINDOW_SECONDS = 60.0
@@ -61,7 +61,7 @@ _BY_ITSELF = (
 # Every write changes them.
 _BOOKKEEPING = frozenset({("metadata", "resourceVersion"), ("metadata", "generation")})
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 Path = tuple[str, ...]
 

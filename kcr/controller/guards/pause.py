@@ -11,15 +11,14 @@ Source: cluster-api/util/annotations/helpers.go, HasPaused: there any value coun
 
 from typing import Any
 
-import structlog
-
 from kcr.api.meta import Key, Resource
 from kcr.informer import Store
+from kcr.log import get_logger
 from kcr.metrics import ControllerMetrics
 
 PAUSED = "kcr.dev/paused"
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 def is_paused(obj: Resource) -> bool:

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+import structlog
 
 # Loaded before the runs of pytest inside pytest, each of which forgets the modules that it has loaded.
 import kcr.testing.clusters
@@ -92,6 +93,50 @@ def test_missing_pytest_asyncio_is_one_line_with_the_remedy(pytester: pytest.Pyt
     (line,) = [line for line in result.errlines if line]
     assert line.startswith("ERROR: test_own.py::test_hours: ")
     assert line.endswith("need pytest-asyncio: pip install 'kcr[test]'")
+
+
+LOGGING = """
+import pytest
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.testing import build, FakeManager
+from kcr.log import get_logger
+
+class Failing:
+    async def reconcile(self, key):
+        raise TimeoutError("billing")
+
+@pytest.mark.kcr_virtual
+async def test_fails(kcr_cluster, kcr_clock):
+    manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock)
+    manager.add_controller("copier", Failing(), watches=[kcr.watch(ConfigMap)])
+    async with manager.running():
+        await kcr_cluster.client.create(build.config_map("a", uid="", resource_version=""))
+        await kcr_clock.advance(60)
+        assert False
+
+def test_fails_without_kcr():
+    get_logger().info("quiet")
+    assert False
+"""
+
+
+@pytest.mark.usefixtures("unconfigured_logs")
+def test_failed_test_shows_short_lines_of_its_log(pytester: pytest.Pytester) -> None:
+    pytester.makeini(INI)
+    pytester.makepyfile(LOGGING)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=2)
+    failing = "warning  copier default/a: reconcile failed (error=TimeoutError: billing, retries={})"
+    result.stdout.fnmatch_lines(
+        ["*Captured stderr call*", "      0.0  info *ready*", f"      0.0  {failing.format(1)}", "Traceback*",
+         f"*  {failing.format(2)}", f"     ??.?  {failing.format('*')}"],
+    )  # fmt: skip
+    printed = result.stdout.str()
+    assert printed.count("Traceback") == 1
+    assert "Captured stdout" not in printed
+    assert "quiet" not in printed.replace('"quiet"', "")
+    assert not structlog.is_configured()
 
 
 SEEDED = """

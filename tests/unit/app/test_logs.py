@@ -7,9 +7,9 @@ import sys
 
 import msgspec
 import pytest
-import structlog
 
 from kcr.app.logs import configure_logs, omit_logs
+from kcr.log import get_logger
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def restored() -> object:
 
 def test_records_of_libraries_are_lines_like_our_own(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("json", "info")
-    structlog.get_logger().info("ours", a=1)
+    get_logger().info("ours", a=1)
     logging.getLogger("some.library").warning("%s of theirs", "one")
     logging.getLogger("some.library").info("too quiet")
     printed = capsys.readouterr()
@@ -63,7 +63,7 @@ def test_plain_lines_show_the_same_traceback_once(capsys: pytest.CaptureFixture[
         try:
             raise ZeroDivisionError(text)
         except ZeroDivisionError as error:
-            structlog.get_logger().error("failed", attempt=attempt, exc_info=error)
+            get_logger().error("failed", attempt=attempt, exc_info=error)
     printed = capsys.readouterr().err
     lines = [line for line in printed.splitlines() if not line.startswith(("  ", "Traceback"))]
     assert lines == [
@@ -73,10 +73,24 @@ def test_plain_lines_show_the_same_traceback_once(capsys: pytest.CaptureFixture[
     assert printed.count("Traceback") == 2
 
 
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_same_traceback_is_shown_once_in_every_form(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    configure_logs(form, "info")
+    for attempt in range(3):
+        try:
+            raise TimeoutError("billing")
+        except TimeoutError as error:
+            get_logger().warning("failed", attempt=attempt, exc_info=error)
+            logging.getLogger("asyncio").warning("failed", exc_info=error)
+    printed = capsys.readouterr().err
+    assert printed.count("failed") == 6
+    assert printed.count("Traceback") == 1
+
+
 def test_omitted_message_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("plain", "warning")
     omit_logs("known")
-    log = structlog.get_logger()
+    log = get_logger()
     log.warning("known", a=1)
     log.warning("new")
     assert capsys.readouterr().err == "Warning: new\n"
@@ -86,7 +100,7 @@ def test_omitted_message_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs(form, "info")
     logging.getLogger("server").warning("GET /\udcff failed")
-    structlog.get_logger().warning("odd", path="/\udcff")
+    get_logger().warning("odd", path="/\udcff")
     printed = capsys.readouterr().err
     assert printed.count("\n") == 2
     assert "Logging error" not in printed

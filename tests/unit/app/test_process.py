@@ -79,5 +79,5 @@ process.run_to_end(main)
 def test_what_does_not_end_is_named_and_left_behind() -> None:  # CM-23
     ended = subprocess.run([sys.executable, "-c", STUBBORN], capture_output=True, text=True, check=False)
     assert ended.returncode == 128 + signal.SIGTERM
-    assert "task does not end" in ended.stdout
-    assert "hang > tasks.py" in ended.stdout
+    assert "task does not end" in ended.stderr
+    assert "hang > tasks.py" in ended.stderr

@@ -102,7 +102,7 @@ async def test_attributes_say_what_the_log_says(traces: Traces, kcr_clock: Virtu
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        pytest.param(ValueError("wet paint"), "ValueError: wet paint", id="panic"),
+        pytest.param(ValueError("wet paint"), "ValueError: wet paint", id="failure"),
         pytest.param(TerminalError("no wall"), "TerminalError: no wall", id="terminal"),
         pytest.param(ConflictError(409, "Conflict", "newer"), "ConflictError: newer", id="conflict"),
         pytest.param(

@@ -93,5 +93,5 @@ async def test_error_without_a_message_is_its_class(kcr_clock: VirtualClock) -> 
 
 @pytest.mark.parametrize("listed", ["ValueError", ValueError("x"), int, BaseException])
 async def test_expected_error_that_is_no_exception_class_is_refused(listed: Any) -> None:
-    with pytest.raises(TypeError, match="controller test: expected_errors has .*: name classes of exceptions"):
+    with pytest.raises(TypeError, match=r"controller test: expected_errors has .*: name classes of exceptions"):
         Controller("test", Failing(TimeoutError()), random=random.Random(0), expected_errors=[listed])

@@ -13,8 +13,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import structlog
-
 from kcr.api.kubelet import KubeletContainer, KubeletPod
 from kcr.client import Client
 from kcr.cluster.node.logs import Log, Logs
@@ -39,8 +37,9 @@ from kcr.cluster.node.runtime import Exit, NodeInfo, OnExit, RecordWarning, Runn
 from kcr.cluster.node.usage.memory_limits import MemoryLimits
 from kcr.cluster.node.usage.sampler import ContainerName
 from kcr.errors import ApiError, TransportError
+from kcr.log import get_logger
 
-_log = structlog.get_logger()
+_log = get_logger()
 
 # The exit code of what SIGKILL ended.
 KILLED = 137

@@ -1,0 +1,97 @@
+"""Where log lines are written, and how they look to people."""
+
+import os
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from structlog.typing import Processor
+
+# How a plain line begins, as kubectl's do.
+_MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
+
+# So many tracebacks are remembered, by their hashes.
+_MAX_TRACEBACKS = 1000
+
+
+class Stderr:
+    """Writes to whatever stderr is at the moment: the live display of `kcr dev` stands in for it for a while."""
+
+    def write(self, text: str) -> None:
+        """Write to the present stderr; when its reader has gone, the line is lost, and what logs it goes on."""
+        # A surrogate is escaped, which only the interpreter's own stderr does by itself.
+        try:
+            sys.stderr.write(text.encode(errors="backslashreplace").decode())
+        except OSError:
+            discard_stderr()
+
+    def flush(self) -> None:
+        """Flush the present stderr."""
+        flush_stderr()
+
+
+def flush_stderr() -> None:
+    """Flush stderr; that its reader has closed it is no error."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        discard_stderr()
+
+
+def discard_stderr() -> None:
+    """Send what stderr still holds, and all that follows, to the null device, because its reader has closed it.
+
+    Otherwise the interpreter would write it once more at its exit, fail, and end with code 120.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
+
+
+class TracebackOnce:
+    """A structlog processor: renders tracebacks, without the values of variables, and each distinct one once.
+
+    A reconcile that fails is tried again, ten times in its first five seconds. Lines that repeat an error have its
+    message, and no traceback.
+    """
+
+    def __init__(self) -> None:
+        self._printed: set[int] = set()
+
+    def __call__(self, logger: Any, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Replace `exc_info` by `exception`, or remove it."""
+        fields = structlog.processors.format_exc_info(logger, method, fields)
+        if "exception" not in fields:
+            return fields
+        printed = hash(fields["exception"])
+        if printed in self._printed:
+            del fields["exception"]
+            return fields
+        if len(self._printed) == _MAX_TRACEBACKS:
+            self._printed.clear()
+        self._printed.add(printed)
+        return fields
+
+
+def as_plain_line(_logger: object, _method: str, fields: MutableMapping[str, Any]) -> str:
+    """Render a record as a line of talk, `Warning: watch closed (kind=pods)`, with its traceback below."""
+    mark = _MARKS.get(fields.pop("level", ""), "")
+    # What a server warns of is said in its own words, as kubectl says it.
+    event = fields.pop("event", "")
+    event = fields.pop("warning", event)
+    fields.pop("timestamp", None)
+    trace = fields.pop("exception", "")
+    details = details_of(fields)
+    line = f"{mark}{event} ({details})" if details else f"{mark}{event}"
+    return f"{line}\n{trace}" if trace else line
+
+
+def details_of(fields: MutableMapping[str, Any]) -> str:
+    """Return the fields of a record in words: `kind=pods, retries=3`."""
+    return ", ".join(f"{name}={value}" for name, value in fields.items())
+
+
+def plain_lines() -> list[Processor]:
+    """Return the processors of plain lines."""
+    return [TracebackOnce(), as_plain_line]
