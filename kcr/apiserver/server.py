@@ -67,7 +67,6 @@ _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
     "binding": binding.bind,
     "ephemeralcontainers": pod_streams.refuse_ephemeral_containers,
     "eviction": eviction.evict,
-    "finalize": subresources.finalize,
 }
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kcr.testing.loop import VirtualClock
-from tests.kit.api import TABLE, Api, config_map, job, pod
+from tests.kit.api import TABLE, Api, config_map, job, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 ROOT = "/api/v1/namespaces/default"
@@ -37,7 +37,7 @@ async def test_pod_is_marked_before_it_goes(api: Api, bound: bool) -> None:
     # kubernetes/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete
     made = await api.post(PODS, pod("a"))
     if bound:
-        await api.post(f"{PODS}/a/binding", {"target": {"name": "n"}})
+        await api.post(f"{PODS}/a/binding", pod_binding("a", "n"))
         made = await api.delete(f"{PODS}/a")
     events = await api.watch(f"{PODS}?resourceVersion={made['metadata']['resourceVersion']}&")
     await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0} if bound else b"")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.api import Api, config_map, job, pod
+from tests.kit.api import Api, config_map, job, pod, pod_binding
 from tests.kit.protobuf import PROTOBUF
 
 pytestmark = pytest.mark.kcr_virtual
@@ -205,7 +205,7 @@ async def test_number_out_of_range_is_a_bad_request(api: Api, query: str) -> Non
 
 async def test_grace_of_a_million_years_is_granted(api: Api) -> None:
     await api.post(PODS, pod("a"))
-    await api.post(f"{PODS}/a/binding", {"target": {"name": "n"}})
+    await api.post(f"{PODS}/a/binding", pod_binding("a", "n"))
     assert (await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 2**62}))["metadata"]["deletionGracePeriodSeconds"]
     assert (await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 5}))["metadata"]["deletionGracePeriodSeconds"] == 5
 

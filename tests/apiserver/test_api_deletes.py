@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.api import Api, config_map, exists, job, owner, pod
+from tests.kit.api import Api, config_map, exists, job, owner, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -18,7 +18,7 @@ TRACKING = "batch.kubernetes.io/job-tracking"
 
 async def bound(api: Api, name: str, **metadata: Any) -> None:
     await api.post(PODS, pod(name, **metadata))
-    await api.post(f"{PODS}/{name}/binding", {"target": {"kind": "Node", "name": "n1"}})
+    await api.post(f"{PODS}/{name}/binding", pod_binding(name))
 
 
 async def test_delete_answers_with_a_status(api: Api) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.kit.api import Api, config_map, job, pod
+from tests.kit.api import Api, config_map, job, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -189,7 +189,7 @@ async def test_label_selectors_select(api: Api, selector: str, expected: list[st
 async def test_pods_are_selected_by_phase_and_node(api: Api) -> None:
     for name in "ab":
         await api.post(PODS, pod(name))
-    await api.post(f"{PODS}/a/binding", {"target": {"kind": "Node", "name": "n1"}})
+    await api.post(f"{PODS}/a/binding", pod_binding("a"))
     await api.patch(f"{PODS}/b/status", {"status": {"phase": "Failed"}})
     assert names(await api.get(f"{PODS}?fieldSelector=spec.nodeName%3Dn1")) == ["a"]
     assert names(await api.get(f"{PODS}?fieldSelector=spec.nodeName%21%3Dn1")) == ["b"]

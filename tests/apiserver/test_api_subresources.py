@@ -10,11 +10,10 @@ from kcr.apiserver.endpoints.pods.container_logs import end_of_log
 from kcr.apiserver.kinds.catalogue import PODS as KIND
 from kcr.apiserver.server import HTTPRequest
 from kcr.testing.loop import START
-from tests.kit.api import Api, pod
+from tests.kit.api import Api, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
-BINDING = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"annotations": {"a": "b"}}}
 
 
 class Run:
@@ -43,13 +42,13 @@ class Written:
 async def logging_pod(api: Api, *containers: str) -> None:
     spec = {"restartPolicy": "Never", "containers": [{"name": name, "image": "busybox"} for name in containers]}
     await api.post(PODS, {"metadata": {"name": "pq"}, "spec": spec})
-    await api.post(f"{PODS}/pq/binding", BINDING)
+    await api.post(f"{PODS}/pq/binding", pod_binding("pq"))
     api.server.logs = Written()
 
 
 async def test_binding_sets_node_and_condition(api: Api) -> None:
     await api.post(PODS, pod("pa"))
-    reply = await api.call("POST", f"{PODS}/pa/binding", BINDING)
+    reply = await api.call("POST", f"{PODS}/pa/binding", pod_binding("pa", annotations={"a": "b"}))
     assert (reply.status, reply.body["status"]) == (201, "Success")
     bound = await api.get(f"{PODS}/pa")
     assert bound["spec"]["nodeName"] == "n1"
@@ -61,8 +60,8 @@ async def test_binding_sets_node_and_condition(api: Api) -> None:
 
 async def test_pod_is_bound_once(api: Api) -> None:
     await api.post(PODS, pod("pa"))
-    await api.post(f"{PODS}/pa/binding", BINDING)
-    reply = await api.call("POST", f"{PODS}/pa/binding", BINDING)
+    await api.post(f"{PODS}/pa/binding", pod_binding("pa"))
+    reply = await api.call("POST", f"{PODS}/pa/binding", pod_binding("pa"))
     assert (reply.status, reply.body["message"]) == (
         409,
         'Operation cannot be fulfilled on pods/binding "pa": pod pa is already assigned to node "n1"',
@@ -71,7 +70,7 @@ async def test_pod_is_bound_once(api: Api) -> None:
 
 async def test_binding_needs_a_target(api: Api) -> None:
     await api.post(PODS, pod("pa"))
-    reply = await api.call("POST", f"{PODS}/pa/binding", {})
+    reply = await api.call("POST", f"{PODS}/pa/binding", {"metadata": {"name": "pa"}})
     assert (reply.status, reply.body["details"]["causes"][0]["field"]) == (422, "target.name")
 
 

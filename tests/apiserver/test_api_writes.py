@@ -21,6 +21,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+LONG_AGO = "2001-01-01T00:00:00Z"
 
 
 async def test_create_sets_what_only_the_server_may(api: Api) -> None:
@@ -199,9 +200,40 @@ async def test_another_uid_is_refused_by_put_and_patch(api: Api) -> None:
 
 async def test_times_of_the_server_cannot_be_written(api: Api) -> None:
     old = await api.post(CONFIG_MAPS, config_map("a"))
-    stamps = {"creationTimestamp": "2001-01-01T00:00:00Z", "deletionTimestamp": "2001-01-01T00:00:00Z", "generation": 9}
-    new = await api.patch(f"{CONFIG_MAPS}/a", {"metadata": stamps})
+    new = await api.patch(f"{CONFIG_MAPS}/a", {"metadata": {"creationTimestamp": LONG_AGO, "generation": 9}})
     assert new == old
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "given", "fields"),
+    [
+        pytest.param([], {"deletionTimestamp": LONG_AGO}, ["deletionTimestamp"], id="begun-by-an-update"),
+        pytest.param([], {"deletionGracePeriodSeconds": 0}, ["deletionGracePeriodSeconds"], id="grace"),
+        pytest.param(["a.io/b"], {"deletionTimestamp": LONG_AGO}, [], id="moment-is-kept"),
+        pytest.param(["a.io/b"], {"deletionGracePeriodSeconds": 9}, ["deletionGracePeriodSeconds"], id="other-grace"),
+        pytest.param(["a.io/b"], {"deletionGracePeriodSeconds": None}, [], id="grace-is-kept"),
+    ],
+)
+async def test_deletion_is_not_written_by_an_update(
+    api: Api, finalizers: list[str], given: dict[str, Any], fields: list[str]
+) -> None:
+    """Source: apimachinery/pkg/api/validation/objectmeta.go, ValidateObjectMetaAccessorUpdate; rest/update.go."""
+    await api.post(CONFIG_MAPS, config_map("a") | {"metadata": {"name": "a", "finalizers": finalizers}})
+    if finalizers:
+        await api.delete(f"{CONFIG_MAPS}/a")
+    before = await api.get(f"{CONFIG_MAPS}/a")
+    metadata = {name: value for name, value in {**before["metadata"], **given}.items() if value is not None}
+    reply = await api.call("PUT", f"{CONFIG_MAPS}/a", {**before, "metadata": metadata})
+    causes = reply.body["details"]["causes"] if reply.status == 422 else []
+    assert [(one["field"], one["message"].rpartition(": ")[2]) for one in causes] == [
+        (f"metadata.{name}", "field is immutable") for name in fields
+    ]
+    assert await api.get(f"{CONFIG_MAPS}/a") == before
+
+
+async def test_generation_of_a_new_object_is_not_negative(api: Api) -> None:
+    reply = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "a", "generation": -1}})
+    assert [one["field"] for one in reply.body["details"]["causes"]] == ["metadata.generation"]
 
 
 async def test_merge_patch_with_stale_version_conflicts(api: Api) -> None:

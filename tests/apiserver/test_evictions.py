@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kcr.testing import VirtualClock
-from tests.kit.api import Api, pod
+from tests.kit.api import Api, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
@@ -30,7 +30,7 @@ async def budget(api: Api, status: dict[str, Any], name: str = "foo", **spec: An
 async def running(api: Api, name: str = "pa", *, ready: str = "True", phase: str = "Running") -> None:
     """Create a pod of the app that runs on a node."""
     await api.post(PODS, pod(name, labels={"app": "web"}))
-    await api.post(f"{PODS}/{name}/binding", {"target": {"kind": "Node", "name": "n1"}})
+    await api.post(f"{PODS}/{name}/binding", pod_binding(name))
     conditions = [{"type": "Ready", "status": ready}]
     await api.patch(f"{PODS}/{name}/status", {"status": {"phase": phase, "conditions": conditions}})
 

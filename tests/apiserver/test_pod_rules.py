@@ -10,7 +10,7 @@ import pytest
 
 from kcr.apiserver.kinds.strategy import Manifest
 from tests.kit import manifests
-from tests.kit.api import Api
+from tests.kit.api import Api, pod_binding
 from tests.kit.api import pod as plain_pod
 from tests.kit.manifests import PODS, changed, pod, refused_pod_status, stored_pod
 
@@ -246,7 +246,7 @@ async def test_pods_are_selected_by_their_node(api: Api, label: str) -> None:
     # batch-api §14
     for name in ("pa", "pb"):
         await api.post(PATH, plain_pod(name))
-    await api.post(f"{PATH}/pb/binding", {"target": {"name": "n1"}})
+    await api.post(f"{PATH}/pb/binding", pod_binding("pb"))
     (found,) = (await api.get(f"{PATH}?fieldSelector={label}=n1"))["items"]
     assert found["metadata"]["name"] == "pb"
 

@@ -9,7 +9,7 @@ import pytest
 
 from kcr.apiserver.responses import PodStream
 from kcr.apiserver.server import HTTPRequest
-from tests.kit.api import Api, Reply, pod
+from tests.kit.api import Api, Reply, pod, pod_binding
 
 pytestmark = pytest.mark.kcr_virtual
 POD = "/api/v1/namespaces/default/pods/pa"
@@ -85,7 +85,7 @@ async def test_pod_must_be_there_and_have_a_node(api: Api, subresource: str) -> 
     await api.post("/api/v1/namespaces/default/pods", pod("pa"))
     unbound = await connect(api, subresource, **V5)
     assert (unbound.status, unbound.body["message"]) == (400, "pod pa does not have a host assigned")
-    await api.post(f"{POD}/binding", {"target": {"kind": "Node", "name": "n1"}})
+    await api.post(f"{POD}/binding", pod_binding(POD.rpartition("/")[2]))
     lost = await connect(api, subresource, **V5)
     assert (lost.status, lost.body["message"]) == (404, 'nodes "n1" not found')
 

@@ -11,7 +11,7 @@ from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.testing.loop import VirtualClock
-from tests.kit.api import Api, pod
+from tests.kit.api import Api, pod, pod_binding
 from tests.kit.protobuf import PROTOBUF, body, message
 
 pytestmark = pytest.mark.kcr_virtual
@@ -25,17 +25,16 @@ def eviction(name: str = "pa", **options: Any) -> dict[str, Any]:
 
 async def bound(api: Api, name: str = "pa", **metadata: Any) -> dict[str, Any]:
     await api.post(PODS, pod(name, **metadata))
-    await api.post(f"{PODS}/{name}/binding", {"target": {"kind": "Node", "name": "n1"}})
+    await api.post(f"{PODS}/{name}/binding", pod_binding(name))
     made: dict[str, Any] = await api.get(f"{PODS}/{name}")
     return made
 
 
 async def test_binding_meant_for_another_pod_of_the_name_is_refused(api: Api) -> None:
     made = await api.post(PODS, pod("pa"))
-    target = {"kind": "Node", "name": "n1"}
-    refused = await api.call("POST", f"{PODS}/pa/binding", {"metadata": {"uid": "zzz"}, "target": target})
+    refused = await api.call("POST", f"{PODS}/pa/binding", pod_binding("pa", uid="zzz"))
     assert (refused.status, refused.body["reason"]) == (409, "Conflict")
-    await api.post(f"{PODS}/pa/binding", {"metadata": {"uid": made["metadata"]["uid"]}, "target": target})
+    await api.post(f"{PODS}/pa/binding", pod_binding("pa", uid=made["metadata"]["uid"]))
     assert (await api.get(f"{PODS}/pa"))["spec"]["nodeName"] == "n1"
 
 
@@ -126,22 +125,22 @@ async def test_discovery_says_what_eviction_speaks(api: Api) -> None:
 )
 async def test_binding_is_to_a_node_with_a_name(api: Api, target: dict[str, str], fields: list[str]) -> None:
     await api.post(PODS, pod("pa"))
-    reply = await api.call("POST", f"{PODS}/pa/binding", {"target": target})
+    reply = await api.call("POST", f"{PODS}/pa/binding", {"metadata": {"name": "pa"}, "target": target})
     assert (reply.status, [cause["field"] for cause in reply.body["details"]["causes"]]) == (422, fields)
-    assert (await api.call("POST", f"{PODS}/pa/binding", {"target": {"name": "n1"}})).status == 201
+    assert (await api.call("POST", f"{PODS}/pa/binding", pod_binding("pa"))).status == 201
 
 
 async def test_pod_that_goes_or_is_gated_is_not_bound(api: Api) -> None:
     gated = pod("pa")
     gated["spec"]["schedulingGates"] = [{"name": "a.io/x"}]
     await api.post(PODS, gated)
-    reply = await api.call("POST", f"{PODS}/pa/binding", {"target": {"name": "n1"}})
+    reply = await api.call("POST", f"{PODS}/pa/binding", pod_binding("pa"))
     assert (reply.status, reply.body["message"]) == (
         409, 'Operation cannot be fulfilled on pods/binding "pa": pod pa has non-empty .spec.schedulingGates'
     )  # fmt: skip
     await api.post(PODS, pod("pb", finalizers=["a.io/b"]))
     await api.delete(f"{PODS}/pb")
-    reply = await api.call("POST", f"{PODS}/pb/binding", {"target": {"name": "n1"}})
+    reply = await api.call("POST", f"{PODS}/pb/binding", pod_binding("pb"))
     assert reply.body["message"].endswith("pod pb is being deleted, cannot be assigned to a host")
 
 
@@ -166,5 +165,5 @@ async def test_negative_grace_is_one_second(api: Api, sent: dict[str, int], kept
     made = pod("pa")
     made["spec"]["terminationGracePeriodSeconds"] = -1
     await api.post(PODS, made)
-    await api.post(f"{PODS}/pa/binding", {"target": {"name": "n1"}})
+    await api.post(f"{PODS}/pa/binding", pod_binding("pa"))
     assert (await api.delete(f"{PODS}/pa", sent))["metadata"]["deletionGracePeriodSeconds"] == kept

@@ -25,6 +25,7 @@ class Settings(kcr.Resource, api_version="v1", kind="ConfigMap", plural="configm
 
 
 class Ready(kcr.Object):
+    replicas: int | None = None
     ready_replicas: int | None = None
 
 
@@ -68,7 +69,7 @@ async def test_lean_type_leaves_alone_what_it_does_not_know(client: Client) -> N
     assert (await client.apply(Settings(metadata=META, immutable=False))).immutable is False
     assert (await client.get(ConfigMap, KEY)).data == {"a": "1"}
     await client.apply_manifest(Deployment, deployment(replicas=3))
-    await client.apply(Scaled(metadata=META, status=Ready(ready_replicas=1)), subresource="status")
+    await client.apply(Scaled(metadata=META, status=Ready(replicas=1, ready_replicas=1)), subresource="status")
     found = await client.get(Deployment, KEY)
     assert (found.spec.replicas, found.status.ready_replicas) == (3, 1)
 
@@ -77,7 +78,7 @@ async def test_mapping_says_no_more_than_it_holds(client: Client) -> None:
     await client.apply_manifest(Deployment, deployment(replicas=3))
     scaled = await client.apply_manifest(Deployment, deployment(), field_owner="other")
     assert scaled.spec.replicas == 3
-    status = {"metadata": {"name": "a", "namespace": "default"}, "status": {"readyReplicas": 2}}
+    status = {"metadata": {"name": "a", "namespace": "default"}, "status": {"replicas": 2, "readyReplicas": 2}}
     assert (await client.apply_manifest(Deployment, status, subresource="status")).status.ready_replicas == 2
 
 

@@ -113,6 +113,11 @@ def pod(name: str, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **metadata}, "spec": spec}
 
 
+def pod_binding(name: str, node: str = "n1", **metadata: Any) -> dict[str, Any]:
+    """Return a Binding of a pod to a node."""
+    return {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": node}}
+
+
 def job(name: str, **metadata: Any) -> dict[str, Any]:
     """Return a Job."""
     return {"metadata": {"name": name, **metadata}, "spec": {"template": {"spec": pod("")["spec"]}}}

@@ -134,8 +134,9 @@ def _write(registry: Registry, write: Write, old: Record | None, config: Manifes
         return registry.create(write.kind, route.namespace, new, tracking=tracking, dry_run=dry_run, guard=write.guard)
     check_name(route, _metadata(config))
     check_patch(route.kind, old, meta.decode_metadata(route.kind, manifest.get("metadata")))
-    is_status, new = route.subresource == "status", write.to_storage(manifest)
-    return registry.update(write.stored(old), new, tracking, status=is_status, dry_run=dry_run, guard=write.guard)
+    # A Scale is applied to the object itself.
+    part, new = "" if route.subresource == "scale" else route.subresource, write.to_storage(manifest)
+    return registry.update(write.stored(old), new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
 
 
 def _settable(write: Write, config: Manifest) -> Manifest:

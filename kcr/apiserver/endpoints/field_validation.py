@@ -14,15 +14,15 @@ import msgspec
 
 from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.endpoints.routes import Query
-from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
+from kcr.apiserver.schema.shape import Shape
 
 
-def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
+def check(shape: Shape, obj: Manifest, body: bytes, content_type: str, query: Query) -> list[str]:
     """Return the warnings about unknown and duplicate fields; none when the query says `fieldValidation=Ignore`.
 
     Args:
-        kind: The kind of the object.
+        shape: The type of the object.
         obj: What is about to be written: the body itself, or what a patch made.
         body: What was sent, whose names may be there twice.
         content_type: The form of the body; only in JSON are repeated names found.
@@ -34,12 +34,12 @@ def check(kind: Kind, obj: Manifest, body: bytes, content_type: str, query: Quer
     validation = query.text("fieldValidation")
     if validation == "Ignore":
         return []
-    shape = kind.shape
     found = [] if shape.knows(obj) else [f'unknown field "{path}"' for path in shape.unknown(obj)]
     if media_type(content_type).endswith("json"):
         found += [f'duplicate field "{path}"' for path in repeated(body)]
     if found and validation == "Strict":
-        raise UndecodableError(kind.type.kind, kind.type.version, f"strict decoding error: {', '.join(found)}")
+        version = shape.name.partition(".")[0]
+        raise UndecodableError(shape.short_name, version, f"strict decoding error: {', '.join(found)}")
     return found
 
 

@@ -84,7 +84,10 @@ def decode_object(kind: Kind, body: bytes, content_type: str) -> Manifest:
         StatusError: 400, it is no object of the kind; 413 and 415.
     """
     value = decode_mapping(kind.type.kind, body, content_type)
-    _check_type(kind, value)
+    _check_type_members(kind.type.kind, value)
+    if kind.custom is not None:
+        _check_custom_type(kind, value)
+    _check_type((kind.type.api_version,), kind.type.kind, value)
     return value
 
 
@@ -109,45 +112,53 @@ def _unrecognized(kind: str) -> str:
     return f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error"
 
 
-def decode_as(shape: Shape, body: bytes, content_type: str) -> Manifest:
-    """Decode a body of a type that is sent and not stored, such as a Binding.
+def decode_as(shape: Shape, api_versions: tuple[str, ...], body: bytes, content_type: str) -> Manifest:
+    """Decode a body of a type that is sent and not stored, such as a review; its fields are not conformed.
+
+    Args:
+        shape: The type.
+        api_versions: The versions of it that are accepted; the first one is that of a body that names none.
+        body: The body.
+        content_type: Its form.
 
     Raises:
         StatusError: 400, 413 or 415.
     """
     value = decode_mapping(shape.short_name, body, content_type)
-    conform(shape, value)
+    _check_type_members(shape.short_name, value)
+    _check_type(api_versions, shape.short_name, value)
     return value
 
 
-def _check_type(kind: Kind, value: Manifest) -> None:
-    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
+def _check_type_members(kind: str, value: Manifest) -> None:
     for member in ("apiVersion", "kind"):
         if not isinstance(value.get(member), str | None):
             words = f"json: cannot unmarshal {kind_of(value[member])} into Go struct field .{member} of type string"
-            raise bad_request(f"{_unrecognized(kind.type.kind)}: {words}")
-    if kind.custom is not None:
-        _check_custom_type(kind, value)
-    version, name = value.get("apiVersion") or kind.type.api_version, value.get("kind") or kind.type.kind
-    if version != kind.type.api_version:
+            raise bad_request(f"{_unrecognized(kind)}: {words}")
+
+
+def _check_type(api_versions: tuple[str, ...], kind: str, value: Manifest) -> None:
+    """Refuse an object whose apiVersion or kind are not the URL's; both may be absent."""
+    version, name = value.get("apiVersion") or api_versions[0], value.get("kind") or kind
+    if version not in api_versions:
         raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({kind.type.api_version})"
+            f"the API version in the data ({version}) does not match the expected API version ({api_versions[0]})"
         )
-    if name != kind.type.kind:
-        wanted = kind.type.kind
-        why = _unusable_kind(kind, name)
-        raise bad_request(f'{name} in version "{kind.type.version}" cannot be handled as a {wanted}: {why}')
+    if name != kind:
+        group, _, short = version.rpartition("/")
+        why = _unusable_kind(group, short, name, kind)
+        raise bad_request(f'{name} in version "{short}" cannot be handled as a {kind}: {why}')
 
 
-def _unusable_kind(kind: Kind, name: str) -> str:
-    """Return why an object of another kind of the same version is not one of this kind.
+def _unusable_kind(group: str, version: str, name: str, wanted: str) -> str:
+    """Return why an object of another kind of the same version is not one of the kind that is wanted.
 
     Source: k8s.io/apimachinery/pkg/runtime/error.go, notRegisteredErr; pkg/conversion/converter.go, Convert.
     """
-    if (kind.type.api_version, name) not in builtin_kinds():
-        return f'no kind "{name}" is registered for version "{kind.type.api_version}" in scheme "{_SCHEME}"'
-    package = kind.type.group.partition(".")[0] or "core"
-    return f"converting ({kind.type.version}.{name}) to ({package}.{kind.type.kind}): unknown conversion"
+    api_version = f"{group}/{version}" if group else version
+    if (api_version, name) not in builtin_kinds():
+        return f'no kind "{name}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+    return f"converting ({version}.{name}) to ({group.partition('.')[0] or 'core'}.{wanted}): unknown conversion"
 
 
 def _check_custom_type(kind: Kind, value: Manifest) -> None:

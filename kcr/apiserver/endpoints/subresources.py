@@ -1,13 +1,13 @@
-"""Subresources with a behaviour of their own: namespaces/finalize and scale.
+"""The subresource scale: how many pods an object is to have.
 
-Source: kubernetes/pkg/registry/core/namespace/{strategy,storage/storage}.go,
-pkg/registry/apps/deployment/storage/storage.go, ScaleREST.
+Source: kubernetes/pkg/registry/apps/deployment/storage/storage.go, ScaleREST.
 """
 
 from typing import Any
 
 from kcr.apiserver.apply.tracking import Tracking
-from kcr.apiserver.endpoints import request_body
+from kcr.apiserver.endpoints import field_validation
+from kcr.apiserver.endpoints.sent_objects import check_namespace, decode_sent
 from kcr.apiserver.endpoints.writing import Write, check_name, patched
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.field_errors import non_negative
@@ -23,6 +23,7 @@ from kcr.apiserver.responses import (
     internal,
     invalid,
     json_response,
+    warning_headers,
 )
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.storage.records import Record, in_version
@@ -31,23 +32,6 @@ SCALE = "autoscaling.v1.Scale"
 # What a patch of a Scale finds where a custom resource says no number.
 _UNSET = -(1 << 31)
 _OF_SCALE = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-
-
-def finalize(registry: Registry, write: Write) -> APIResponse:
-    """Handle a PUT on namespaces/finalize: only the finalizers of the spec are written.
-
-    Source: kubernetes/pkg/registry/core/namespace/{storage/storage.go,strategy.go}, FinalizeREST.
-    """
-    route, dry_run = write.route, write.query.dry_run("UpdateOptions")
-    manifest = request_body.decode_object(route.kind, write.body, write.content_type)
-    conform(route.kind.shape, manifest)
-    old = registry.find(route.kind, "", route.name)
-    before, new = old.manifest(), old.manifest()
-    new["spec"] = dict(new.get("spec") or {})
-    new["spec"]["finalizers"] = (manifest.get("spec") or {}).get("finalizers") or []
-    if not new["spec"]["finalizers"]:
-        del new["spec"]["finalizers"]
-    return json_response(write.encoder.encode_object(registry.store(old, new, before, dry_run=dry_run)))
 
 
 def read_scale(record: Record) -> Manifest:
@@ -138,13 +122,16 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
         if lacks_replicas(old):
             before["spec"]["replicas"] = _UNSET
         scale = patched(write, shape, before)
+        warnings = field_validation.check(shape, scale, write.body, write.content_type, write.query)
         conform(shape, scale)
         if (scale.get("spec") or {}).get("replicas") == _UNSET:
             raise no_replicas(route.kind)
     else:
-        scale = request_body.decode_as(shape, write.body, write.content_type)
+        sent = decode_sent(write, SCALE, "autoscaling/v1")
+        scale, warnings = sent.manifest, sent.warnings
     metadata = scale.get("metadata") or {}
     check_name(route, metadata)
+    check_namespace(route, metadata)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if errors := non_negative("spec.replicas", replicas):
         raise invalid("Scale", "autoscaling", route.name, errors)
@@ -156,4 +143,4 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
         parent = parent.setdefault(step, {})
     parent[last] = replicas
     written = registry.update(old, new, Tracking(write.manager), dry_run=dry_run).record
-    return json_response(encoded(scale_of(in_version(written, route.kind))))
+    return json_response(encoded(scale_of(in_version(written, route.kind))), 200, warning_headers(warnings))

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kcr.apiserver.authentication import AUDIENCE, BoundObject, ServiceAccountTokens, TokenSubject, User
-from kcr.apiserver.endpoints import request_body
+from kcr.apiserver.endpoints.routes import Route
+from kcr.apiserver.endpoints.sent_objects import decode_sent
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.kinds.catalogue import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
 from kcr.apiserver.kinds.field_errors import FieldError
@@ -18,8 +19,7 @@ from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.metadata import new_uid, timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.registry.service_accounts import TOKEN_SECONDS
-from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, invalid, json_response
-from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, invalid, json_response, warning_headers
 
 _SHORTEST_SECONDS, _LONGEST_SECONDS, _SECONDS = 600, 1 << 32, 3600
 # How long the token of a pod is valid that was requested for `TOKEN_SECONDS`.
@@ -36,11 +36,9 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
     route = write.route
     write.query.dry_run("CreateOptions")
     account = registry.find(route.kind, route.namespace, route.name).metadata
-    body = request_body.decode_as(type_shape("authentication.v1.TokenRequest"), write.body, write.content_type)
-    name = (body.get("metadata") or {}).get("name") or route.name
-    if name != route.name:
-        raise bad_request(f"must match service account name {route.name}")
-    spec = body.get("spec") or {}
+    sent = decode_sent(write, "authentication.v1.TokenRequest", "authentication.k8s.io/v1")
+    _check_account(route, sent.metadata)
+    spec = sent.manifest.get("spec") or {}
     given = spec.get("expirationSeconds")
     seconds = _SECONDS if given is None else given
     if errors := _duration_faults(seconds):
@@ -60,7 +58,14 @@ def respond(registry: Registry, tokens: ServiceAccountTokens, write: Write) -> A
             "expirationTimestamp": timestamp(expires),
         },
     }
-    return json_response(encoded(shown), 201)
+    return json_response(encoded(shown), 201, warning_headers(sent.warnings))
+
+
+def _check_account(route: Route, metadata: Manifest) -> None:
+    name = metadata.get("name") or route.name
+    if name != route.name:
+        error = invalid_field("metadata.name", name, "must match the service account name if specified")
+        raise invalid("TokenRequest", "authentication.k8s.io", route.name, [error])
 
 
 def _end(subject: TokenSubject, expires: datetime, seconds: int) -> tuple[datetime, datetime | None]:

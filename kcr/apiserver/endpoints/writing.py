@@ -92,11 +92,6 @@ class Write(NamedTuple):
             self.access.check_create()
 
     @property
-    def is_status(self) -> bool:
-        """Whether it writes the status, or the approval that is part of it."""
-        return self.route.subresource in ("status", "approval")
-
-    @property
     def content_type(self) -> str:
         """The media type of the body."""
         return self.headers.get("content-type", "")
@@ -116,7 +111,7 @@ class Write(NamedTuple):
         Raises:
             UndecodableError: There are some, and the request is strict.
         """
-        return field_validation.check(self.route.kind, obj, self.body, self.content_type, self.query)
+        return field_validation.check(self.route.kind.shape, obj, self.body, self.content_type, self.query)
 
     @property
     def kind(self) -> Kind:
@@ -175,8 +170,8 @@ def update(registry: Registry, write: Write) -> APIResponse:
         return write_response(write, written, warnings, 201)
     old = registry.find(route.kind, route.namespace, route.name)
     _check_put(old, metadata)
-    is_status, tracking, new = write.is_status, Tracking(write.manager), write.to_storage(manifest)
-    written = registry.update(write.stored(old), new, tracking, status=is_status, dry_run=dry_run, guard=write.guard)
+    part, tracking, new = route.subresource, Tracking(write.manager), write.to_storage(manifest)
+    written = registry.update(write.stored(old), new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
     return write_response(write, written, warnings)
 
 
@@ -219,10 +214,9 @@ def patch(registry: Registry, write: Write) -> APIResponse:
     try:
         warnings = write.check(new)
         check_patch(route.kind, old, meta.decode_metadata(route.kind, new.get("metadata")))
-        is_status, tracking = write.is_status, Tracking(write.manager)
-        written = registry.update(
-            write.stored(old), write.to_storage(new), tracking, status=is_status, dry_run=dry_run, guard=write.guard
-        )
+        part, tracking, stored = route.subresource, Tracking(write.manager), write.stored(old)
+        new = write.to_storage(new)
+        written = registry.update(stored, new, tracking, subresource=part, dry_run=dry_run, guard=write.guard)
     except UndecodableError as error:
         # Decoding changes what it is given: the message shows the object as the patch left it.
         raise _unusable(patched(write, route.kind.shape, write.current(old)), error.text) from None

@@ -51,6 +51,7 @@ VALUE_MESSAGE = (
 _label, _label_1035, _subdomain = re.compile(_LABEL), re.compile(_LABEL_1035), re.compile(SUBDOMAIN_PATTERN)
 _qualified, _value, _path = re.compile(_QUALIFIED), re.compile(_VALUE), re.compile(_PATH)
 
+STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
@@ -157,6 +158,14 @@ def check_annotations(annotations: Mapping[str, str], field: str) -> list[FieldE
     errors = [invalid(field, key, reason) for key in sorted(annotations) for reason in qualified_name(key.lower())]
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         errors.append(too_long(field, _ANNOTATIONS_LIMIT))
+    return errors
+
+
+def check_finalizer(name: str, field: str) -> list[FieldError]:
+    """Return the field errors of a finalizer: a standard one, or one with a domain."""
+    errors = [invalid(field, name, reason) for reason in qualified_name(name)]
+    if "/" not in name and name not in STANDARD_FINALIZERS:
+        errors.append(invalid(field, name, "name is neither a standard finalizer name nor is it fully qualified"))
     return errors
 
 

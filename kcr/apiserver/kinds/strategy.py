@@ -7,7 +7,8 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/registry/rest/{create,update
 pkg/registry/generic/registry/store.go; k8s.io/apimachinery/pkg/api/equality/semantic.go.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from kcr.apiserver.kinds.field_errors import FieldError
 from kcr.apiserver.responses import StatusError
@@ -54,6 +55,18 @@ def semantic_equal(one: object, other: object) -> bool:
 
 def _is_nothing(value: object) -> bool:
     return value is None or value == [] or value == {}
+
+
+class UpdateRules(NamedTuple):
+    """What an update goes through, given the new and the stored object.
+
+    Attributes:
+        prepare: Keeps what this update may not change, in place.
+        validate: Returns the field errors.
+    """
+
+    prepare: Callable[[Manifest, Manifest], None]
+    validate: Callable[[Manifest, Manifest], list[FieldError]]
 
 
 class Strategy:
@@ -108,6 +121,12 @@ class Strategy:
             new["spec"] = old["spec"]
         else:
             new.pop("spec", None)
+
+    def update_rules(self, subresource: str) -> UpdateRules:
+        """Return the rules of an update of the object (`""`), or of what a subresource writes: the status."""
+        if subresource:
+            return UpdateRules(self.prepare_status, self.validate_status)
+        return UpdateRules(self.prepare_update, self.validate_update)
 
     def prepare_delete(self, obj: Manifest) -> None:
         """Set what the server sets when an object is to be deleted, above all finalizers."""

@@ -8,8 +8,16 @@ import random
 from datetime import UTC, datetime
 
 from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, rendered, required
-from kcr.apiserver.kinds.names import check_annotations, check_labels, qualified_name
+from kcr.apiserver.kinds.field_errors import (
+    IMMUTABLE,
+    FieldError,
+    forbidden,
+    invalid,
+    non_negative,
+    rendered,
+    required,
+)
+from kcr.apiserver.kinds.names import check_annotations, check_finalizer, check_labels, qualified_name
 from kcr.apiserver.kinds.strategy import Manifest, UndecodableError
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.shape import TypeMismatchError
@@ -20,13 +28,16 @@ _ORDER = (
     "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
     "managedFields",
 )  # fmt: skip
-_SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_GRACE = "deletionGracePeriodSeconds"
+_OF_DELETION = ("deletionTimestamp", _GRACE)
+_SERVER_FIELDS = ("uid", "creationTimestamp", *_OF_DELETION)
+# What an update leaves as it is, whatever it says.
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "generation")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 # The bits of a UUID that are not random: version and variant.
 _UUID_FIXED = 0xF000 << 64 | 0xC000 << 48
 _UUID_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
-STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
 def timestamp(now: datetime) -> str:
@@ -104,17 +115,24 @@ def set_initial_fields(metadata: Manifest, uid: str, now: datetime) -> None:
 
 
 def keep_server_fields(metadata: Manifest, old: Manifest) -> None:
-    """Keep the fields that no update may change."""
-    for name in (*_SERVER_FIELDS, "generation"):
+    """Keep the fields that no update may change.
+
+    Those of a deletion are refused by `validate_update` where an update sets or changes them; only the moment of a
+    deletion that has begun is kept whatever the update says.
+    """
+    for name in _KEPT:
         if name in old:
             metadata[name] = old[name]
-        else:
+        elif name not in _OF_DELETION:
             metadata.pop(name, None)
+    if _GRACE in old:
+        metadata.setdefault(_GRACE, old[_GRACE])
 
 
 def validate(kind: Kind, metadata: Manifest) -> list[FieldError]:
     """Return the field errors of the metadata of a new object."""
-    return [*_name_faults(kind, metadata), *_validate_mutable(kind, metadata)]
+    errors = [*_name_faults(kind, metadata), *_validate_mutable(kind, metadata)]
+    return errors + non_negative("metadata.generation", metadata.get("generation"))
 
 
 def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
@@ -136,6 +154,9 @@ def _validate_mutable(kind: Kind, metadata: Manifest) -> list[FieldError]:
 def validate_update(kind: Kind, metadata: Manifest, old: Manifest) -> list[FieldError]:
     """Return the field errors of changed metadata; a terminating object takes no new finalizers."""
     errors = _validate_mutable(kind, metadata)
+    for name in _OF_DELETION:
+        if metadata.get(name) != old.get(name):
+            errors.append(invalid(f"metadata.{name}", metadata[name], IMMUTABLE))
     if "deletionTimestamp" in old:
         added = sorted(set(metadata.get("finalizers", ())) - set(old.get("finalizers", ())))
         if added:
@@ -193,10 +214,10 @@ def _finalizer_faults(finalizers: list[str], *, any_name: bool) -> list[FieldErr
     errors: list[FieldError] = []
     for position, name in enumerate(finalizers):
         field = f"metadata.finalizers[{position}]"
-        errors += [invalid(field, name, reason) for reason in qualified_name(name)]
-        if "/" not in name and name not in STANDARD_FINALIZERS and not any_name:
-            words = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid(field, name, words))
+        if any_name:
+            errors += [invalid(field, name, reason) for reason in qualified_name(name)]
+        else:
+            errors += check_finalizer(name, field)
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         words = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid("metadata.finalizers", finalizers, words))

@@ -168,7 +168,7 @@ class Registry:
         given: Manifest,
         tracking: Tracking,
         *,
-        status: bool = False,
+        subresource: str = "",
         dry_run: bool = False,
         guard: Guard | None = None,
     ) -> WriteResult:
@@ -181,7 +181,7 @@ class Registry:
             old: The version that is there.
             given: The object as it is to be.
             tracking: Who writes it.
-            status: Whether it is written through `/status`.
+            subresource: The subresource that it is written through, such as `status`; `""` for the object itself.
             dry_run: Whether nothing is stored.
             guard: What may refuse the new version beforehand; None for nothing.
 
@@ -199,21 +199,18 @@ class Registry:
         kind.strategy.default(new)
         if guard is not None:
             guard(new, before)
-        if status:
-            kind.strategy.prepare_status(new, before)
-            errors = kind.strategy.validate_status(new, before)
-        else:
-            kind.strategy.prepare_update(new, before)
-            errors = kind.strategy.validate_update(new, before)
+        rules = kind.strategy.update_rules(subresource)
+        rules.prepare(new, before)
+        errors = rules.validate(new, before)
         self._raise_if_invalid(kind, new, [*meta.validate_update(kind, metadata, before["metadata"]), *errors])
         _drop_unstored(kind, new)
-        if not status:
+        if not subresource:
             self._priorities.check(kind, new)
-        if kind is SERVICES and not status:
+        if kind is SERVICES and not subresource:
             self._addresses.allocate(new)
-        if not status and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
+        if not subresource and kind.strategy.has_generation and kind.strategy.is_new_generation(new, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
-        warnings += [] if status else kind.strategy.warnings(new, before)
+        warnings += [] if subresource else kind.strategy.warnings(new, before)
         if tracking.is_needed(before, new):
             track(kind.shape, before, new, tracking, meta.timestamp(self.clock.now()))
         return WriteResult(self.store(old, new, before, dry_run=dry_run), warnings, before)

@@ -3,28 +3,35 @@
 Source: kubernetes/pkg/registry/core/pod/storage/storage.go, assignPod, setPodHostAndAnnotations.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from kcr.apiserver.endpoints import request_body
+from kcr.apiserver.endpoints.sent_objects import decode_sent
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.kinds.field_errors import not_supported, required
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry.deletion import DeleteOptions, check_preconditions
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
-from kcr.apiserver.responses import APIResponse, bad_request, conflict, encoded, invalid, json_response
-from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.responses import (
+    APIResponse,
+    bad_request,
+    conflict,
+    encoded,
+    invalid,
+    json_response,
+    warning_headers,
+)
 
 
 def bind(registry: Registry, write: Write) -> APIResponse:
     """Handle a POST on pods/binding: the pod is assigned to a node, once."""
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    body = request_body.decode_as(type_shape("core.v1.Binding"), write.body, write.content_type)
-    named = (body.get("metadata") or {}).get("name")
-    if named and named != route.name:
+    sent = decode_sent(write, "core.v1.Binding", "v1")
+    if sent.metadata.get("name") != route.name:
         raise bad_request("name in URL does not match name in Binding object")
-    target = body.get("target") or {}
+    target = sent.manifest.get("target") or {}
     kind, node = target.get("kind") or "Node", target.get("name")
     errors = [] if kind == "Node" else [not_supported("target.kind", kind, ("Node", "<empty>"))]
     if not node:
@@ -32,23 +39,24 @@ def bind(registry: Registry, write: Write) -> APIResponse:
     if errors:
         raise invalid("Binding", "", route.name, errors)
     old = registry.find(route.kind, route.namespace, route.name)
-    check_preconditions(old, DeleteOptions(uid=(body.get("metadata") or {}).get("uid") or ""))
+    uid, version = sent.metadata.get("uid", ""), sent.metadata.get("resourceVersion", "")
+    check_preconditions(old, DeleteOptions(uid=uid, resource_version=version))
     before, new = old.manifest(), old.manifest()
     refusal = _why_not_bound(new)
     if refusal:
         named = route.kind.type._replace(plural="pods/binding")
         raise conflict(named, route.name, refusal)
     new["spec"]["nodeName"] = node
-    _take_over(new["metadata"], body.get("metadata") or {})
+    _take_over(new["metadata"], sent.metadata)
     set_condition(new, registry.clock.now(), type="PodScheduled")
     registry.store(old, new, before, dry_run=dry_run)
-    return done()
+    return done(sent.warnings)
 
 
-def done() -> APIResponse:
-    """Return the response to a subresource that has done what it was asked for."""
+def done(warnings: Sequence[str]) -> APIResponse:
+    """Return the response to a subresource that has done what it was asked for, with texts for `Warning` headers."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return json_response(encoded(status), 201)
+    return json_response(encoded(status), 201, warning_headers(warnings))
 
 
 def _why_not_bound(pod: Manifest) -> str:

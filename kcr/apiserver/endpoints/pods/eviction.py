@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.pods.binding import done, set_condition
+from kcr.apiserver.endpoints.sent_objects import decode_sent
 from kcr.apiserver.endpoints.writing import Write
 from kcr.apiserver.kinds.catalogue import DISRUPTION_BUDGETS
 from kcr.apiserver.kinds.names import selects
@@ -20,7 +21,6 @@ from kcr.apiserver.registry.deletion import check_preconditions, delete
 from kcr.apiserver.registry.metadata import timestamp
 from kcr.apiserver.registry.registry import Registry
 from kcr.apiserver.responses import APIResponse, StatusError, bad_request, forbidden
-from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.storage.records import Record
 
 # So many evictions may be allowed that the disruption controller has not observed: MaxDisruptedPodSize.
@@ -59,10 +59,10 @@ def evict(registry: Registry, write: Write) -> APIResponse:
     """
     route = write.route
     dry_run = write.query.dry_run("CreateOptions")
-    body = request_body.decode_as(type_shape("policy.v1.Eviction"), write.body, write.content_type)
-    if (body.get("metadata") or {}).get("name") != route.name:
+    sent = decode_sent(write, "policy.v1.Eviction", "policy/v1", "policy/v1beta1")
+    if sent.metadata.get("name") != route.name:
         raise bad_request("name in URL does not match name in Eviction object")
-    options = request_body.parse_delete_options(body.get("deleteOptions") or {})
+    options = request_body.parse_delete_options(sent.manifest.get("deleteOptions") or {})
     if dry_run:
         options = options._replace(dry_run=True)
     old = registry.find(route.kind, route.namespace, route.name)
@@ -78,7 +78,7 @@ def evict(registry: Registry, write: Write) -> APIResponse:
     marked = registry.store(old, new, before, dry_run=options.dry_run)
     # The condition has changed the resourceVersion; the precondition was checked before.
     delete(registry, old if options.dry_run else marked, options._replace(resource_version=""))
-    return done()
+    return done(sent.warnings)
 
 
 def _guarding(registry: Registry, record: Record, pod: Manifest) -> _Budget | None:

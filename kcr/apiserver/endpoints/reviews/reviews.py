@@ -12,7 +12,7 @@ from kcr.apiserver.authentication import AUDIENCE, InvalidTokenError
 from kcr.apiserver.endpoints import request_body
 from kcr.apiserver.endpoints.reviews import access
 from kcr.apiserver.endpoints.reviews.access import Asker
-from kcr.apiserver.kinds.strategy import Manifest
+from kcr.apiserver.kinds.strategy import Manifest, conform
 from kcr.apiserver.responses import APIResponse, bad_request, encoded, json_response
 from kcr.apiserver.schema.builtin import type_shape
 
@@ -101,7 +101,8 @@ def respond(route: ReviewRoute, body: bytes, content_type: str, asker: Asker) ->
         StatusError: 400, 415 or 422, it is invalid.
     """
     shape = type_shape(route.kind.type_name)
-    given = request_body.decode_as(shape, body, content_type)
+    given = request_body.decode_as(shape, (route.api_version,), body, content_type)
+    conform(shape, given)
     review: Manifest = {
         "kind": shape.short_name, "apiVersion": route.api_version, "metadata": given.get("metadata") or {},
     }  # fmt: skip

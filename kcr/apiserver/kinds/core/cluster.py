@@ -16,9 +16,9 @@ from kcr.apiserver.kinds.field_errors import (
     required,
 )
 from kcr.apiserver.kinds.formats import check_cidr
-from kcr.apiserver.kinds.names import label_value, qualified_name
+from kcr.apiserver.kinds.names import check_finalizer, label_value, qualified_name
 from kcr.apiserver.kinds.pods.validation.scheduling import TAINT_EFFECTS
-from kcr.apiserver.kinds.strategy import Manifest, Strategy
+from kcr.apiserver.kinds.strategy import Manifest, Strategy, UpdateRules
 from kcr.apiserver.schema.quantities import amount
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
@@ -52,6 +52,12 @@ class NamespaceStrategy(Strategy):
         kept = (old.get("spec") or {}).get("finalizers")
         new["spec"] = {**spec, "finalizers": kept} if kept else spec
 
+    def update_rules(self, subresource: str) -> UpdateRules:
+        """Return the rules of an update; `/finalize` has its own."""
+        if subresource == "finalize":
+            return UpdateRules(_prepare_finalize, _validate_finalize)
+        return super().update_rules(subresource)
+
     def validate_status(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update of the status: the phase follows from the deletion."""
         phase = (new.get("status") or {}).get("phase", "")
@@ -64,6 +70,19 @@ class NamespaceStrategy(Strategy):
             else "may only be 'Active' if `deletionTimestamp` is empty"
         )
         return [invalid("status.Phase", phase, words)]
+
+
+def _prepare_finalize(new: Manifest, old: Manifest) -> None:
+    """Keep the status."""
+    new["status"] = old["status"]
+
+
+def _validate_finalize(new: Manifest, old: Manifest) -> list[FieldError]:
+    return [
+        error
+        for position, name in enumerate((new.get("spec") or {}).get("finalizers") or ())
+        for error in check_finalizer(name, f"spec.finalizers[{position}]")
+    ]
 
 
 class NodeStrategy(Strategy):
