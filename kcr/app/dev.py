@@ -1,5 +1,6 @@
 """Controllers on an embedded cluster in the same process."""
 
+import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -10,6 +11,7 @@ from typing import Literal, NamedTuple
 from kcr.api.meta import Key
 from kcr.apiserver.endpoints.pods.container_logs import end_of_log
 from kcr.apiserver.kinds.catalogue import PODS
+from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, attach
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
@@ -78,10 +80,11 @@ async def dev_cluster(
         given: Values of the command line for these options, by field name.
 
     Raises:
-        ConfigError: The port, the data folder or the file of faults cannot be used.
+        ConfigError: The port, the data folder or the file of faults cannot be used. Also later, when the data folder
+            cannot be written any more: the task that uses the context is cancelled then.
         click.UsageError: An option of a plugin cannot be used.
     """
-    async with EmbeddedCluster(
+    cluster = EmbeddedCluster(
         runtime=settings.runtime,
         nodes=settings.nodes,
         heartbeats=True,
@@ -93,7 +96,8 @@ async def dev_cluster(
         service_accounts="tokens" if settings.authorization == "rbac" else "accounts",
         data_dir=settings.data_dir,
         faults=read_faults(settings.faults) if settings.faults else None,
-    ) as cluster:
+    )
+    async with _ended_by_full_disk(cluster), cluster:
         if settings.no_controllers:
             cluster.server.advisers.append(deployment_warnings)
         try:
@@ -112,3 +116,33 @@ async def dev_cluster(
             return end_of_log(cluster.server.logs, record, container, limit)
 
         yield DevCluster(manager, user, address.kubeconfig, read_log)
+
+
+@asynccontextmanager
+async def _ended_by_full_disk(cluster: EmbeddedCluster) -> AsyncIterator[None]:
+    """Cancel the task that uses the context when the data folder cannot be written, and say so instead.
+
+    Nothing is lost by that, and without it every controller would report its own error again and again.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    task, reasons = asyncio.current_task(), list[str]()
+    assert task is not None
+
+    def end(reason: str) -> None:
+        if not reasons:
+            # The line that ends the process says what all errors from here on come from.
+            configure_logs("plain", "critical")
+            task.cancel()
+        reasons.append(reason)
+
+    cluster.on_storage_failure(end)
+    try:
+        yield
+    except BaseException as error:
+        if not reasons:
+            raise
+        if isinstance(error, asyncio.CancelledError):
+            task.uncancel()
+        raise ConfigError(f"{reasons[0]}: free some space, and start it again: it continues from there") from error

@@ -1,7 +1,7 @@
 """The embedded cluster in one context: API server, the cluster's own controllers, node."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,7 @@ from kcr.cluster.nodes import Nodes
 from kcr.cluster.scheduling import scheduler
 from kcr.cluster.transport import InProcessTransport
 from kcr.cluster.workloads import setup as setup_workloads
+from kcr.errors import ConfigError
 from kcr.manager import Manager
 
 if TYPE_CHECKING:  # the listener needs aiohttp's server and cryptography; only `serve` loads them
@@ -264,6 +265,17 @@ class EmbeddedCluster:
             task.cancel()
         self.server.close()
 
+    def on_storage_failure(self, call: Callable[[str], object]) -> None:
+        """Call back, with the reason, whenever the data folder cannot be written: its disk is full, say.
+
+        The requests that write are answered 500 then, and store nothing; the objects are those of before.
+
+        Args:
+            call: It is called in the middle of such a request.
+        """
+        if self._data is not None:
+            self._data.journal.on_failure = call
+
     def client_as(self, username: str, groups: Sequence[str] = ()) -> Client:
         """Return a client without a socket whose requests are those of a user.
 
@@ -316,12 +328,20 @@ class EmbeddedCluster:
 
 @contextmanager
 def _closed_on_error(data: "DataDir | None") -> Iterator[None]:
-    """Let other clusters use the data folder when this one cannot be made."""
+    """Let other clusters use the data folder when this one cannot be made.
+
+    Raises:
+        ConfigError: The data folder cannot be written.
+    """
     try:
         yield
-    except BaseException:
-        if data is not None:
-            data.close()
+    except BaseException as error:
+        if data is None:
+            raise
+        data.close()
+        if data.journal.failure:
+            # A request failed of it, with words of its own around the reason.
+            raise ConfigError(f"{data.journal.failure}: free some space") from error
         raise
 
 

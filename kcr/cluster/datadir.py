@@ -16,12 +16,15 @@ from pathlib import Path
 import msgspec
 
 from kcr.apiserver.storage.journal import Journal
+from kcr.atomicfile import is_full, replace_files
 from kcr.errors import ConfigError
 
 JOURNAL = "kcr.db"
 CREDENTIALS = "credentials.json"
 _SIGNING_KEY = "service-account.key"
 _LOCK = "lock"
+# Only its owner may read a file.
+_PRIVATE = 0o600
 
 
 class ListenerCredentials(msgspec.Struct, frozen=True):
@@ -94,7 +97,7 @@ class DataDir:
         file = self._folder / _SIGNING_KEY
         with _refused(self._folder):
             if not file.exists():
-                _write_private(file, secrets.token_bytes(32))
+                replace_files({file: secrets.token_bytes(32)}, mode=_PRIVATE)
             return file.read_bytes()
 
     def close(self) -> None:
@@ -125,16 +128,7 @@ class DataDir:
             ConfigError: The file cannot be written.
         """
         with _refused(self._folder):
-            _write_private(self._folder / CREDENTIALS, msgspec.json.encode(credentials))
-
-
-def _write_private(file: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
-    partial = file.with_name(f".{file.name}.partial")
-    partial.unlink(missing_ok=True)
-    partial.touch(mode=0o600)
-    partial.write_bytes(content)
-    partial.replace(file)
+            replace_files({self._folder / CREDENTIALS: msgspec.json.encode(credentials)}, mode=_PRIVATE)
 
 
 @contextmanager
@@ -142,4 +136,5 @@ def _refused(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"cannot use {folder}: {error.strerror}: name a folder that you can write") from error
+        remedy = "free some space" if is_full(error) else "name a folder that you can write"
+        raise ConfigError(f"cannot use {folder}: {error.strerror}: {remedy}") from error

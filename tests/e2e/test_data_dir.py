@@ -150,3 +150,34 @@ async def test_damaged_file_and_folder_in_use_are_refused_in_one_line(kcr: Start
         HttpTransport(load_config(str(await dev.kubeconfig()))) as transport,
     ):
         assert await Client(transport).list(Namespace)
+
+
+# `kcr` on a disk with little room: no file grows beyond so many bytes.
+FULL_DISK = """
+import resource
+from kcr.cli.main import main
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+main()
+"""
+
+
+async def test_disk_that_becomes_full_ends_the_cluster_in_one_line(kcr: Start, tmp_path: Path) -> None:
+    program, folder = tmp_path / "on_full_disk.py", tmp_path / "data"
+    program.write_text(FULL_DISK)
+    job = {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "many"},
+        "spec": {"completions": 1000, "parallelism": 10, "template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "one", "image": "x"}],
+        }}},
+    }  # fmt: skip
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    arguments = ("dev", "--data-dir", str(folder), "--runtime", "simulated", "-f", str(tmp_path / "job.yaml"), "--wait")
+    async with kcr(*arguments, program=str(program)) as dev:
+        assert await dev.end() == 1
+        *before, last = dev.err.splitlines()
+    assert last == (
+        f"kcr: cannot write {folder}/kcr.db: disk I/O error: free some space, and start it again: "
+        "it continues from there"
+    )
+    assert "cannot write" not in "\n".join(before)

@@ -12,7 +12,7 @@ Rows carry a checksum, and the file is checked as a whole when it is opened: a d
 import sqlite3
 import zlib
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -69,7 +69,13 @@ class Contents(NamedTuple):
 
 
 class Journal:
-    """Writes changes to a file that no other process writes."""
+    """Writes changes to a file that no other process writes.
+
+    Attributes:
+        failure: Why the file could not be written, the last time; empty while it could. A file that another program
+            locks for a while is no failure.
+        on_failure: Called with the reason at each failure, before the request that wanted to write fails.
+    """
 
     def __init__(self, file: Path, *, history: int = HISTORY) -> None:
         """Open a file, or make it.
@@ -83,6 +89,8 @@ class Journal:
         """
         self._file = file
         self._history = history
+        self.failure = ""
+        self.on_failure: Callable[[str], object] = str
         # Of each change in the history, oldest first: its revision, and the rows to delete when it leaves.
         self._changes: deque[tuple[int, tuple[int, ...]]] = deque()
         with _refused(file):
@@ -132,7 +140,11 @@ class Journal:
                 self._compact()
             self._connection.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?)", row)
         except sqlite3.Error as error:
-            raise internal(f"cannot write {self._file}: {error}") from error
+            reason = f"cannot write {self._file}: {error}"
+            if not _is_code(error, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                self.failure = reason
+                self.on_failure(reason)
+            raise internal(reason) from error
         self._remember(change.revision, change.old.revision if change.old is not None else 0, is_removal=removed)
 
     def close(self) -> None:
@@ -254,12 +266,19 @@ def _checksum(kind: str, key: str, body: bytes | None) -> int:
     return zlib.crc32(body or b"", zlib.crc32(f"{kind} {key}".encode()))
 
 
+def _is_code(error: sqlite3.Error, *codes: int) -> bool:
+    """Return whether an error has one of these primary result codes; the higher bits of a code are details."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
+
+
 @contextmanager
 def _refused(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise ConfigError(f"cannot use {file}: {error}: free the disk or the folder, or name another one") from error
+        is_full = _is_code(error, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+        remedy = "free some space" if is_full else "free the folder, or name another one"
+        raise ConfigError(f"cannot use {file}: {error}: {remedy}") from error
     except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
         raise ConfigError(f"{file} is damaged, or no database of kcr: {error}: {_REMEDY}") from error
     except OSError as error:

@@ -1,9 +1,6 @@
 """`kcr debug`: an archive for a report, a profile, and the stacks of a running process."""
 
-import os
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,6 +11,7 @@ from kcr.cli.debug.archive import ArchiveFile, MetricsPlace, collect, manifest, 
 from kcr.cli.debug.port import REMEDY, DebugPort, debug_option, parse_address, port_of
 from kcr.cli.debug.profile import table_of
 from kcr.cli.objects.connection import run_quietly
+from kcr.cli.output import write_output
 from kcr.client import load_config
 from kcr.clock import SystemClock
 from kcr.debug.profiler import MAX_SECONDS
@@ -22,6 +20,8 @@ from kcr.errors import ConfigError, KcrError
 F = TypeVar("F", bound=Callable[..., Any])
 
 _CODES = "Exit codes: 0, 1 when the debug port cannot be used, 2 on a wrong option."
+# Only its owner may read what is written.
+_PRIVATE = 0o600
 # Of a profile, beside its own time.
 _MARGIN_SECONDS = 10.0
 
@@ -94,7 +94,7 @@ def profile(seconds: int, output: str, **values: Any) -> int:
     async def show() -> int:
         body = await port.get("/profile", {"seconds": str(seconds)}, seconds + _MARGIN_SECONDS)
         if output:
-            _write(output, body)
+            write_output(output, body, mode=_PRIVATE)
         click.echo("\n".join(table_of(body.decode(errors="replace"))), err=bool(output))
         return 0
 
@@ -119,7 +119,7 @@ def dump(metrics_address: str | None, output: str, **values: Any) -> int:
         parts = await collect(port, await _metrics_of(port, metrics_address))
         body = packed(parts, manifest(parts, port.url, now), folder, now)
         path = output or f"{folder}.tar.gz"
-        _write(path, body)
+        write_output(path, body, mode=_PRIVATE)
         click.echo("\n".join(_summary(path, parts, len(body))), err=True)
         return 0
 
@@ -152,16 +152,3 @@ def _summary(path: str, parts: list[ArchiveFile], size: int) -> list[str]:
     there = [part.name for part in parts if part.content is not None]
     missing = [f"not to be had: {part.name}: {part.why_not}" for part in parts if part.content is None]
     return [f"wrote {path}, {size} bytes: {', '.join(there)}", *missing]
-
-
-def _write(path: str, body: bytes) -> None:
-    """Write a file that only its owner may read; `-` is stdout."""
-    if path == "-":
-        sys.stdout.buffer.write(body)
-        return
-    try:
-        descriptor = os.open(Path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(body)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}: name another file with -o") from error

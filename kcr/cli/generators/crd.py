@@ -13,6 +13,7 @@ import yaml
 from kcr.api.crd.manifest import crd_manifest
 from kcr.api.meta import Resource
 from kcr.app.faults import import_fault
+from kcr.cli.output import write_folder
 from kcr.errors import ConfigError
 
 # One kind in all its versions.
@@ -52,7 +53,7 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool) -> None:
     elif check:
         _check(Path(output), texts)
     else:
-        _write(Path(output), texts)
+        write_folder(Path(output), texts)
 
 
 def kinds_in(reference: str) -> Iterator[Versions]:
@@ -126,15 +127,6 @@ def _imported(name: str) -> ModuleType:
         raise ConfigError(f"{name} cannot be imported: {fault}") from error
     finally:
         sys.path.remove(str(folder))
-
-
-def _write(folder: Path, texts: dict[str, str]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{folder}: {error.strerror}: name a folder that can be written") from error
 
 
 def _check(folder: Path, texts: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from kcr.api.meta import Key
 from kcr.app.plugins import find_plugins
 from kcr.app.rbac import rbac_manifests, rights_of
 from kcr.cli import options as shared
+from kcr.cli.output import write_output
 from kcr.controller import Right
 
 _WATCHING = ("list", "watch")
@@ -38,6 +39,7 @@ def command() -> None:
 @click.option("--leader-elect", is_flag=True, help="Grant the rights of leader election as well.")
 @click.option("--metrics-secure", is_flag=True, help="Grant the rights of protected metrics as well.")
 @shared.feature_gates_option
+@click.option("-o", "--output", default="-", metavar="FILE", help="File to write; `-` for stdout.")
 def generate(*, controllers: str, service_account: Key, namespace: str, feature_gates: str, **values: Any) -> None:
     """Write the rights that controllers need: what they watch, and what they declare of their requests.
 
@@ -58,7 +60,7 @@ def generate(*, controllers: str, service_account: Key, namespace: str, feature_
         )  # fmt: skip
         return yaml.safe_dump_all(manifests, sort_keys=False)
 
-    click.echo(asyncio.run(wanted()), nl=False)
+    write_output(values["output"], asyncio.run(wanted()).encode())
 
 
 def _account(text: str) -> Key:

@@ -1,11 +1,11 @@
 """`kcr types generate`: typed classes of CustomResourceDefinitions and of built-in kinds."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
 
 from kcr.cli.manifests import EXTENSIONS, read_documents
+from kcr.cli.output import write_output
 from kcr.codegen import builtin
 from kcr.codegen.crds import crd_classes
 from kcr.codegen.model import Class, flat
@@ -37,13 +37,7 @@ def generate(sources: tuple[str, ...], version: str, output: str) -> None:
     for path in files:
         _add_definitions(path, version, found)
     text = module_text(_title(found.values()), found.values(), "kcr types generate")
-    if output == "-":
-        click.echo(text, nl=False)
-    else:
-        try:
-            Path(output).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{output}: {error.strerror}: name a file that can be written") from error
+    write_output(output, text.encode())
 
 
 def _builtin_classes(names: list[str]) -> list[Class]:

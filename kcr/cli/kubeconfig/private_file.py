@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kcr.atomicfile import is_full, written_beside
 from kcr.errors import ConfigError
 
 # The first line of a file that `kcr dev` may replace. It leaves every other kubeconfig as it is.
@@ -104,7 +105,8 @@ def private_file(paths: Iterator[Path], text: str, *, keep: bool = False) -> Ite
 
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(f"cannot write {path}: {error.strerror}: name another file with --kubeconfig")
+    remedy = "free some space" if is_full(error) else "name another file with --kubeconfig"
+    return ConfigError(f"cannot write {path}: {error.strerror}: {remedy}")
 
 
 def _claim(path: Path, content: str) -> int | None:
@@ -132,17 +134,14 @@ def _claim(path: Path, content: str) -> int | None:
 
 def _replace(path: Path, content: str) -> int:
     """Rename a complete and locked file to the path: no reader sees half of it, and no other process takes it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.unlink(missing_ok=True)
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(descriptor, content.encode())
-        beside.replace(path)
-    except OSError:
-        os.close(descriptor)
-        beside.unlink(missing_ok=True)
-        raise
+    with written_beside(path, content.encode(), mode=0o600) as beside:
+        descriptor = os.open(beside, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            beside.replace(path)
+        except OSError:
+            os.close(descriptor)
+            raise
     return descriptor
 
 

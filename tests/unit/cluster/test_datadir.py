@@ -4,9 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
+import kcr
+from kcr.cluster import EmbeddedCluster
 from kcr.cluster.datadir import CREDENTIALS, DataDir, ListenerCredentials
 from kcr.errors import ConfigError
+from tests.kit.full_disk import full_disk
 
 CREDENTIAL = ListenerCredentials("secret-token", "authority", "server", "secret-key", 4711)
 
@@ -68,3 +72,24 @@ def test_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file: File exists: name a folder that you can write"):
         DataDir(tmp_path / "file")
+
+
+class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets"):
+    """A kind whose definition is large."""
+
+
+@pytest.mark.parametrize(
+    ("room", "words"),
+    [
+        pytest.param(10_000, r"cannot use .*kcr\.db: disk I/O error: free some space", id="new-folder"),
+        pytest.param(60_000, r"^cannot write .*kcr\.db: disk I/O error: free some space", id="first-objects"),
+    ],
+)
+def test_full_disk_is_named_before_anything_runs(room: int, words: str, tmp_path: Path) -> None:
+    definition = tmp_path / "gadgets.yaml"
+    manifest = kcr.crd_manifest(Gadget)
+    manifest["metadata"]["annotations"] = {"filler": "x" * 100_000}
+    definition.write_text(yaml.safe_dump(manifest))
+    with full_disk(room), pytest.raises(ConfigError, match=words):
+        EmbeddedCluster(data_dir=tmp_path / "data", kinds=[definition])
+    EmbeddedCluster(data_dir=tmp_path / "data", kinds=[definition])

@@ -1,6 +1,5 @@
 """What a journal keeps, what it forgets, and which files it refuses."""
 
-import resource
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from kcr.apiserver.responses import StatusError
 from kcr.apiserver.storage.journal import Journal, restore_snapshot, save_snapshot
 from kcr.apiserver.storage.storage import Storage
 from kcr.errors import ConfigError
+from tests.kit.full_disk import full_disk
 
 State = dict[str, list[tuple[str, int, bytes]]]
 
@@ -135,22 +135,11 @@ def test_storage_with_restarts_equals_one_without(
     journal.close()
 
 
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file grows beyond 500 kB."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_write_that_fails_stores_nothing_and_the_next_one_succeeds(tmp_path: Path) -> None:
     file = tmp_path / "kcr.db"
     with opened(file) as storage:
         put(storage, "a")
-        with full_disk(), pytest.raises(StatusError, match="cannot write") as refused:
+        with full_disk(500_000), pytest.raises(StatusError, match="cannot write") as refused:
             put(storage, "b", "x" * 1_000_000)
         assert refused.value.code == 500
         assert storage.get(CONFIG_MAPS, "ns", "b") is None

@@ -1,0 +1,56 @@
+"""Files that commands write: whole, and an error line that names the file and the remedy."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from kcr.atomicfile import is_full, replace_files
+from kcr.errors import ConfigError
+
+
+def write_output(output: str, content: bytes, *, mode: int | None = None) -> None:
+    """Write what a command makes to the file of its option `-o`; `-` is stdout.
+
+    Args:
+        output: The option's value.
+        content: What the command makes.
+        mode: The file's permissions; None for those of the present file, or of any new one.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    if output == "-":
+        click.echo(content, nl=False)
+        return
+    with unwritable("name a file that can be written"):
+        replace_files({Path(output): content}, mode=mode)
+
+
+def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files to a folder, which is made where it is missing: all of them, or none when there is no room.
+
+    Raises:
+        ConfigError: One cannot be written.
+    """
+    with unwritable("name a folder that can be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_files({folder / name: text.encode() for name, text in texts.items()})
+
+
+@contextmanager
+def unwritable(remedy: str) -> Iterator[None]:
+    """Turn an `OSError` into the line that names its file.
+
+    Args:
+        remedy: What to do where the disk is not what is full.
+
+    Raises:
+        ConfigError: For the `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some space" if is_full(error) else remedy
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror}: {remedy}") from error
