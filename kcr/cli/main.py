@@ -3,7 +3,6 @@
 An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 for a wrong usage, 1 for the rest.
 """
 
-import errno
 import importlib
 import os
 import sys
@@ -16,6 +15,7 @@ from click.core import ParameterSource
 
 from kcr.app.faults import remedy, unexpected
 from kcr.app.logs import configure_logs
+from kcr.atomicfile import is_full
 from kcr.errors import KcrError
 from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, _Entry] = {
     "debug": _Entry("debug.commands", "Look into a running kcr: an archive, a profile, its stacks."),
     "dev": _Entry("dev", "Try it: a cluster in this process, its controllers, and your manifests."),
     "explain": _Entry("objects.explain", "Explain why an object is where it is, and what happens next."),
-    "init": _Entry("init", "Make a project of your own: a kind, its controller, and tests that pass."),
+    "init": _Entry("project.init", "Make a project of your own: a kind, its controller, and tests that pass."),
     "kubeconfig": _Entry("kubeconfig", "Make kubeconfigs for service accounts and users."),
     "logs": _Entry("objects.logs", "Print the logs of all pods of a Job."),
     "rbac": _Entry("generators.rbac", "Make roles with exactly the rights of controllers."),
@@ -127,7 +127,7 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
             # The reader of stdout has closed it. What is still buffered must not be flushed again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
-        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+        case OSError() if is_full(error):
             # As when stdout is a file on a full disk.
             return _say(program, f"cannot write: {error.strerror}: free some space", 1)
         case Exception():

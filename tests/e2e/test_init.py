@@ -42,8 +42,9 @@ def test_new_project_is_green_under_any_name(tmp_path: Path, environment: Mappin
 @pytest.mark.asyncio
 async def test_way_of_the_readme_leads_to_a_website(tmp_path: Path, environment: Mapping[str, str], kcr: Start) -> None:
     begin, develop, use = (block.text.splitlines() for block in README)
-    init, change_folder, install, test = begin
+    init, change_folder, environ, install, test = begin
     assert (change_folder, install) == ("cd website", "pip install -e '.[test]'")
+    assert environ == "python3 -m venv .venv && . .venv/bin/activate"
     run(tmp_path, environment, init)
     folder = tmp_path / "website"
     assert " passed" in run(folder, environment, test)

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 import pytest
 
-from kcr.cli.init import Names, names_of, plural_of, renamed
 from kcr.cli.main import exit_code_of
+from kcr.cli.project.init import Names, names_of, plural_of, renamed
 
 
 @pytest.mark.parametrize(

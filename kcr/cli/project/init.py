@@ -1,11 +1,13 @@
 """`kcr init`: a new folder with a kind of your own, its controller and its tests.
 
-What it writes is the example Website under other names: `website` beside this file is a link to `examples/website`.
+What it writes is the example Website under other names: `kcr/cli/website` is a link to `examples/website`.
 """
 
 import io
 import keyword
 import re
+import secrets
+import shutil
 import sys
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -18,7 +20,11 @@ from typing import NamedTuple
 import click
 
 from kcr.apiserver.schema.builtin import builtin_kinds
+from kcr.atomicfile import naming
 from kcr.cli.generators.crd import file_name, kinds_in, manifest_text
+from kcr.cli.output import unwritable
+from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
+from kcr.cli.project.requirement import Requirement, installed_requirement
 from kcr.errors import ConfigError
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -48,10 +54,10 @@ version = "0.1.0"
 description = "A Kubernetes controller of the kind {kind}"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["kcr"]
+{kcr_origin}dependencies = ["{kcr}"]
 
 [project.optional-dependencies]
-test = ["kcr[test]"]
+test = ["{kcr_test}"]
 
 # `kcr run --controllers {name}` and `kcr dev --controllers {name}` find it here once it is installed.
 [project.entry-points."kcr.controllers"]
@@ -65,6 +71,9 @@ addopts = "--import-mode=importlib"
 asyncio_default_fixture_loop_scope = "function"
 pythonpath = ["."]
 testpaths = ["tests"]
+
+[tool.ruff]
+line-length = {line_length}
 """
 
 
@@ -95,20 +104,24 @@ class Names(NamedTuple):
 def command(name: str, *, kind: str, group: str) -> None:
     """Make a project of your own in the new folder NAME: a kind, its controller, and tests that pass."""
     names = names_of(name, kind, group)
-    folder = Path(name)
+    folder, kcr = Path(name), installed_requirement()
     if folder.exists():
         raise ConfigError(f"{name} is there already: choose another name, or move it out of the way")
-    try:
-        for path in write(folder, names):
-            click.echo(path)
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}: work in a folder that can be written") from error
+    with unwritable("work in a folder that can be written"):
+        files = write(folder, names, kcr)
+    click.echo("\n".join(map(str, files)))
+    if kcr.missing:
+        click.echo(
+            f"kcr: it was installed from {kcr.missing}, which is gone: see dependencies in {name}/pyproject.toml",
+            err=True,
+        )
     click.echo(_NEXT.format(**names._asdict()), err=True)
 
 
 _NEXT = """
 what next:
   cd {name}
+  python3 -m venv .venv && . .venv/bin/activate
   pip install -e '.[test]'
   pytest
   kcr dev --controllers {package}.controller:setup -f manifests
@@ -165,32 +178,54 @@ def _names_in_example() -> frozenset[str]:
     return frozenset(token.string for token in tokens if token.type == tokenize.NAME) - {"Website", "website"}
 
 
-def write(folder: Path, names: Names) -> Iterator[Path]:
-    """Write a project, and yield its files.
+def write(folder: Path, names: Names, kcr: Requirement) -> list[Path]:
+    """Write a project, as a whole or not at all, and return its files.
 
     Args:
         folder: Where to; it does not exist.
         names: What everything is called.
+        kcr: How it requires kcr.
 
     Raises:
-        OSError: A file cannot be written.
+        OSError: A file cannot be written; `filename` is its path.
     """
-    known = names._asdict()
-    texts = {"pyproject.toml": _PROJECT.format(**known), f"{names.package}/__init__.py": _PACKAGE.format(**known)}
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        with naming(folder):
+            beside.mkdir()
+        files = [folder / path for path in _write(beside, folder, names, kcr)]
+        with naming(folder):
+            beside.rename(folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return files
+
+
+def _write(folder: Path, final: Path, names: Names, kcr: Requirement) -> Iterator[str]:
+    """Write a project to a folder, for errors that name the final one, and yield the paths in it."""
+
+    def written(target: str, text: str) -> str:
+        with naming(final / target):
+            (folder / target).parent.mkdir(parents=True, exist_ok=True)
+            (folder / target).write_text(text, encoding="utf-8")
+        return target
+
+    origin = f'# Where `kcr init` was installed from; from an index it is "kcr{kcr.version}".\n' if kcr.url else ""
+    known = {
+        **names._asdict(), "kcr": kcr.named("kcr"), "kcr_test": kcr.named("kcr[test]"), "kcr_origin": origin,
+        "line_length": LINE_LENGTH,
+    }  # fmt: skip
+    yield written("pyproject.toml", _PROJECT.format(**known))
+    yield written(f"{names.package}/__init__.py", _PACKAGE.format(**known))
     for source, target in _FILES.items():
-        texts[target.format(**known)] = renamed((_example() / source).read_text(encoding="utf-8"), names)
-    for target, text in texts.items():
-        yield _written(folder / target, text)
+        text = renamed((_example() / source).read_text(encoding="utf-8"), names)
+        is_module = source.endswith(".py")
+        yield written(target.format(**known), with_sorted_imports(text, names.package) if is_module else text)
     # Not renamed but made: it is what `kcr crd generate` makes of the class. Another project has an `api` as well.
     sys.modules.pop("api", None)
     for versions in kinds_in(str(folder / names.package / "api.py")):
-        yield _written(folder / "manifests" / file_name(versions), manifest_text(versions))
-
-
-def _written(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+        yield written(f"manifests/{file_name(versions)}", manifest_text(versions))
 
 
 def renamed(text: str, names: Names) -> str:
@@ -208,6 +243,7 @@ def renamed(text: str, names: Names) -> str:
         "examples.website": names.package,
         "example.dev": names.group,
         "# website\n": f"# {names.name}\n",
+        "[kcr](../../README.md)": "kcr",
         "Websites": f"{names.kind} objects",
         "websites": names.plural,
         "Website": names.kind,

@@ -1,0 +1,1 @@
+"""`kcr init`: what a new project consists of."""

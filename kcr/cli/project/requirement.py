@@ -1,0 +1,80 @@
+"""The requirement for kcr in a new project: one that pip can install where `kcr init` was called.
+
+Installers write where a package came from beside it (PEP 610, `direct_url.json`): a folder, an archive, a repository.
+What has no such file came from an index, where its version is found again.
+"""
+
+from collections.abc import Mapping
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import msgspec
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where an installer took a package from, as `direct_url.json` has it.
+
+    Attributes:
+        url: Of the folder, the archive or the repository.
+        vcs_info: The commit, for a repository.
+        subdirectory: Where the project is in it.
+    """
+
+    url: str
+    vcs_info: Mapping[str, str] = {}
+    subdirectory: str = ""
+
+
+class Requirement(NamedTuple):
+    """How projects require this kcr.
+
+    Attributes:
+        version: As from an index: `>=0.1.0`.
+        url: Where it is instead; empty for an index.
+        missing: The file or folder that it was installed from and that is gone; None otherwise.
+    """
+
+    version: str
+    url: str = ""
+    missing: Path | None = None
+
+    def named(self, name: str) -> str:
+        """Return the requirement (PEP 508) under a name such as `kcr[test]`."""
+        return f"{name} @ {self.url}" if self.url else f"{name}{self.version}"
+
+
+def installed_requirement() -> Requirement:
+    """Return how projects require the kcr that runs."""
+    return requirement_of(distribution("kcr"))
+
+
+def requirement_of(installed: Distribution) -> Requirement:
+    """Return how projects require an installed package.
+
+    Args:
+        installed: The package, with what its installer wrote.
+    """
+    version, recorded = f">={installed.version}", installed.read_text("direct_url.json")
+    if recorded is None:
+        return Requirement(version)
+    origin = msgspec.json.decode(recorded, type=Origin)
+    path = _path_of(origin.url)
+    if path is not None and not path.exists():
+        return Requirement(version, missing=path)
+    return Requirement(version, _url_of(origin))
+
+
+def _path_of(url: str) -> Path | None:
+    """Return the file or folder of a `file:` URL, None for a URL of another machine."""
+    parts = urlsplit(url)
+    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+
+
+def _url_of(origin: Origin) -> str:
+    url = origin.url
+    if origin.vcs_info:
+        url = f"{origin.vcs_info['vcs']}+{url}@{origin.vcs_info['commit_id']}"
+    return f"{url}#subdirectory={origin.subdirectory}" if origin.subdirectory else url

@@ -1,0 +1,65 @@
+"""Commands whose disk is full: the former file stays, and one line names it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kcr.cli.main import exit_code_of
+from tests.kit.full_disk import full_disk
+
+# Its definition is larger than the disk.
+KINDS = """
+import kcr
+
+class GadgetSpec(kcr.Object):
+    size: int = 1
+
+class Gadget(kcr.Resource, api_version="example.dev/v1", plural="gadgets"):
+    spec: GadgetSpec = GadgetSpec()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "full_disk_kinds.py").write_text(KINDS)
+    (tmp_path / "full").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("full_disk_kinds", None)
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        pytest.param("types generate v1/Pod -o full/types.py", "full/types.py", id="types"),
+        pytest.param(
+            "crd generate full_disk_kinds -o full", "full/example.dev_gadgets.yaml", id="definitions"
+        ),
+        pytest.param("rbac generate -o full/role.yaml", "full/role.yaml", id="role"),
+    ],
+)  # fmt: skip
+def test_full_disk_leaves_the_former_file_and_is_one_line(
+    command: str, file: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(command.split()) == 0
+    written = (folder / file).read_text()
+    assert written
+    (folder / file).write_text("before")
+    with full_disk(200):
+        assert exit_code_of(command.split()) == 1
+    assert capsys.readouterr().err == f"kcr: cannot write {file}: File too large: free some space\n"
+    assert (folder / file).read_text() == "before"
+    assert [path.name for path in (folder / "full").iterdir()] == [Path(file).name]
+
+
+def test_project_on_a_full_disk_leaves_no_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = set(folder.iterdir())
+    with full_disk(1_000):
+        assert exit_code_of(["init", "shop"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err == "kcr: cannot write shop/README.md: File too large: free some space\n"
+    assert shown.out == ""
+    assert set(folder.iterdir()) == before
