@@ -37,6 +37,7 @@ SMALL: Mapping[str, str] = {
 }
 
 CROWDED: Mapping[str, str] = {
+    "kcr": "concepts of one module each, which are layers beside the packages",
     "kcr/api": "API groups and values that users import: a folder more would lengthen each import",
 }
 
