@@ -24,7 +24,7 @@ from kcr.atomicfile import naming
 from kcr.cli.generators.crd import file_name, kinds_in, manifest_text
 from kcr.cli.output import unwritable
 from kcr.cli.project.imports import LINE_LENGTH, with_sorted_imports
-from kcr.cli.project.requirement import Requirement, installed_requirement
+from kcr.cli.project.requirement import KcrRequirement, installed_requirement
 from kcr.errors import ConfigError
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -178,7 +178,7 @@ def _names_in_example() -> frozenset[str]:
     return frozenset(token.string for token in tokens if token.type == tokenize.NAME) - {"Website", "website"}
 
 
-def write(folder: Path, names: Names, kcr: Requirement) -> list[Path]:
+def write(folder: Path, names: Names, kcr: KcrRequirement) -> list[Path]:
     """Write a project, as a whole or not at all, and return its files.
 
     Args:
@@ -202,7 +202,7 @@ def write(folder: Path, names: Names, kcr: Requirement) -> list[Path]:
     return files
 
 
-def _write(folder: Path, final: Path, names: Names, kcr: Requirement) -> Iterator[str]:
+def _write(folder: Path, final: Path, names: Names, kcr: KcrRequirement) -> Iterator[str]:
     """Write a project to a folder, for errors that name the final one, and yield the paths in it."""
 
     def written(target: str, text: str) -> str:

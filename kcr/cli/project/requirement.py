@@ -28,7 +28,7 @@ class Origin(msgspec.Struct, frozen=True):
     subdirectory: str = ""
 
 
-class Requirement(NamedTuple):
+class KcrRequirement(NamedTuple):
     """How projects require this kcr.
 
     Attributes:
@@ -46,12 +46,12 @@ class Requirement(NamedTuple):
         return f"{name} @ {self.url}" if self.url else f"{name}{self.version}"
 
 
-def installed_requirement() -> Requirement:
+def installed_requirement() -> KcrRequirement:
     """Return how projects require the kcr that runs."""
     return requirement_of(distribution("kcr"))
 
 
-def requirement_of(installed: Distribution) -> Requirement:
+def requirement_of(installed: Distribution) -> KcrRequirement:
     """Return how projects require an installed package.
 
     Args:
@@ -59,12 +59,12 @@ def requirement_of(installed: Distribution) -> Requirement:
     """
     version, recorded = f">={installed.version}", installed.read_text("direct_url.json")
     if recorded is None:
-        return Requirement(version)
+        return KcrRequirement(version)
     origin = msgspec.json.decode(recorded, type=Origin)
     path = _path_of(origin.url)
     if path is not None and not path.exists():
-        return Requirement(version, missing=path)
-    return Requirement(version, _url_of(origin))
+        return KcrRequirement(version, missing=path)
+    return KcrRequirement(version, _url_of(origin))
 
 
 def _path_of(url: str) -> Path | None:
