@@ -18,8 +18,8 @@ from tests.kit.documents import ROOT, blocks
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 README = [block for block in blocks(ROOT / "README.md") if block.language == "console"]
-# The spec's last field in the example, below which the README has another one written.
-LAST_FIELD = '    image: str = "python:3"\n'
+# What the README has written into the end of the spec.
+ADDED = re.compile(r"^ +language: .*\n", re.MULTILINE)
 
 
 def run(folder: Path, environment: Mapping[str, str], command: str) -> str:
@@ -48,16 +48,18 @@ async def test_way_of_the_readme_leads_to_a_website(tmp_path: Path, environment:
     run(tmp_path, environment, init)
     folder = tmp_path / "website"
     assert " passed" in run(folder, environment, test)
-    (field,) = (block.text for block in blocks(ROOT / "README.md") if block.text.startswith("    language"))
+    (end,) = (block.text for block in blocks(ROOT / "README.md") if ADDED.search(block.text))
     kind = folder / "website" / "api.py"
-    kind.write_text(kind.read_text(encoding="utf-8").replace(LAST_FIELD, LAST_FIELD + field), encoding="utf-8")
+    before = kind.read_text(encoding="utf-8")
+    assert ADDED.sub("", end) in before
+    kind.write_text(before.replace(ADDED.sub("", end), end), encoding="utf-8")
     generate, test, dev = develop
     run(folder, environment, generate)
     assert " passed" in run(folder, environment, test)
     async with kcr(*shlex.split(dev)[1:], folder=folder) as running:
         kubectl = Kubectl(folder / await running.kubeconfig(), environment)
         outputs = [await kubectl(command.removeprefix("kubectl ")) for command in use[1:-1]]
-        assert "FIELD: language <string>" in outputs[0]
+        assert re.search(r"FIELD: language <string>\s+DESCRIPTION:\s+The language of the page\.", outputs[0])
         assert "website.example.dev/hello   2          2" in outputs[3]
         await kubectl("wait --for=jsonpath={.status.ready}=3 website/hello --timeout=60s")
         port = None
