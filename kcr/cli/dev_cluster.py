@@ -24,6 +24,8 @@ from kcr.cli.kubeconfig.private_file import candidates, default_path, private_fi
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 
 _DEFINITION = "CustomResourceDefinition"
+# A cluster that ends with its Jobs says where to look once they have taken so long: before, it would be gone.
+_LATE_SECONDS = 10.0
 
 
 def start(title: str, values: Mapping[str, Any]) -> int:
@@ -70,19 +72,25 @@ async def _dev(
         manager, client = dev.manager, dev.client
         file = stack.enter_context(private_file(paths, dev.kubeconfig, keep=values["data_dir"] is not None))
         path = file.path
-        display = open_display(stack, manager, _kubectl(path, f"get {_kinds(documents)}"))
+        display = open_display(stack, manager)
         zone = _zone(environ["KCR_CRONJOB_TIME_ZONE"])
         progress = Progress(manager, display, zone)
+        is_brief, late = values["wait"] and not values["no_controllers"], list[str]()
+        announce = late.append if is_brief else display.announce
         if not values["no_debug_page"]:
-            DevPage(dev, file, display, zone).expose(values["debug_port"], values)
-        if path not in (values["kubeconfig"], default):
+            DevPage(dev, file, announce, zone).expose(values["debug_port"], values)
+        if path not in (values["kubeconfig"], default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
-        for line in filter(None, (title, *_greeting(path, values, documents))):
+        for line in filter(None, (title, *_notes(values))):
             display.say(line)
+        announce(_kubectl(path, f"get {_kinds(documents)}"))
+        for line in _commands(path, values, documents):
+            display.say(f"  {line}")
         # First of all: a controller waits until the kinds that it watches are served.
         defined = await apply(client, [one for one in documents if one.kind == _DEFINITION])
         async with asyncio.TaskGroup() as group:
             running = group.create_task(manager.run())
+            announcing = group.create_task(_announce_late(late, display))
             await manager.wait_ready()
             others = await apply(client, [one for one in documents if one.kind != _DEFINITION])
             applied = (*defined, *others)
@@ -92,6 +100,7 @@ async def _dev(
             if values["wait"]:
                 code = await _verdict(progress, applied, display)
                 running.cancel()
+                announcing.cancel()
                 return code
     return 0
 
@@ -103,18 +112,26 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
-def _greeting(path: Path, values: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[str]:
+async def _announce_late(lines: Sequence[str], display: Display) -> None:
+    await asyncio.sleep(_LATE_SECONDS)
+    for line in lines:
+        display.announce(line)
+
+
+def _notes(values: Mapping[str, Any]) -> Iterator[str]:
     if values["runtime"] == "process":
         yield "commands of pods run on this machine, as you, without isolation"
     else:
         yield "commands of pods are not run, only simulated"
     if values["no_controllers"]:
         yield "no controllers run here: Jobs and CronJobs wait for kcr run, Deployments for a controller of your own"
-    yield f"  {_kubectl(path, f'get {_kinds(documents)}')}"
+
+
+def _commands(path: Path, values: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[str]:
     if not documents:
-        yield f"  {_kubectl(path, 'apply -f FILE')}"
+        yield _kubectl(path, "apply -f FILE")
     if values["no_controllers"]:
-        yield f"  kcr run --kubeconfig {shlex.quote(str(path))}"
+        yield f"kcr run --kubeconfig {shlex.quote(str(path))}"
 
 
 def _kubectl(path: Path, words: str) -> str:

@@ -4,6 +4,7 @@ An error is one line on stderr, `kcr: <cause>: <remedy>`, and an exit code: 2 fo
 """
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from kcr.app.logs import configure_logs
 from kcr.atomicfile import is_full
 from kcr.errors import KcrError
 from kcr.log import get_logger
-from kcr.log.lines import flush_stderr
+from kcr.log.lines import flush_stderr, printable
 
 
 class _Entry(NamedTuple):
@@ -83,7 +84,7 @@ def main() -> None:
 
 
 def open_standard_streams() -> None:
-    """Open the null device for standard streams that are closed: the next file to be opened would take their place."""
+    """Make the standard streams usable: closed ones get the null device, or the next file would take their place."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)
@@ -91,6 +92,9 @@ def open_standard_streams() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # As stderr does: where the locale has no UTF-8, a character of a log is no error.
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def exit_code_of(arguments: list[str]) -> int:
@@ -158,5 +162,5 @@ def single(error: BaseException) -> BaseException:
 
 
 def _say(program: str, text: str, code: int) -> int:
-    click.echo(f"{program}: {' '.join(text.split())}", err=True)
+    click.echo(f"{program}: {printable(' '.join(text.split()))}", err=True)
     return code

@@ -1,6 +1,7 @@
 """Where log lines are written, and how they look to people."""
 
 import os
+import re
 import sys
 from collections.abc import MutableMapping
 from typing import Any
@@ -10,6 +11,10 @@ from structlog.typing import Processor
 
 # How a plain line begins, as kubectl's do.
 _MARKS = {"warning": "Warning: ", "error": "Error: ", "critical": "Error: "}
+
+# A terminal obeys control characters, those of C1 and the line separators of Unicode among them; not the tab
+# and the line feed.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 # So many tracebacks are remembered, by their hashes.
 _MAX_TRACEBACKS = 1000
@@ -83,13 +88,22 @@ def as_plain_line(_logger: object, _method: str, fields: MutableMapping[str, Any
     fields.pop("timestamp", None)
     trace = fields.pop("exception", "")
     details = details_of(fields)
-    line = f"{mark}{event} ({details})" if details else f"{mark}{event}"
+    line = printable(f"{mark}{event} ({details})" if details else f"{mark}{event}")
     return f"{line}\n{trace}" if trace else line
 
 
 def details_of(fields: MutableMapping[str, Any]) -> str:
     """Return the fields of a record in words: `kind=pods, retries=3`."""
     return ", ".join(f"{name}={value}" for name, value in fields.items())
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters as Python writes them, such as `\x1b` for the escape.
+
+    Messages of conditions and events come from other clients and from programs in pods: an escape sequence in one of
+    them could hide lines of the output, or forge some.
+    """
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def plain_lines() -> list[Processor]:

@@ -1,6 +1,7 @@
 """`kcr wait`, `kcr logs` and what a shell completes, beside `kcr dev`."""
 
 import asyncio
+import json
 import os
 import sys
 from functools import partial
@@ -72,6 +73,15 @@ async def test_exit_code_of_wait_tells_how_jobs_ended(kcr: Start, tmp_path: Path
             assert (await run.end(), run.out.count("\n")) == (124, 1)
             assert "kcr: timed out waiting for job.batch/endless: Running" in run.err
             assert run.err.endswith(": see what it waits for: kcr explain -n default job/endless\n")
+        patch = {"status": {"conditions": [{"type": "Failed", "message": "\x1b[2J forged"}]}}
+        kubectl = await asyncio.create_subprocess_exec(
+            "kubectl", "--kubeconfig", config, "patch", "job", "bad", "--subresource=status", "-p", json.dumps(patch),
+            stdout=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        assert await kubectl.wait() == 0
+        async with kcr("wait", "job/bad", KUBECONFIG=config) as run:
+            assert await ended(run) == (1, [r"job.batch/bad failed: BackoffLimitExceeded: \x1b[2J forged"])
+            assert run.err.endswith(r"BackoffLimitExceeded: \x1b[2J forged" + "\n")
         async with kcr("wait", "job/absent", KUBECONFIG=config) as run:
             assert await ended(run) == (1, [])
             assert (

@@ -41,7 +41,7 @@ spec:
   template:
     spec:
       restartPolicy: Never
-      containers: [{name: main, image: busybox, command: [sh, -c, "sleep 1; echo hello"]}]
+      containers: [{name: main, image: busybox, command: [sh, -c, "sleep 1; echo hello π"]}]
 """
 
 
@@ -70,16 +70,30 @@ class Terminal:
 
 
 @pytest.mark.asyncio
-async def test_dumb_terminal_shows_plain_lines(kcr: Start, manifest: str) -> None:
+@pytest.mark.parametrize(
+    ("variables", "out"),
+    [
+        pytest.param({"TERM": "dumb", "LC_ALL": "C.UTF-8"}, "hello π\n", id="dumb"),
+        pytest.param({"TERM": "xterm", "PYTHONIOENCODING": "ascii"}, "hello \\u03c0\n", id="without-utf-8"),
+    ],
+)
+async def test_terminal_without_pictures_shows_plain_lines(
+    kcr: Start, manifest: str, variables: Mapping[str, str], out: str
+) -> None:
     terminal = Terminal()
-    async with kcr("dev", "-f", manifest, "--wait", terminal=terminal.side, TERM="dumb") as dev:
+    async with kcr("dev", "-f", manifest, "--wait", terminal=terminal.side, **variables) as dev:
         assert await dev.end() == 0, terminal.text
+        assert dev.out == out
     lines = terminal.text.splitlines()
     terminal.close()
     assert lines[0] == "kcr dev: a cluster in this process, until its Jobs have ended"
     assert lines.count(lines[0]) == 1
     assert "\x1b" not in terminal.text
     assert any(line.startswith("job greeting: Complete in ") for line in lines)
+    assert terminal.text.isascii()
+    # Where to look is for clusters that stay.
+    assert "kubectl" not in terminal.text
+    assert "page http" not in terminal.text
 
 
 @pytest.mark.asyncio
@@ -100,7 +114,7 @@ def test_closed_stderr_leaves_the_data_alone(manifest: str, environment: Mapping
     command = f'exec "{KCR}" dev -f {manifest} --wait {closed}'
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=False)
     assert done.returncode == 0
-    assert done.stdout.decode() == "hello\n"
+    assert done.stdout.decode() == "hello π\n"
 
 
 def test_reader_of_the_talk_that_goes_stops_nothing(manifest: str, environment: Mapping[str, str]) -> None:
@@ -110,15 +124,10 @@ def test_reader_of_the_talk_that_goes_stops_nothing(manifest: str, environment: 
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=False)
     os.close(theirs)
     assert done.returncode == 0
-    assert done.stdout.decode() == "hello\n"
+    assert done.stdout.decode() == "hello π\n"
 
 
 def test_first_words_come_before_what_is_slow_to_import() -> None:
     code = "import sys, kcr.cli.main, kcr.cli.dev; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"aiohttp", "kcr.client", "kcr.manager", "kcr.apiserver"} & set(loaded)
-
-
-def test_demo_says_what_it_waits_for_before_it_waits() -> None:
-    shown = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert 0 <= shown.find('echo "demo: looking whether the perl') < shown.find("if perl ")

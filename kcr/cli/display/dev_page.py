@@ -7,7 +7,7 @@ leave extensions that they do not know alone.
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,6 @@ from kcr.app.dev import DevCluster
 from kcr.app.logs import omit_logs
 from kcr.cli.debug.port import EXTENSION
 from kcr.cli.display.cluster_pages import ClusterPages
-from kcr.cli.display.display import Display
 from kcr.cli.kubeconfig.private_file import PrivateFile
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
@@ -45,18 +44,18 @@ def check_port(port: int) -> None:
 class DevPage:
     """Serves the page once the manager of the cluster runs."""
 
-    def __init__(self, dev: DevCluster, file: PrivateFile, display: Display, zone: tzinfo) -> None:
+    def __init__(self, dev: DevCluster, file: PrivateFile, announce: Callable[[str], object], zone: tzinfo) -> None:
         """Make it; `expose` lets it be served.
 
         Args:
             dev: The cluster.
             file: Its kubeconfig.
-            display: Prints the address.
+            announce: Called with a line that names the address.
             zone: The zone of schedules that name none.
         """
         self._dev = dev
         self._file = file
-        self._display = display
+        self._announce = announce
         self._token = secrets.token_urlsafe(16)
         self._routes = ClusterPages(dev.manager, zone, dev.read_log).routes
 
@@ -72,13 +71,13 @@ class DevPage:
             omit_logs(HELD_UP)
         shown = {**options, "files": [without_credentials(file) for file in options["files"]]}
         debug = DebugOptions(
-            "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._announce
+            "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._listening
         )
         self._dev.manager.expose(probes=f"{_HOST}:{port}", debug=debug)
 
-    def _announce(self, address: str) -> None:
+    def _listening(self, address: str) -> None:
         self._file.write(with_debug_port(self._dev.kubeconfig, f"http://{address}", self._token))
-        self._display.announce(f"page http://{address}/debug/kcr?token={self._token}")
+        self._announce(f"page http://{address}/debug/kcr?token={self._token}")
 
 
 def with_debug_port(kubeconfig: str, address: str, token: str) -> str:

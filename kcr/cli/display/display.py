@@ -2,13 +2,15 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from typing import TextIO
 
 from kcr.api.meta import Key
 from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shown_name
 from kcr.clock import Clock
-from kcr.log.lines import discard_stderr
+from kcr.log.lines import discard_stderr, printable
 from kcr.manager import Manager
 
 View = JobView | CronJobView | PodView
@@ -17,6 +19,8 @@ View = JobView | CronJobView | PodView
 WARNING = "Warning: "
 # Terminals on which nothing can be drawn.
 _DUMB = ("", "dumb", "unknown")
+# Locales of terminals that need not know UTF-8. Python takes UTF-8 for them all the same.
+_PLAIN_LOCALES = ("C", "POSIX")
 
 
 class Display:
@@ -55,9 +59,9 @@ class Display:
         print(line, flush=True)
 
     def say(self, line: str) -> None:
-        """Print a line to stderr; a reader that has closed it is no error."""
+        """Print a line to stderr, its control characters escaped; a reader that has closed it is no error."""
         try:
-            print(line, file=sys.stderr, flush=True)
+            print(printable(line), file=sys.stderr, flush=True)
         except OSError:
             discard_stderr()
 
@@ -70,24 +74,29 @@ class Display:
         self.say(f"{WARNING}{line}")
 
 
-def open_display(stack: AsyncExitStack, manager: Manager, hint: str = "") -> Display:
-    """Return a live display when stderr is a terminal that can be drawn on, else plain lines.
+def open_display(stack: AsyncExitStack, manager: Manager) -> Display:
+    """Return a live display when stderr is a terminal with UTF-8 that can be drawn on, else plain lines.
 
     Args:
         stack: Ends what is drawn.
         manager: Redraws the picture while it runs.
-        hint: A line below the picture, see `LiveDisplay`.
     """
-    if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
+    if not _can_be_drawn_on(sys.stderr, os.environ):
         return Display(manager.clock)
     try:
         from kcr.cli.display.live import LiveDisplay  # noqa: PLC0415  # rich costs 0.1 s, and plain lines need none
     except ImportError:
         # An extra.
         return Display(manager.clock)
-    live = stack.enter_context(LiveDisplay(manager.clock, hint))
+    live = stack.enter_context(LiveDisplay(manager.clock))
     manager.add(live)
     return live
+
+
+def _can_be_drawn_on(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    locale = environ.get("LC_ALL") or environ.get("LANG") or ""
+    knows_utf8 = stream.encoding.lower().startswith("utf") and locale not in _PLAIN_LOCALES
+    return stream.isatty() and environ.get("TERM", "").lower() not in _DUMB and knows_utf8
 
 
 def line_of(view: View, now: datetime) -> str:

@@ -3,10 +3,11 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from rich.cells import cell_len
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
@@ -18,6 +19,7 @@ from kcr.api.meta import Key
 from kcr.cli.display.display import WARNING, Display, View
 from kcr.cli.display.view import CronJobView, EventView, JobView, PodView, duration, shares, shown_name
 from kcr.clock import Clock
+from kcr.log.lines import printable
 
 _EVENTS = 5
 _REASONS = 3
@@ -26,18 +28,22 @@ _OTHERS = 5
 # Which kinds are shown first when room is short, and the order of the tables.
 _PRECEDENCE: tuple[type[View], ...] = (JobView, PodView, CronJobView)
 _ORDER: tuple[type[View], ...] = (CronJobView, JobView, PodView)
-_COLUMNS: Mapping[type[View], tuple[JustifyMethod, ...]] = {
-    # Mark, name, schedule; active, last, next; state.
-    CronJobView: ("left", "left", "left", "right", "right", "right", "left"),
-    # Mark, name, bar; succeeded, active, ready, failed, age; state.
-    JobView: ("left", "left", "left", "right", "right", "right", "right", "right", "left"),
-    # Mark, name; ready, restarts, age; state.
-    PodView: ("left", "left", "right", "right", "right", "left"),
+# Of the columns after mark, name and bar.
+_ALIGNED: Mapping[type[View], tuple[JustifyMethod, ...]] = {
+    # Schedule; active, last, next; state.
+    CronJobView: ("left", "right", "right", "right", "left"),
+    # Succeeded, active, ready, failed, age; state.
+    JobView: ("right", "right", "right", "right", "right", "left"),
+    # Ready, restarts, age; state.
+    PodView: ("right", "right", "right", "left"),
 }
-# From this width on, names and bars have their full width.
+# From this width on, columns are two cells apart.
 _WIDE = 110
-_NAME_CELLS = 36
 _BAR_CELLS = 30
+# A shorter bar says nothing, and a shorter name is none.
+_LEAST_BAR, _LEAST_NAME = 4, 8
+# The names of events' objects stand in a column of at most so many cells.
+_ABOUT_CELLS = 36
 _FRAMES_PER_SECOND = 10
 _STYLES = {
     "Complete": ("✓", "green"), "SuccessCriteriaMet": ("✓", "green"), "Failed": ("✗", "bold red"),
@@ -49,22 +55,23 @@ _STYLES = {
 class LiveDisplay(Display):
     """Draws on the terminal of stderr while its context lives; `run` redraws it."""
 
-    def __init__(self, clock: Clock, hint: str, console: Console | None = None) -> None:
+    def __init__(self, clock: Clock, console: Console | None = None) -> None:
         """Draw nothing yet.
 
         Args:
             clock: What time it is, for durations.
-            hint: A line that is shown below the picture once logs have scrolled the first lines away.
             console: Where to draw; None for stderr.
         """
         super().__init__(clock)
-        self._hints = [hint]
+        # Where else to look: shown below the picture once logs have scrolled the first lines away.
+        self._hints: list[str] = []
         self._has_scrolled = False
         self._console = console or Console(stderr=True)
         # On one terminal logs must go through the console, or they would be drawn over.
         self._logs_on_screen = sys.stdout.isatty()
         self._views: dict[tuple[str, Key], View] = {}
         self._events: deque[EventView] = deque(maxlen=_EVENTS)
+        self._had_jobs = False
         self._stale = True
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(
@@ -99,6 +106,7 @@ class LiveDisplay(Display):
     def show(self, view: View) -> None:
         """Show the row of a Job, CronJob or pod."""
         self._views[view.kind, view.key] = view
+        self._had_jobs = self._had_jobs or isinstance(view, JobView)
         self._stale = True
 
     def gone(self, kind: str, key: Key) -> None:
@@ -115,13 +123,16 @@ class LiveDisplay(Display):
         """Print a line of a pod above the picture, or to stdout when that is no terminal."""
         if self._logs_on_screen:
             self._has_scrolled = True
-            self.say(line)
+            self._print(line)
         else:
             super().log(line)
 
     def say(self, line: str) -> None:
         """Print a line above the picture."""
-        self._console.print(Text(line), soft_wrap=True, highlight=False)
+        self._print(printable(line))
+
+    def _print(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True, highlight=False)
 
     def announce(self, line: str) -> None:
         """Print where else to look, and show it below the picture once logs have scrolled it away."""
@@ -132,37 +143,57 @@ class LiveDisplay(Display):
         told = min(sum(bool(view.why) for view in self._views.values()), _REASONS) + len(self._events)
         room = max(1, self._console.height - told - len(self._hints) - _OTHERS)
         shown, hidden = _most_telling(self._views.values(), room)
-        names = max((self._name(view).cell_len for view in shown), default=0)
-        tables = [self._table(kind, [view for view in shown if isinstance(view, kind)], names) for kind in _ORDER]
         # Below the table: in it, a long reason would widen its column.
         reasons = [_one_line(f"✗ {shown_name(view.key)}: {view.why}", "red") for view in shown if view.why]
         more = [_one_line(f"… and {hidden} more", "dim")] if hidden else []
-        nothing = [] if shown else [_one_line("no Jobs yet", "dim")]
         hints = [Text(), *(_one_line(hint, "dim") for hint in self._hints)] if self._has_scrolled else []
-        return Group("", *tables, *nothing, *more, *reasons[:_REASONS], "", *_aligned(self._events), *hints)
+        tables = self._tables(shown)
+        return Group("", *tables, *self._no_jobs(), *more, *reasons[:_REASONS], "", *_aligned(self._events), *hints)
 
-    @property
-    def _is_wide(self) -> bool:
-        return self._console.width >= _WIDE
+    def _no_jobs(self) -> Iterable[Text]:
+        if any(isinstance(view, JobView) for view in self._views.values()):
+            return
+        if self._had_jobs:
+            yield _one_line("no Jobs", "dim")
+        elif not self._views:
+            yield _one_line("no Jobs yet", "dim")
 
-    def _table(self, kind: type[View], views: Iterable[View], names: int) -> Table:
-        table = Table.grid(padding=(0, 2 if self._is_wide else 1))
-        for place, align in enumerate(_COLUMNS[kind]):
-            # Names have the same width in all tables.
-            table.add_column(no_wrap=True, justify=align, min_width=names if place == 1 else None)
-        for view in views:
-            table.add_row(*self._row(view))
+    def _tables(self, shown: Iterable[View]) -> Iterable[Table]:
+        """Yield a table for each kind. Where room is short the bar is the first to give way, then the names."""
+        rows = {kind: [(view, [*self._facts(view)]) for view in shown if type(view) is kind] for kind in _ORDER}
+        rows = {kind: each for kind, each in rows.items() if each}
+        width = self._console.width
+        gap = 2 if width >= _WIDE else 1
+        # What is left of a line for name and bar.
+        room = {kind: width - 1 - gap - _cells([facts for _, facts in each], gap) for kind, each in rows.items()}
+        longest = max((cell_len(_name(view)) for each in rows.values() for view, _ in each), default=0)
+        for kind, each in rows.items():
+            names = min(longest, max(room[kind], _LEAST_NAME))
+            bar = min(room[kind] - names - gap, _BAR_CELLS) if kind is JobView else 0
+            yield self._table(each, gap, names, bar if bar >= _LEAST_BAR else 0)
+
+    def _table(self, rows: Sequence[tuple[View, list[Text]]], gap: int, names: int, bar: int) -> Table:
+        table = Table.grid(padding=(0, gap))
+        table.add_column(no_wrap=True)
+        # Names have the same width in all tables, where there is room.
+        table.add_column(no_wrap=True, min_width=names)
+        if bar:
+            table.add_column(no_wrap=True)
+        for align in _ALIGNED[type(rows[0][0])]:
+            table.add_column(no_wrap=True, justify=align)
+        for view, facts in rows:
+            name = Text(_name(view), style="bold")
+            name.truncate(names, overflow="ellipsis")
+            bars = [_bar(view, bar)] if bar and isinstance(view, JobView) else []
+            table.add_row(self._mark(view), name, *bars, *facts)
         return table
 
-    def _name(self, view: View) -> Text:
-        name = Text(shown_name(view.key), style="bold")
-        name.truncate(_NAME_CELLS if self._is_wide else _NAME_CELLS // 2, overflow="ellipsis")
-        return name
+    def _mark(self, view: View) -> RenderableType:
+        mark, style = _STYLES.get(view.state, ("", ""))
+        return Text(mark, style=style) if mark else Text("·", "yellow") if view.has_ended else self._spinner
 
-    def _row(self, view: View) -> Iterable[RenderableType]:
-        mark, style = _STYLES.get(view.state, ("", "cyan"))
-        yield Text(mark, style=style) if mark else Text("·", "yellow") if view.has_ended else self._spinner
-        yield self._name(view)
+    def _facts(self, view: View) -> Iterable[Text]:
+        """Yield the columns after mark, name and bar."""
         match view:
             case JobView():
                 yield from self._of_job(view)
@@ -172,11 +203,10 @@ class LiveDisplay(Display):
                 yield Text(f"{view.ready}/{view.containers} ready", style="" if view.ready else "dim")
                 yield Text(f"{view.restarts} restarts", style="yellow" if view.restarts else "dim")
                 yield Text(duration(view, self._clock.now()))
-        yield Text(view.state, style=style)
+        yield Text(printable(view.state), style=_STYLES.get(view.state, ("", "cyan"))[1])
 
     def _of_job(self, view: JobView) -> Iterable[Text]:
         goal = "" if view.wanted is None else f"/{view.wanted}"
-        yield _bar(view, _BAR_CELLS if self._is_wide else _BAR_CELLS // 3)
         yield Text(f"{view.succeeded}{goal}", style="green" if view.succeeded else "")
         yield Text(f"{view.active} active", style="cyan" if view.active else "dim")
         yield Text(f"{view.ready} ready", style="" if view.ready else "dim")
@@ -186,7 +216,7 @@ class LiveDisplay(Display):
     def _of_cronjob(self, view: CronJobView) -> Iterable[Text]:
         now = self._clock.now()
         coming = view.next_run(now)
-        yield Text(view.schedule)
+        yield Text(printable(view.schedule))
         yield Text(f"{view.active} active", style="cyan" if view.active else "dim")
         last = f"last {human_duration(now - view.last)} ago" if view.last else "last none"
         yield Text(last, style="" if view.last else "dim")
@@ -197,7 +227,7 @@ class LiveDisplay(Display):
 def _aligned(events: Collection[EventView]) -> Iterable[Text]:
     """Yield the events as lines with aligned columns; long ones are not aligned."""
     warned = len(WARNING) if any(event.warning for event in events) else 0
-    about = min(max((len(event.about) for event in events), default=0), _NAME_CELLS)
+    about = min(max((len(event.about) for event in events), default=0), _ABOUT_CELLS)
     reason = max((len(event.reason) for event in events), default=0)
     for event in events:
         mark = f"{WARNING if event.warning else '':<{warned}}"
@@ -206,7 +236,16 @@ def _aligned(events: Collection[EventView]) -> Iterable[Text]:
 
 
 def _one_line(text: str, style: str) -> Text:
-    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(printable(text), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _name(view: View) -> str:
+    return printable(shown_name(view.key))
+
+
+def _cells(rows: Sequence[Sequence[Text]], gap: int) -> int:
+    """Return how many cells these columns take, with the gap before each."""
+    return sum(gap + max(text.cell_len for text in column) for column in zip(*rows, strict=True))
 
 
 def _bar(view: JobView, width: int) -> Text:

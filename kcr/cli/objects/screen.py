@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kcr.api.core import Event
+from kcr.log.lines import printable
 
 # A terminal's lines, and columns that fit beside another window.
 LINES, COLUMNS = 24, 100
@@ -18,8 +19,6 @@ _EVIDENCE = ("events", "conditions")
 _EXPENDABLE = (*_EVIDENCE, "why", "controller", "next", "remedy")
 # A command to be copied, at the end of a text.
 _COMMAND = re.compile(r"(?<=: )(?:kubectl|kcr) .*$")
-# What a terminal would obey: control characters, those of C1 and the line separators of Unicode among them.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # The end that the server gives to a generated name.
 _GENERATED = re.compile(r"-[a-z0-9]{5}\b")
 
@@ -35,10 +34,8 @@ def fitted(headline: str, rows: Sequence[tuple[str, Iterable[str]]]) -> Iterator
         headline: The first line.
         rows: Titles, each with its texts.
     """
-    texts = {title: [_wrapped(_printable(text), title) for text in found] for title, found in rows}
-    first = textwrap.wrap(
-        _printable(headline), COLUMNS, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …"
-    )
+    texts = {title: [_wrapped(printable(text), title) for text in found] for title, found in rows}
+    first = textwrap.wrap(printable(headline), COLUMNS, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …")
     while len(first) + sum(len(_flat(found)) for found in texts.values()) > LINES:
         title = next((title for title in _EXPENDABLE if len(texts.get(title, ())) > 1), None)
         if title is None:
@@ -64,10 +61,6 @@ def condensed(events: Sequence[Event]) -> tuple[Event, ...]:
         count = max(event.count, 1) + max(before.count, 1) if before is not None else event.count
         found[key] = msgspec.structs.replace(event, count=count)
     return tuple(found.values())
-
-
-def _printable(text: str) -> str:
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def _flat(texts: Iterable[Iterable[str]]) -> list[str]:

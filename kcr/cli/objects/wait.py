@@ -18,6 +18,7 @@ from kcr.cli.objects.connection import connected, run_quietly
 from kcr.cli.objects.target import ObjectName, keys_of, parse_jobs
 from kcr.clock import SystemClock
 from kcr.informer import Selection
+from kcr.log.lines import printable
 from kcr.manager import Manager
 
 # As of timeout(1).
@@ -68,12 +69,12 @@ def _report(name: ObjectName, key: Key, progress: JobProgress) -> int:
     """Print how a Job ended, and return the exit code that it asks for."""
     view = progress.view(key)
     if not progress.is_over(key):
-        state = f": {state_of(view, SystemClock().now())}" if view else ""
+        state = printable(f": {state_of(view, SystemClock().now())}") if view else ""
         see = f"see what it waits for: kcr explain -n {key.namespace} job/{key.name}"
         click.echo(f"kcr: timed out waiting for {name}{state}: {see}", err=True)
         return _TIMED_OUT
     if view is None or not view.has_ended:
         click.echo(f"{name} deleted")
         return 1
-    click.echo(f"{name} {view.state.lower()}{': ' if view.why else ''}{view.why}")
+    click.echo(f"{name} {view.state.lower()}{': ' if view.why else ''}{printable(view.why)}")
     return 0 if view.state == "Complete" else 1

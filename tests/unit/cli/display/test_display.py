@@ -33,6 +33,18 @@ def test_logs_are_data_and_the_rest_is_talk(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_control_characters_are_escaped_but_in_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    display = Display(FixedClock(NOON))
+    display.log("\x1b[32mgreen\x1b[0m")
+    display.show(replace(VIEW, state="Failed", why="\x1b[2Jgone\u2028"))
+    display.event(EventView("job/pi", "Failed", "\x9b1A", warning=True))
+    shown = capsys.readouterr()
+    assert shown.out == "\x1b[32mgreen\x1b[0m\n"
+    assert shown.err == (
+        "job pi: Failed: 0/1 succeeded, 1 active: \\x1b[2Jgone\\u2028\nWarning: job/pi: Failed: \\x9b1A\n"
+    )
+
+
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     display = Display(FixedClock(NOON))
     display.show(replace(VIEW, active=0))

@@ -28,7 +28,7 @@ def view(name: str, state: str, **fields: Any) -> JobView:
 def drawn(*views: View, height: int = 20, width: int = 140, log: str = "") -> str:
     text = StringIO()
     console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
-    with LiveDisplay(FixedClock(NOON), "kubectl get jobs", console) as display:
+    with LiveDisplay(FixedClock(NOON), console) as display:
         if log:
             display.log(log)
         for one in views:
@@ -65,30 +65,61 @@ def test_failed_job_says_why() -> None:
 
 def test_ended_jobs_give_way_to_running_ones() -> None:
     ended = [view(f"old-{number}", "Complete") for number in range(30)]
-    picture = drawn(*ended, view("new", "Running"), height=10)
+    picture = drawn(*ended, view("new", "Running"), height=9)
     assert "new" in picture
     assert "… and 29 more" in picture
 
 
-def test_narrow_terminal_keeps_every_column() -> None:
-    picture = drawn(view("a-job-with-a-name-that-is-far-too-long", "Suspended", succeeded=2, failed=3), width=80)
-    assert "a-job-with-a-name…" in picture
-    assert "0 active 0 ready 3 failed" in picture
-    assert "Suspended" in picture
+LONG = "a-job-with-a-name-that-is-quite-long"
 
 
-def test_hint_appears_when_logs_push_talk_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert "kubectl get jobs" not in drawn(view("pi", "Running"))
-    # In every frame but the last, for the kubeconfig that it names ends with the picture.
-    assert drawn(view("pi", "Running"), log="3.14").count("kubectl get jobs") == 1
+@pytest.mark.parametrize(
+    ("width", "bar", "name"),
+    [
+        pytest.param(140, 30, LONG, id="wide"),
+        pytest.param(100, 18, LONG, id="shorter-bar"),
+        pytest.param(84, 0, LONG, id="no-bar"),
+        pytest.param(70, 0, "a-job-with-a-name-that-i…", id="shorter-name"),
+    ],
+)
+def test_bar_is_shortened_before_names_and_words(width: int, bar: int, name: str) -> None:
+    picture = drawn(view(LONG, "Suspended", succeeded=2, failed=3), width=width)
+    assert max(map(len, re.findall("━*", picture))) == bar
+    assert f" {name} " in picture
+    assert re.search(r"2/4 +0 active +0 ready +3 failed +7s +Suspended", picture)
 
 
-def test_announced_line_joins_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_as_wide_in_all_tables() -> None:
+    picture = drawn(view(LONG, "Running"), cronjob())
+    assert f" {LONG}  ━" in picture
+    assert f" {'hello':<{len(LONG)}}  */5 " in picture
+
+
+def test_last_job_that_is_deleted_leaves_no_jobs() -> None:
+    text = StringIO()
+    console = Console(file=text, width=140, height=20, force_terminal=True, color_system=None)
+    with LiveDisplay(FixedClock(NOON), console) as display:
+        display.show(cronjob())
+        display.show(view("pi", "Complete"))
+        display.refresh()
+        assert "no Jobs" not in text.getvalue()
+        display.gone("job", Key("default", "pi"))
+        display.refresh()
+    assert "no Jobs\n" in text.getvalue()
+
+
+def test_control_characters_are_escaped_in_the_picture() -> None:
+    forged = "\x1b[2J\x1b]0;title\x07 done"
+    picture = drawn(view("pi", "Failed", why=forged), cronjob(schedule=f"@every {forged}"))
+    assert picture.count(r"\x1b[2J\x1b]0;title\x07 done") in (2, 4)
+    assert "\x07" not in picture
+
+
+def test_announced_line_appears_when_logs_push_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     text = StringIO()
     console = Console(file=text, width=140, height=20, force_terminal=True, color_system=None)
-    with LiveDisplay(FixedClock(NOON), "kubectl get jobs", console) as display:
+    with LiveDisplay(FixedClock(NOON), console) as display:
         display.announce("page http://127.0.0.1")
         display.log("3.14")
         display.show(view("pi", "Running"))
@@ -120,7 +151,7 @@ def test_bare_pod_shows_its_state() -> None:
 
 
 def test_running_jobs_come_before_cronjobs_where_room_is_short() -> None:
-    picture = drawn(cronjob(), *(view(f"job-{number}", "Running") for number in range(5)), height=13)
+    picture = drawn(cronjob(), *(view(f"job-{number}", "Running") for number in range(5)), height=12)
     assert "job-4" in picture
     assert "hello" not in picture
 
@@ -128,7 +159,7 @@ def test_running_jobs_come_before_cronjobs_where_room_is_short() -> None:
 def test_warning_begins_as_every_other_warning() -> None:
     text = StringIO()
     console = Console(file=text, width=140, height=20, force_terminal=True, color_system=None)
-    with LiveDisplay(FixedClock(NOON), "", console) as display:
+    with LiveDisplay(FixedClock(NOON), console) as display:
         display.event(EventView("pod/pi-x", "BackOff", "Back-off restarting", warning=True))
         display.event(EventView("job/pi", "Completed", "Job completed", warning=False))
         display.warn("some logs have not ended")
