@@ -34,8 +34,9 @@ class JobState:
         self.backoff = Backoff()
         # Whether the terminal condition has been written, though the store may not show it yet.
         self.finished = False
-        # The status as it was last written here, or seen.
+        # The status as it was last written here, or seen, and the version of the Job that had it.
         self._status = JobStatus()
+        self._version = 0
         # The version that the store of pods has to reach before it is used: that of a status that another client
         # wrote, or that was written here after a live list of the pods, or with which this process leads. 0 for none.
         self._counted_at = since
@@ -56,11 +57,14 @@ class JobState:
             job: The Job as last seen.
             pods_version: What the store of pods has reached.
         """
-        self.sees_concurrent_controller = self.knows_status and job.status != self._status
+        version = version_of(job.metadata.resource_version)
+        # An older version than the last one is what a store shows whose watch has lost an event: no news.
+        is_news = job.status != self._status and version >= self._version
+        self.sees_concurrent_controller = self.knows_status and is_news
         self.knows_status = True
-        if job.status != self._status:
-            self._status = job.status
-            self._counted_at = max(self._counted_at, version_of(job.metadata.resource_version))
+        if is_news:
+            self._status, self._version = job.status, version
+            self._counted_at = max(self._counted_at, version)
         self._ahead = pods_version < self._counted_at
         return self._ahead
 
@@ -79,8 +83,9 @@ class JobState:
     def wrote(self, job: Job) -> None:
         """Note a Job as the server returned it after a write of its status."""
         self._status, self.knows_status = job.status, True
+        self._version = version_of(job.metadata.resource_version)
         if self._ahead:
-            self._counted_at = version_of(job.metadata.resource_version)
+            self._counted_at = self._version
 
 
 class Memory:

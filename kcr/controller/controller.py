@@ -8,6 +8,7 @@ from typing import Any
 from kcr.api.meta import Key, Resource
 from kcr.api.resources import ResourceType
 from kcr.client import Client
+from kcr.controller.guards.conflicts import Conflicts
 from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
 from kcr.controller.journal import ReconcileJournal
@@ -92,7 +93,7 @@ class Controller:
         # What the keys name, and everything that is watched.
         self._own_kind: ResourceType | None = None
         self._watched: dict[ResourceType, None] = {}
-        self._pauses, self._hot_loops = Pauses(self.metrics), HotLoops(client)
+        self._pauses, self._hot_loops, self._conflicts = Pauses(self.metrics), HotLoops(client), Conflicts(client)
         self._worker = Worker(
             name,
             self.queue,
@@ -101,6 +102,7 @@ class Controller:
             metrics=self.metrics,
             pauses=self._pauses,
             hot_loops=self._hot_loops,
+            conflicts=self._conflicts,
             min_interval=DRY_RUN_INTERVAL_SECONDS if client is not None and client.is_dry_run else 0.0,
             own_writes=own_writes,
             seconds=reconcile_timeout,
@@ -120,6 +122,7 @@ class Controller:
             self._own_kind = source.kind.resource
         if source.enqueues_itself and (self._pauses.store is None or self._pauses.store.is_closed):
             self._pauses.store = informer.store
+            self._conflicts.watch(informer)
         self._hot_loops.watch(informer, source.map_to)
         informer.add_handler(EnqueueRequests(self.name, source, self.queue.add))
 
@@ -136,6 +139,7 @@ class Controller:
         self._own_kind = kind.resource
         self._watched |= dict.fromkeys(one.kind.resource for one in (informer, *dependents))
         self._pauses.store = informer.store
+        self._conflicts.watch(informer)
         self._hot_loops.watch(informer, own_key)
         for dependent in dependents:
             self._hot_loops.watch(dependent, owner_keys(kind))

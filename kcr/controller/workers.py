@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from structlog.contextvars import bind_contextvars
 
 from kcr.api.meta import Key
+from kcr.controller.guards.conflicts import Conflicts
 from kcr.controller.guards.hot_loop import HotLoops
 from kcr.controller.guards.pause import Pauses
 from kcr.controller.journal import MAX_TEXT, ReconcileJournal
@@ -34,6 +35,8 @@ _STALE_STORE = Reason("reconcile", "deferred", detail="a store did not show our 
 _UNSEEN_WRITE = Reason("reconcile", "unseen write", detail="an object that was written is gone")
 _ANSWERED = Reason("reconcile", "retry", detail="the API server answers again")
 _TOO_EARLY = Reason("reconcile", "deferred", detail="the last reconcile was just now, and this is a dry run")
+# A conflict is nothing unusual; one that lasts for so many retries is, with the default backoff after 0.3 s.
+_MANY_CONFLICTS = 6
 # Of an error. The log has all of it.
 _MAX_DETAIL = 200
 
@@ -99,6 +102,7 @@ class Worker:
         metrics: ControllerMetrics,
         pauses: Pauses,
         hot_loops: HotLoops,
+        conflicts: Conflicts,
         own_writes: OwnWrites | None = None,
         seconds: float | None = None,
         min_interval: float = 0.0,
@@ -114,6 +118,7 @@ class Worker:
             metrics: Where runs are counted.
             pauses: Which keys are not reconciled for now.
             hot_loops: Finds keys that are reconciled over and over.
+            conflicts: Finds keys that meet conflicts because a watch event was lost.
             own_writes: Defers keys until the stores show what was written; None for no such care.
             seconds: How long one reconcile may take; None for no limit.
             min_interval: Seconds from one reconcile of a key to the next; 0 for none.
@@ -127,6 +132,7 @@ class Worker:
         self._metrics = metrics
         self._pauses = pauses
         self._hot_loops = hot_loops
+        self._conflicts = conflicts
         self._own_writes = own_writes
         self._seconds = seconds
         self._min_interval = MinInterval(min_interval)
@@ -153,6 +159,8 @@ class Worker:
             running[key] = task
             try:
                 await self._process(key)
+                if self._conflicts.has_suspects:
+                    await self._conflicts.inspect(key)
             except Exception as error:
                 # No failure of a reconcile gets here: something around it is broken, such as a rate limiter.
                 error.add_note(f"controller {self._controller}, key {key}")
@@ -264,6 +272,7 @@ class Worker:
     def _succeeded(self, key: Key, seconds: float | None, priority: int | None) -> Ended:
         self._queue.forget(key)
         self._end_outage(key)
+        self._conflicts.forget(key)
         if seconds is None:
             return "success", ""
         delay = max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0
@@ -286,6 +295,8 @@ class Worker:
             _log.error("terminal error, not retried", error=_text(causes))
             return ended
         self._retry(key, causes, _max_delay(causes))
+        if all(isinstance(cause, ConflictError) for cause in causes):
+            self._conflicts.note(key)
         self._log_failure(error, causes, self._queue.retries(key))
         return ended
 
@@ -299,7 +310,8 @@ class Worker:
             # A failure that its author has not foreseen: the traceback tells where it comes from.
             _log.warning("reconcile failed", error=_text(causes), retries=retries, exc_info=error)
         elif all(isinstance(cause, ConflictError) for cause in causes):
-            _log.debug("conflict, requeuing", error=_text(causes), retries=retries)
+            level = logging.DEBUG if retries < _MANY_CONFLICTS else logging.WARNING
+            _log.log(level, "conflict, requeuing", error=_text(causes), retries=retries)
         else:
             _log.warning("reconcile failed", error=_text(causes), retries=retries)
 

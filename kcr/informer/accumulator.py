@@ -9,6 +9,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 from kcr.api.codec import WatchEvent
 from kcr.api.meta import Key, ObjectMeta, Resource
 from kcr.client.wire.decoding import Undecodable
+from kcr.informer.phases import LostEventError
 from kcr.informer.selection import Selection
 from kcr.log import get_logger
 
@@ -60,6 +61,7 @@ class ListAccumulator(Generic[R]):
             counts: Where undecodable objects are counted.
         """
         self._selection = selection
+        self._namespaced = selection.kind.resource.namespaced
         self._writer = writer
         self._counts = counts
         # The list as far as it was read.
@@ -73,7 +75,12 @@ class ListAccumulator(Generic[R]):
         self._objects, self._undecodable = {}, {}
 
     def add(self, found: R | Undecodable) -> None:
-        """Add an object of the list, or a newer version of one."""
+        """Add an object of the list, or a newer version of one.
+
+        Raises:
+            LostEventError: It has no name, so that the list is not complete.
+        """
+        self.check_key("", found)
         match self._transformed(found):
             case Undecodable() as undecodable:
                 self._report(undecodable)
@@ -84,6 +91,21 @@ class ListAccumulator(Generic[R]):
                 # The stored object where it is the same: a relist holds twice what has changed, and no more (RF-22).
                 shared = self._writer.share(obj)
                 self._objects[shared.metadata.namespace, shared.metadata.name] = shared
+
+    def check_key(self, event: str, found: Resource | Undecodable) -> None:
+        """Check that what has come names an object of the selection; what was damaged on the way may not.
+
+        Args:
+            event: The type of the watch event it came in; empty for an item of a list.
+            found: The object.
+
+        Raises:
+            LostEventError: It does not, so it is unknown which object has changed.
+        """
+        metadata = found.metadata
+        if not metadata.name or bool(metadata.namespace) is not self._namespaced or "\ufffd" in metadata.name:
+            what = f"event {event}" if event else "item of the list"
+            raise LostEventError(f"{what} names no object: namespace {metadata.namespace!r}, name {metadata.name!r}")
 
     def remove(self, key: Key) -> None:
         """Remove an object from the list."""

@@ -87,6 +87,15 @@ class InformerHandle(Generic[R]):
         self._registrations.append(registration)
         return registration
 
+    def note_lost_event(self, why: str) -> None:
+        """List again, because the watch has lost an event; see `Informer.note_lost_event`.
+
+        Raises:
+            NotSyncedError: The handle was closed.
+        """
+        self._check_open()
+        self._informer.note_lost_event(why)
+
     async def wait_synced(self) -> None:
         """Return once the first list is stored and every handler was called with it. It may never be: use a timeout.
 

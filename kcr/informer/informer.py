@@ -172,6 +172,17 @@ class Informer(Generic[R]):
         """The loop's time of the last watch event; of several watches the oldest, `-inf` when one has had none."""
         return min(reflector.last_event_time for reflector in self._reflectors)
 
+    def note_lost_event(self, why: str) -> None:
+        """List again, because the watch has lost an event: what is stored is older than its version says.
+
+        Nothing happens while a list is under way. Relists that follow each other back off.
+
+        Args:
+            why: What shows that, for the log.
+        """
+        for reflector in self._reflectors:
+            reflector.relist(why)
+
     def add_handler(self, handler: Handler[R]) -> Registration[R]:
         """Add a handler, at any time; it is called with what is stored already at once, as initial.
 

@@ -31,6 +31,10 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _FORGOTTEN_AFTER_SECONDS = 120.0
 
 
+class LostEventError(KcrError):
+    """A watch has left an event out, or has sent one that names no object: what is stored must be listed again."""
+
+
 class Empty(Object):
     """Nothing is stored, or what is stored cannot be carried on: all must be read again."""
 

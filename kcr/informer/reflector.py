@@ -19,6 +19,7 @@ from kcr.informer.phases import (
     Empty,
     Listed,
     Listing,
+    LostEventError,
     Next,
     Phase,
     ReflectorBackoff,
@@ -60,10 +61,10 @@ class Reflector(Generic[R]):
 
     Contract: `run` ends by cancellation only. A list replaces the store's content as one change; watch events are
     applied in the server's order. A watch that ends is resumed from the last resourceVersion seen; one whose version
-    has expired (410 Gone) is followed by a relist, at once. Failures back off exponentially, from 0.8 s to 30 s with
-    jitter, and are logged at most once in 30 s. A watch that is silent beyond its bound is cut when the server
-    knows more than it told (`Watchdog`). Where the server does not support WatchList, or a proxy cuts such streams
-    before their end, lists are read in pages.
+    has expired (410 Gone) is followed by a relist, at once, and one that has lost an event or sent one that names no
+    object, after a pause. Failures back off exponentially, from 0.8 s to 30 s with jitter, and are logged at most once
+    in 30 s. A watch that is silent beyond its bound is cut when the server knows more than it told (`Watchdog`). Where
+    the server does not support WatchList, or a proxy cuts such streams before their end, lists are read in pages.
 
     Lists always ask for the newest state, never for the last version seen or "0": pages of a given version come from
     the server's watch cache in one piece, which stops the loop for its whole length (ST-9), and "0" may show a past
@@ -73,7 +74,7 @@ class Reflector(Generic[R]):
         error: Why the last attempt failed; None once one works.
         counts: How often it happened: `lists`, `streams` (WatchList) and `watches` begun; how watches ended,
             `timeout` (as they should), `short` (at once), `gone` (the version expired), `idle` (silent and cut) or
-            `error`; `relists`; objects that were `undecodable`.
+            `error`; `lost` events that a relist has to make good; `relists`; objects that were `undecodable`.
         selection: What is listed and watched.
         is_filled: Whether a list has been stored.
         list_duration_seconds: How long the last list took.
@@ -147,10 +148,10 @@ class Reflector(Generic[R]):
     async def _advance(self) -> None:
         """Take one step, and go to the phase that it or its failure leads to."""
         loop = asyncio.get_running_loop()
-        error: ApiError | TransportError | None = None
+        error: KcrError | None = None
         try:
             then = await self._step(self._phase)
-        except (ApiError, TransportError) as failure:
+        except (ApiError, TransportError, LostEventError) as failure:
             error = failure
             then = after_failure(self._phase, error, loop.time())
             self._note(error, then, loop.time())
@@ -160,7 +161,16 @@ class Reflector(Generic[R]):
         if then.pause:
             await asyncio.sleep(self._pause(error, loop.time()))
 
-    def _pause(self, error: ApiError | TransportError | None, now: float) -> float:
+    def relist(self, why: str) -> None:
+        """Give up the watch, which has lost an event, and list again; nothing happens when a list is under way.
+
+        Args:
+            why: What shows that, for the log.
+        """
+        if isinstance(self._phase, Watching):
+            self._watchdog.cut(LostEventError(why))
+
+    def _pause(self, error: KcrError | None, now: float) -> float:
         self._delivered = False
         if isinstance(error, GoneError) and not self._relisted_at_once:
             # What ends a gap, as after a restart of the server: the store is old, and to wait makes it older.
@@ -264,6 +274,8 @@ class Reflector(Generic[R]):
 
     async def _apply(self, event: WatchEvent[R] | Undecodable) -> None:
         is_bookmark = isinstance(event, WatchEvent) and event.type == "BOOKMARK"
+        if not is_bookmark:
+            self._list.check_key(event.type, event if isinstance(event, Undecodable) else event.object)
         self._watchdog.note_event(is_bookmark=is_bookmark)
         match self._phase:
             case Streaming() as phase:
@@ -322,6 +334,9 @@ class Reflector(Generic[R]):
         if is_open and self._watchdog.has_cut:
             self.counts["idle"] += 1
             _log.warning("watch was silent, reopened", kind=kind, error=str(error))
+        elif isinstance(error, LostEventError):
+            self.counts["lost"] += 1
+            self._failures.warning(now, "watch lost an event, relisting", kind=kind, error=str(error))
         elif isinstance(error, GoneError):
             self.counts["gone"] += 1
             _log.info("watch expired (410 Gone), relisting", kind=kind, error=str(error))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from kcr.client.wire.requests import IDLE_SECONDS
-from kcr.errors import TransportError
+from kcr.errors import KcrError, TransportError
 
 # A server that sends bookmarks does so at its own pace; one is allowed to be late by half.
 _PATIENCE = 1.5
@@ -35,6 +35,8 @@ class Watchdog:
         # The time of the stream's last bookmark, and how long after the one before it that was.
         self._bookmark_at: float | None = None
         self._interval = 0.0
+        # What the present stream ends with; None for its silence.
+        self._error: KcrError | None = None
 
     @property
     def limit_seconds(self) -> float:
@@ -47,15 +49,18 @@ class Watchdog:
 
         Raises:
             TransportError: The stream was dead, and has been cut.
+            KcrError: What `cut` was called with.
         """
         self.last_event_time = asyncio.get_running_loop().time()
-        self._bookmark_at, self.has_cut = None, False
+        self._bookmark_at, self.has_cut, self._error = None, False, None
         try:
             async with asyncio.timeout(None) as stream:
                 self._stream = stream
                 self._begun.set()
                 yield
         except TimeoutError:
+            if self._error is not None:
+                raise self._error from None
             self.has_cut = True
             raise TransportError(f"nothing came for {self.limit_seconds:.0f} s, though there was news") from None
         finally:
@@ -68,6 +73,13 @@ class Watchdog:
             if self._bookmark_at is not None:
                 self._interval = self.last_event_time - self._bookmark_at
             self._bookmark_at = self.last_event_time
+
+    def cut(self, error: KcrError) -> None:
+        """End the present stream, which raises an error then; nothing happens when there is none."""
+        if self._stream is not None:
+            self._error = error
+            self._stream.reschedule(asyncio.get_running_loop().time())
+            self._stream = None
 
     async def run(self) -> None:
         """Look after one stream after the other until cancelled."""

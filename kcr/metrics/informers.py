@@ -28,6 +28,10 @@ INFORMER_ROWS = (
         CounterMetricFamily, "kcr_reflector_watches", "Watches that ended, by how they ended.",
         _counts(timeout="timeout", gone="gone", error="error", idle="idle", short="short"), label="end",
     ),
+    Row(
+        CounterMetricFamily, "kcr_reflector_lost_events",
+        "Watch events that were lost or named no object; each is followed by a relist.", _count("lost"),
+    ),
     Row(CounterMetricFamily, "kcr_reflector_relists", "Relists after a watch could not go on.", _count("relists")),
     Row(
         CounterMetricFamily, "kcr_reflector_decode_errors", "Objects that could not be decoded.",

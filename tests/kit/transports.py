@@ -1,4 +1,4 @@
-"""Transports that delay, hold back or cut watches, and call a test before each request."""
+"""Transports that delay, hold back, change or cut watches, and call a test before each request."""
 
 import asyncio
 from collections import defaultdict
@@ -86,6 +86,33 @@ class LateWatches:
                 if line is None:
                     return
                 yield line
+
+
+class ChangedWatches:
+    """A transport that changes or drops lines of the watches of a kind, as a broken proxy does.
+
+    Attributes:
+        changed: How many lines were changed or dropped.
+    """
+
+    def __init__(self, inner: Transport, plural: str, change: Callable[[bytes], bytes | None]) -> None:
+        """Pass each line of the watches of a plural through a function, which returns None to drop it."""
+        self.changed = 0
+        self._inner = inner
+        self._plural = plural
+        self._change = change
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        async with self._inner.send(request) as response:
+            yield ChangedResponse(response, self._changed) if watched(request) == self._plural else response
+
+    async def _changed(self, lines: Lines) -> Lines:
+        async for line in lines:
+            changed = self._change(line)
+            self.changed += changed != line
+            if changed is not None:
+                yield changed
 
 
 class WatchGate:

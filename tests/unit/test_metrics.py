@@ -274,6 +274,7 @@ async def test_informers_are_read_when_asked(kcr_clock: VirtualClock) -> None:  
     assert value(metrics, "kcr_reflector_lists_total", **labels, mode="watchlist") == 1
     assert value(metrics, "kcr_reflector_watches_total", **labels, end="idle") == 1
     assert value(metrics, "kcr_reflector_relists_total", **labels) == 0
+    assert value(metrics, "kcr_reflector_lost_events_total", **labels) == 0
 
 
 async def test_rendered_text_is_prometheus_format_without_creation_times() -> None:

@@ -59,8 +59,8 @@ class TimedResolver(AbstractResolver):
 class FencedRequest(aiohttp.ClientRequest):
     """A request that checks its fence when it has a connection, new or reused, before a byte is sent.
 
-    A lease may be lost while a name is resolved, while a connection is made, and in the moment that aiohttp takes before
-    it writes the head together with the body.
+    A lease may be lost while a name is resolved, while a connection is made, and in the moment that aiohttp takes
+    before it writes the head together with the body.
     """
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:

@@ -264,7 +264,8 @@ def test_store_that_is_not_synced_says_why_when_it_is_read() -> None:
 async def test_handlers_may_read_a_store_that_is_not_synced(kcr_clock: VirtualClock) -> None:
     allow_unsynced_reads.set(False)
     found: list[int] = []
-    script = Script(Say(events(("ADDED", {"metadata": {"name": "a", "uid": "a"}}), ("BOOKMARK", END)), then="stay"))
+    found_pod = {"metadata": {"name": "a", "namespace": "d", "uid": "a"}}
+    script = Script(Say(events(("ADDED", found_pod), ("BOOKMARK", END)), then="stay"))
     informer, other = Informer(Client(script), Pod), Informer(Client(Script()), Pod)
 
     class Reads(Handler[Pod]):

@@ -300,6 +300,58 @@ async def test_unknown_event_is_passed_over() -> None:
 
 
 # IN-8
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param({"metadata": {"resourceVersion": "12"}}, id="no-name"),
+        pytest.param({"metadata": {"name": "a", "resourceVersion": "12"}}, id="no-namespace"),
+        pytest.param({"metadata": {"name": 7, "namespace": "d", "resourceVersion": "12"}}, id="name-is-no-text"),
+        pytest.param({}, id="nothing"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["MODIFIED", "DELETED"])
+async def test_event_that_names_no_object_is_followed_by_a_relist(kind: str, damaged: Mapping[str, object]) -> None:
+    stream = Say(events(("ADDED", pod("a", 3)), ("BOOKMARK", END), (kind, damaged)), then="stay")
+    again = Say(events(("ADDED", pod("a", 12)), ("BOOKMARK", END)), then="stay")
+    with capture_logs() as logs:
+        async with following(stream, again, seconds=2) as (informer, script):
+            assert seen(informer) == {"a": "12"}
+            assert [STREAM in target for target in script.targets] == [True, True]
+            # Each relist after a pause, so that a stream that is always damaged makes no hot loop.
+            assert script.times[1] >= 0.8
+            assert (informer.counts["lost"], informer.counts["relists"]) == (1, 1)
+    assert [line["event"] for line in logs if line["log_level"] == "warning"] == ["watch lost an event, relisting"]
+
+
+async def test_damaged_initial_event_is_followed_by_a_list_in_pages() -> None:
+    stream = Say(events(("ADDED", pod("a", 3)), ("ADDED", {"metadata": {}}), ("BOOKMARK", END)), then="stay")
+    async with following(stream, page(10, pod("a", 3), pod("b", 4)), Say(then="stay"), seconds=1) as (informer, _):
+        assert seen(informer) == {"a": "3", "b": "4"}
+
+
+async def test_list_with_an_item_without_a_name_is_read_again() -> None:
+    # Taken for complete, it would delete the object from the store.
+    refusal = failure(400, "Invalid", "sendInitialEvents: Forbidden")
+    damaged = {"metadata": {"namespace": "d", "resourceVersion": "4"}}
+    answers = (refusal, page(10, pod("a", 3), damaged), page(10, pod("a", 3), pod("b", 4)), Say(then="stay"))
+    async with following(*answers, seconds=3) as (informer, _):
+        assert seen(informer) == {"a": "3", "b": "4"}
+
+
+async def test_relist_that_is_asked_for_gives_up_the_watch() -> None:
+    stream = Say(events(("ADDED", pod("a", 3)), ("BOOKMARK", END)), then="stay")
+    again = Say(events(("ADDED", pod("a", 5)), ("BOOKMARK", END)), then="stay")
+    async with following(stream, again) as (informer, script):
+        informer.note_lost_event("pod d/a is at version 5")
+        # While a list is under way, another one would tell nothing more.
+        await VirtualClock().advance(0.1)
+        informer.note_lost_event("pod d/a is at version 5")
+        await VirtualClock().advance(2)
+        assert seen(informer) == {"a": "5"}
+        assert len(script.requests) == 2
+        assert informer.last_error == ""
+
+
 async def test_kind_the_server_does_not_have_is_looked_for_every_five_seconds() -> None:
     absent = [failure(404, "NotFound") for _ in range(20)]
     async with following(*absent, seconds=17) as (informer, script):

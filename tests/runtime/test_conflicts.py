@@ -1,0 +1,110 @@
+"""Conflicts that repeat because the watch has lost an event, and those that do not."""
+
+import random
+
+import pytest
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.client import Client, Transport
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import FaultyTransport, VirtualClock
+from tests.kit.transports import ChangedWatches, LateWatches
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+KEY = kcr.Key("default", "a")
+
+
+class Writer:
+    """Does what is wanted of a ConfigMap, with the store's version as the precondition."""
+
+    def __init__(self, manager: kcr.Manager) -> None:
+        self.wanted: str | None = None
+        self._maps = manager.store(ConfigMap)
+        self._client = manager.client
+
+    async def reconcile(self, key: kcr.Key) -> kcr.Result:
+        found = self._maps.get(key)
+        wanted = self.wanted or (found and found.data.get("wanted"))
+        if key == KEY and found is not None and wanted and found.data.get("done") != wanted:
+            await self._client.patch(found, replace(found, data={**found.data, "done": wanted}))
+        return kcr.Result()
+
+
+def managed(transport: Transport) -> tuple[kcr.Manager, kcr.Controller, Writer]:
+    manager = kcr.Manager(Client(transport), random=random.Random(1))
+    writer = Writer(manager)
+    return manager, manager.add_controller("writer", writer, watches=[kcr.watch(ConfigMap)]), writer
+
+
+async def create(cluster: EmbeddedCluster, name: str) -> None:
+    await cluster.client.create_manifest(ConfigMap, {"metadata": {"name": name}, "data": {}}, "default")
+
+
+async def patch(cluster: EmbeddedCluster, **data: str) -> None:
+    await cluster.client.merge_patch(ConfigMap, KEY, {"data": data})
+
+
+async def data(cluster: EmbeddedCluster) -> object:
+    return (await cluster.client.get(ConfigMap, KEY)).data
+
+
+async def test_conflicts_after_a_lost_event_end_with_a_relist(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    await create(kcr_cluster, "a")
+    lost: list[bytes] = []
+
+    def drop(line: bytes) -> bytes | None:
+        if lost or b'"by-a-user"' not in line:
+            return line
+        lost.append(line)
+        return None
+
+    manager, controller, writer = managed(ChangedWatches(kcr_cluster.transport, "configmaps", drop))
+    with capture_logs() as logs:
+        async with manager.running():
+            await patch(kcr_cluster, **{"by-a-user": "1"})
+            await kcr_clock.settle()
+            writer.wanted = "1"
+            controller.queue.add(KEY)
+            await kcr_clock.advance(1)
+            # So far the watch may be late. Then it delivers what is newer.
+            assert await data(kcr_cluster) == {"by-a-user": "1"}
+            await create(kcr_cluster, "b")
+            await kcr_clock.advance(4)
+            assert await data(kcr_cluster) == {"by-a-user": "1", "done": "1"}
+            assert manager.informer(ConfigMap).counts["lost"] == 1
+    told = [line for line in logs if line["event"] == "watch lost an event, relisting"]
+    assert [line["kind"] for line in told] == ["configmaps"]
+    assert "configmaps default/a is at version" in told[0]["error"]
+    # A conflict is nothing unusual, many of them are.
+    assert {line["log_level"] for line in logs if line["event"] == "conflict, requeuing"} == {"debug", "warning"}
+
+
+async def test_conflicts_of_a_late_watch_make_no_relist(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    await create(kcr_cluster, "a")
+    manager, _, _ = managed(LateWatches(kcr_cluster.transport, random.Random(1), {"configmaps": 5.0}))
+    async with manager.running():
+        for number in range(10):
+            await patch(kcr_cluster, wanted=str(number))
+            await kcr_clock.advance(0.5)
+        await kcr_clock.advance(30)
+        assert await data(kcr_cluster) == {"wanted": "9", "done": "9"}
+        assert manager.informer(ConfigMap).counts["relists"] == 0
+
+
+async def test_single_conflict_asks_the_server_nothing(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    await create(kcr_cluster, "a")
+    wire = FaultyTransport(kcr_cluster.transport)
+    wire.on("patch", ConfigMap, nth=1).then(lambda: patch(kcr_cluster, wanted="2"))
+    manager, _, _ = managed(wire)
+    async with manager.running():
+        wire.calls.clear()
+        await patch(kcr_cluster, wanted="1")
+        await kcr_clock.advance(5)
+        assert await data(kcr_cluster) == {"wanted": "2", "done": "2"}
+        assert [call.verb for call in wire.calls] == ["patch", "patch"]
