@@ -231,6 +231,35 @@ async def test_owners_in_a_circle_go_together(api: Api, kcr_clock: Any) -> None:
     assert (await api.get(CONFIG_MAPS))["items"] == []
 
 
+@pytest.mark.parametrize("count", [3, 4])
+async def test_longer_circle_of_owners_goes_together(api: Api, kcr_clock: Any, count: int) -> None:
+    """Source: test/e2e/apimachinery/garbage_collector.go, should not be blocked by dependency circle."""
+    made = [await api.post(CONFIG_MAPS, config_map(f"c{place}")) for place in range(count)]
+    for place, above in enumerate(made):
+        references = [owner(above, blockOwnerDeletion=True, controller=True)]
+        await api.patch(f"{CONFIG_MAPS}/c{(place + 1) % count}", {"metadata": {"ownerReferences": references}})
+    await kcr_clock.settle()
+    assert len((await api.get(CONFIG_MAPS))["items"]) == count
+    await api.delete(f"{CONFIG_MAPS}/c0", {"propagationPolicy": "Foreground"})
+    await kcr_clock.settle()
+    assert (await api.get(CONFIG_MAPS))["items"] == []
+
+
+async def test_dependent_outside_the_circle_is_waited_for(api: Api, kcr_clock: Any) -> None:
+    first = await api.post(CONFIG_MAPS, config_map("a"))
+    second = await api.post(CONFIG_MAPS, config_map("b") | {
+        "metadata": {"name": "b", "ownerReferences": [owner(first, blockOwnerDeletion=True)]}
+    })  # fmt: skip
+    await api.patch(f"{CONFIG_MAPS}/a", {"metadata": {"ownerReferences": [owner(second, blockOwnerDeletion=True)]}})
+    await api.post(PODS, pod("p", ownerReferences=[owner(first, blockOwnerDeletion=True)], finalizers=[TRACKING]))
+    await api.delete(f"{CONFIG_MAPS}/a", {"propagationPolicy": "Foreground"})
+    await kcr_clock.settle()
+    assert [one["metadata"]["name"] for one in (await api.get(CONFIG_MAPS))["items"]] == ["a", "b"]
+    await api.patch(f"{PODS}/p", {"metadata": {"finalizers": None}})
+    await kcr_clock.settle()
+    assert (await api.get(CONFIG_MAPS))["items"] == []
+
+
 async def test_chain_of_owners_is_collected_whole(api: Api, kcr_clock: Any) -> None:
     above = await api.post(CONFIG_MAPS, config_map("c0"))
     for place in range(1, 5):
@@ -269,6 +298,36 @@ async def test_namespace_is_emptied_then_goes(api: Api, kcr_clock: Any) -> None:
     await api.patch("/api/v1/namespaces/nsx/pods/held", {"metadata": {"finalizers": None}})
     await kcr_clock.settle()
     assert not await exists(api, "/api/v1/namespaces/nsx")
+
+
+async def test_pods_of_a_namespace_are_deleted_first(api: Api, kcr_clock: Any) -> None:
+    """Source: test/e2e/apimachinery/namespace.go, namespace deletion should delete pod first."""
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "nsx"}})
+    await api.post("/api/v1/namespaces/nsx/pods", pod("held", finalizers=["e2e.io/held"]))
+    await api.post("/api/v1/namespaces/nsx/configmaps", config_map("a"))
+    await api.delete("/api/v1/namespaces/nsx")
+    await kcr_clock.advance(60)
+    assert "deletionTimestamp" in (await api.get("/api/v1/namespaces/nsx/pods/held"))["metadata"]
+    assert "deletionTimestamp" not in (await api.get("/api/v1/namespaces/nsx/configmaps/a"))["metadata"]
+    conditions = (await api.get("/api/v1/namespaces/nsx"))["status"]["conditions"]
+    remaining = next(one["message"] for one in conditions if one["type"] == "NamespaceContentRemaining")
+    assert remaining == "Some resources are remaining: pods. has 1 resource instances"
+    await api.patch("/api/v1/namespaces/nsx/pods/held", {"metadata": {"finalizers": None}})
+    await kcr_clock.settle()
+    assert not await exists(api, "/api/v1/namespaces/nsx")
+
+
+async def test_finalizers_of_others_keep_an_empty_namespace(api: Api, kcr_clock: Any) -> None:
+    made = {
+        "metadata": {"name": "nsx", "labels": {"a": "b"}, "finalizers": ["ex.io/a"]},
+        "spec": {"finalizers": ["ex.io/b"]},
+    }
+    await api.post("/api/v1/namespaces", made)
+    await api.delete("/api/v1/namespaces/nsx")
+    await kcr_clock.settle()
+    found = await api.get("/api/v1/namespaces/nsx")
+    assert (found["metadata"]["labels"]["a"], found["metadata"]["finalizers"]) == ("b", ["ex.io/a"])
+    assert found["spec"] == {"finalizers": ["ex.io/b"]}
 
 
 async def test_terminating_namespace_takes_nothing_new(api: Api, kcr_clock: Any) -> None:

@@ -68,6 +68,10 @@ class QuotaAdmission:
             if why := quotas[name].rejection(kind, obj, now):
                 raise forbidden(kind.type, obj["metadata"]["name"], why)
 
+    def all_keys(self) -> list[Key]:
+        """Return the keys of all quotas."""
+        return [Key(namespace, name) for namespace, quotas in self._quotas.items() for name in quotas]
+
     def status(self, key: Key) -> Manifest | None:
         """Return the status a quota should have, None when there is no such quota."""
         quota = self._quotas.get(key.namespace, {}).get(key.name)

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from kcr.api.meta import Key, OwnerReference, PartialObjectMetadata, metadata_only
 from kcr.api.resources import ResourceType
 from kcr.client import Client
@@ -101,7 +103,7 @@ class GarbageCollector:
             for dependent in dependents:
                 if dependent.metadata.deletion_timestamp is None:
                     self._enqueue(dependent.metadata.uid)
-            if not any(self._blocks(dependent, obj) for dependent in dependents):
+            if not any(_blocks(dependent, obj) for dependent in dependents):
                 await self._remove_finalizer(obj, FOREGROUND)
 
     async def _attempt_to_delete(self, obj: PartialObjectMetadata) -> None:
@@ -114,7 +116,12 @@ class GarbageCollector:
                 await self._remove_references(obj, lost)
             return
         policy = "Background"
-        if "waiting" in states.values() and self._graph.has_dependents(metadata.uid):
+        if "waiting" in states.values() and (dependents := self._graph.dependents(obj)):
+            if any(map(waits_for_dependents, dependents)) and _blocks_any(obj):
+                # A circle of owners, each of which would wait for the next one: this one no longer blocks its owners.
+                # The watch event of the patch brings the object back here.
+                await self._unblock_owners(obj)
+                return
             policy = "Foreground"
         elif ORPHAN in metadata.finalizers:
             policy = "Orphan"
@@ -148,13 +155,9 @@ class GarbageCollector:
                 return None
             raise
 
-    def _blocks(self, dependent: PartialObjectMetadata, owner: PartialObjectMetadata) -> bool:
-        """Return whether an owner has to wait for this dependent; two that own each other do not wait."""
-        own_each_other = dependent.metadata.uid in {reference.uid for reference in owner.metadata.owner_references}
-        if FOREGROUND in dependent.metadata.finalizers and own_each_other:
-            return False
-        references = dependent.metadata.owner_references
-        return any(one.uid == owner.metadata.uid and one.block_owner_deletion for one in references)
+    async def _unblock_owners(self, obj: PartialObjectMetadata) -> None:
+        unblocked = [replace(reference, block_owner_deletion=False) for reference in obj.metadata.owner_references]
+        await self._patch(obj, {"ownerReferences": unblocked})
 
     async def _remove_references(self, obj: PartialObjectMetadata, uids: set[str]) -> None:
         kept = [reference for reference in obj.metadata.owner_references if reference.uid not in uids]
@@ -166,3 +169,13 @@ class GarbageCollector:
     async def _patch(self, obj: PartialObjectMetadata, change: dict[str, object]) -> None:
         metadata = {"uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version, **change}
         await self._client.merge_patch(type(obj), obj.key, {"metadata": metadata})
+
+
+def _blocks(dependent: PartialObjectMetadata, owner: PartialObjectMetadata) -> bool:
+    """Return whether an owner has to wait for this dependent."""
+    references = dependent.metadata.owner_references
+    return any(one.uid == owner.metadata.uid and one.block_owner_deletion for one in references)
+
+
+def _blocks_any(dependent: PartialObjectMetadata) -> bool:
+    return any(one.block_owner_deletion for one in dependent.metadata.owner_references)

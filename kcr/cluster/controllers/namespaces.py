@@ -1,4 +1,4 @@
-"""Namespace controller: deletes the content of terminating namespaces, then lets the namespaces go.
+"""Namespace controller: deletes the content of terminating namespaces, pods first, then finalizes the namespaces.
 
 Source: kubernetes/pkg/controller/namespace/namespace_controller.go,
 deletion/namespaced_resources_deleter.go, deletion/status_condition_utils.go.
@@ -10,9 +10,11 @@ from contextlib import suppress
 from functools import reduce
 from typing import Any
 
+import msgspec
+
 from kcr.api import codec
 from kcr.api.conditions import set_condition
-from kcr.api.core import Namespace
+from kcr.api.core import Namespace, Pod
 from kcr.api.meta import Condition, Key, PartialObjectMetadata, metadata_only
 from kcr.api.resources import ResourceType
 from kcr.controller import Result, watch
@@ -23,6 +25,9 @@ from kcr.manager import Manager
 # How soon a namespace is looked at again when something of its content remains and no watch event tells of it.
 # Source: namespaced_resources_deleter.go, finalizerEstimateSeconds; namespace_controller.go, worker.
 REQUEUE_SECONDS = 15 / 2 + 1
+
+_FINALIZER = "kubernetes"
+_POD = metadata_only(Pod.resource)
 
 # The conditions of a terminating namespace: reason and message while there is nothing to report.
 _CONDITIONS: Mapping[str, tuple[str, str]] = {
@@ -83,22 +88,35 @@ class NamespaceController:
         """Delete what the namespace contains, report what remains, and finalize the namespace when nothing does."""
         if not self._is_terminating(key):
             return Result()
-        for obj in await self._content(key.name):
+        # What pods use, such as network policies and Secrets, stays for as long as they run.
+        remaining = await self._empty(key.name, (_POD,)) or await self._empty(key.name, self._kinds)
+        with suppress(NotFoundError):  # deleted meanwhile
+            await self._report(await self._client.get(Namespace, key), remaining)
+            if not remaining:
+                await self._finalize(key.name)
+        return Result(requeue_after=REQUEUE_SECONDS if remaining else None)
+
+    async def _empty(self, name: str, kinds: Sequence[type[PartialObjectMetadata]]) -> list[PartialObjectMetadata]:
+        """Delete the objects of some kinds in a namespace, and return those that remain."""
+        for obj in await self._content(name, kinds):
             if obj.metadata.deletion_timestamp is None:
                 with suppress(ConflictError, NotFoundError):  # deleted meanwhile, and perhaps created again
                     await self._client.delete(type(obj), obj.key, uid=obj.metadata.uid, propagation="Background")
         # Nothing can be created in it any more, so what is left now is all there will be.
-        remaining = await self._content(key.name)
-        with suppress(NotFoundError):  # deleted meanwhile
-            await self._report(await self._client.get(Namespace, key), remaining)
-            if not remaining:
-                body = {"metadata": {"name": key.name}, "spec": {"finalizers": []}}
-                await self._client.request("PUT", Namespace.resource.path("", key.name, "finalize"), codec.encode(body))
-        return Result(requeue_after=REQUEUE_SECONDS if remaining else None)
+        return await self._content(name, kinds)
 
-    async def _content(self, name: str) -> list[PartialObjectMetadata]:
+    async def _finalize(self, name: str) -> None:
+        """Remove the finalizer that stands for the content of a namespace, and leave those of others."""
+        path = Namespace.resource.path("", name)
+        manifest = msgspec.json.decode(await self._client.request("GET", path))
+        finalizers = (manifest.get("spec") or {}).get("finalizers") or ()
+        body = codec.encode({**manifest, "spec": {"finalizers": [one for one in finalizers if one != _FINALIZER]}})
+        with suppress(ConflictError):  # changed meanwhile: its watch event brings it back
+            await self._client.request("PUT", f"{path}/finalize", body)
+
+    async def _content(self, name: str, kinds: Sequence[type[PartialObjectMetadata]]) -> list[PartialObjectMetadata]:
         found: list[PartialObjectMetadata] = []
-        for kind in self._kinds:
+        for kind in kinds:
             try:
                 found += await self._client.list(kind, name)
             except ApiError as error:

@@ -15,6 +15,9 @@ from kcr.controller import Result
 from kcr.errors import NotFoundError
 from kcr.manager import Manager
 
+# How often each status is computed again, which repairs one that somebody else has written.
+# Source: kubernetes/pkg/controller/resourcequota/config/v1alpha1/defaults.go, ResourceQuotaSyncPeriod.
+RESYNC_SECONDS = 300.0
 _ResourceQuota = unstructured("v1", "ResourceQuota", plural="resourcequotas")
 
 
@@ -28,11 +31,12 @@ class QuotaStatusReconciler:
     async def reconcile(self, key: Key) -> Result:
         """Write the quota's status, unless the quota is gone."""
         status = self._quotas.status(key)
-        if status is not None:
-            replaced = {"op": "add", "path": "/status", "value": status}
-            with suppress(NotFoundError):  # deleted meanwhile
-                await self._client.json_patch(_ResourceQuota, key, [replaced], subresource="status")
-        return Result()
+        if status is None:
+            return Result()
+        replaced = {"op": "add", "path": "/status", "value": status}
+        with suppress(NotFoundError):  # deleted meanwhile
+            await self._client.json_patch(_ResourceQuota, key, [replaced], subresource="status")
+        return Result(requeue_after=RESYNC_SECONDS)
 
 
 def setup(manager: Manager, quotas: QuotaAdmission) -> None:
@@ -44,3 +48,5 @@ def setup(manager: Manager, quotas: QuotaAdmission) -> None:
     """
     controller = manager.add_controller("resourcequota", QuotaStatusReconciler(manager.client, quotas))
     quotas.on_change = controller.queue.add
+    for key in quotas.all_keys():
+        controller.queue.add(key)

@@ -51,6 +51,20 @@ async def test_status_is_written_though_requests_fail(
         assert await used(cluster) == {"pods": "1"}
 
 
+async def test_overwritten_status_is_computed_again(kcr_clock: VirtualClock) -> None:
+    """Source: test/e2e/apimachinery/resource_quota.go, should apply changes to a resourcequota status."""
+    async with written(kcr_clock) as (cluster, _):
+        await cluster.client.create_manifest(Quota, MANIFEST, "default")
+        await kcr_clock.settle()
+        for _ in range(2):
+            wrong = {"status": {"used": {"pods": "4"}}}
+            await cluster.client.merge_patch(Quota, Key("default", "q"), wrong, subresource="status")
+            await kcr_clock.advance(quota_status.RESYNC_SECONDS - 1)
+            assert await used(cluster) == {"pods": "4"}
+            await kcr_clock.advance(1)
+            assert await used(cluster) == {"pods": "0"}
+
+
 async def test_quota_that_went_does_not_keep_the_writer(kcr_clock: VirtualClock) -> None:
     async with written(kcr_clock) as (cluster, faults):
         faults.on("patch", nth=1).fail(ServerError(500, "", "no"))
