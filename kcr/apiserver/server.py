@@ -190,6 +190,7 @@ class APIServer:
         # One that cannot be parsed is refused, also where nothing waits.
         seconds = timeout_seconds(route, query)
         if review is not None:
+            negotiate(headers.get("accept", ""), has_tables=False)
             asker = Asker(request.user, self.authorizer, self.review_token, review.namespace)
             return reviews.respond(review, request.body, headers.get("content-type", ""), asker)
         if route is None:

@@ -98,6 +98,23 @@ async def test_everybody_may_everything_by_default(api: Api) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        pytest.param("application/json;as=Table;v=v1;g=meta.k8s.io", 406, id="table"),
+        pytest.param("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 201, id="or-else-json"),
+        pytest.param("application/yaml", 201, id="yaml"),
+    ],
+)
+async def test_reviews_have_no_table(api: Api, accept: str, status: int) -> None:
+    """Source: test/e2e/apimachinery/table_conversion.go, should return a 406 for a backend …."""
+    body = {"spec": LIST_PODS}
+    reply = await api.call("POST", f"{REVIEWS}/selfsubjectaccessreviews", body, accept=accept)
+    assert reply.status == status
+    if status == 406:
+        assert reply.body["reason"] == "NotAcceptable"
+
+
 async def test_reviews_are_discovered_and_only_created(api: Api) -> None:
     """Source: kubernetes/pkg/registry/authorization/rest/storage_authorization.go."""
     found = (await api.get(REVIEWS))["resources"]

@@ -11,6 +11,7 @@ from tests.kit.api import Api, config_map, job, pod, pod_binding
 pytestmark = pytest.mark.kcr_virtual
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
+SERVICES = "/api/v1/namespaces/default/services"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 
@@ -196,6 +197,35 @@ async def test_pods_are_selected_by_phase_and_node(api: Api) -> None:
     assert names(await api.get(f"{PODS}?fieldSelector=status.phase!=Failed,metadata.name=a")) == ["a"]
     reply = await api.call("GET", f"{PODS}?fieldSelector=spec.foo%3D1")
     assert reply.body["message"] == "field label not supported: spec.foo"
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        pytest.param("spec.type=NodePort", ["b"], id="type"),
+        pytest.param("spec.type!=NodePort", ["a"], id="other-type"),
+        pytest.param("spec.clusterIP=10.96.1.1", ["a"], id="address"),
+    ],
+)
+async def test_services_are_selected_by_type_and_address(api: Api, selector: str, found: list[str]) -> None:
+    """Source: kubernetes/pkg/apis/core/v1/conversion.go, addFieldLabelConversionsForService."""
+    for name, kind in (("a", "ClusterIP"), ("b", "NodePort")):
+        await api.post(SERVICES, {"metadata": {"name": name}, "spec": {"type": kind, "ports": [{"port": 80}]}})
+    assert names(await api.get(f"{SERVICES}?fieldSelector={selector}")) == found
+    reply = await api.call("GET", f"{SERVICES}?fieldSelector=spec.foo=1")
+    assert (reply.status, reply.body["message"]) == (400, "field label not supported: spec.foo")
+
+
+async def test_controllers_are_selected_by_replicas_and_no_pod_by_its_addresses(api: Api) -> None:
+    """Source: kubernetes/pkg/apis/core/v1/conversion.go; pkg/registry/core/pod/strategy.go, ToSelectableFields."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"] | {"restartPolicy": "Always"}}
+    place = "/api/v1/namespaces/default/replicationcontrollers"
+    await api.post(place, {"metadata": {"name": "rc"}, "spec": {"template": template}})
+    assert names(await api.get(f"{place}?fieldSelector=status.replicas=0")) == ["rc"]
+    assert names(await api.get(f"{place}?fieldSelector=status.replicas=1")) == []
+    await api.post(PODS, pod("a"))
+    await api.patch(f"{PODS}/a/status", {"status": {"podIPs": [{"ip": "1.2.3.4"}]}})
+    assert names(await api.get(f"{PODS}?fieldSelector=status.podIPs=1.2.3.4")) == []
 
 
 async def test_jobs_are_selected_by_successes_alone(api: Api) -> None:

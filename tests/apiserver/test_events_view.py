@@ -56,6 +56,17 @@ async def test_new_events_are_selected_by_their_own_names(api: Api) -> None:
     assert (reply.status, reply.body["message"]) == (400, "field label not supported: involvedObject.name")
 
 
+@pytest.mark.parametrize(("source", "names"), [("a.b/c", ["e"]), ("c", ["f"]), ("", []), ("h", [])])
+async def test_events_are_selected_by_who_reports_them(api: Api, source: str, names: list[str]) -> None:
+    """Source: pkg/registry/core/event/strategy.go, ToSelectableFields: a source, or else the reporting controller."""
+    await api.post(NEW, new_event())
+    about = {"kind": "Pod", "namespace": "default", "name": "q"}
+    told = {"source": {"component": "c", "host": "h"}, "reportingComponent": "a.b/c"}
+    await api.post(CORE, {"metadata": {"name": "f"}, "involvedObject": about, **told})
+    found = (await api.get(f"{CORE}?fieldSelector=source={source}"))["items"]
+    assert [one["metadata"]["name"] for one in found] == names
+
+
 async def test_new_event_has_to_be_complete(api: Api) -> None:
     reply = await api.call("POST", NEW, {"metadata": {"name": "e"}, "deprecatedCount": 1})
     assert reply.body["message"] == (

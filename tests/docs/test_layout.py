@@ -33,7 +33,6 @@ SMALL: Mapping[str, str] = {
     "kcr/api/crd/docstrings.py": "reads docstrings, which nothing else does",
     "kcr/api/scale.py": "one API group, for users to import",
     "kcr/apiserver/kinds/access/reviews.py": "kinds that are never stored, beside the catalogue of those that are",
-    "kcr/cluster/controllers/quota_status.py": "a controller by itself",
 }
 
 CROWDED: Mapping[str, str] = {

@@ -41,7 +41,7 @@ class MediaType(NamedTuple):
 
 
 @lru_cache(256)
-def negotiate(accept: str, *, has_protobuf: bool = True) -> MediaType:
+def negotiate(accept: str, *, has_protobuf: bool = True, has_tables: bool = True) -> MediaType:
     """Return the first media type of an Accept header that the server can encode.
 
     Where the same is also accepted as JSON, it is JSON and not protobuf, although a real server keeps to the order:
@@ -50,6 +50,7 @@ def negotiate(accept: str, *, has_protobuf: bool = True) -> MediaType:
     Args:
         accept: The header, empty for none.
         has_protobuf: Whether the objects have a form in protobuf. Their metadata always have one, tables never.
+        has_tables: Whether the objects have a form as tables: those that are never stored have none.
 
     Raises:
         StatusError: 406, no media type can be encoded.
@@ -57,6 +58,8 @@ def negotiate(accept: str, *, has_protobuf: bool = True) -> MediaType:
     if not accept or accept in _ANY:
         return MediaType("", name=YAML if accept == YAML else JSON)
     accepted = [one for entry in _by_quality(accept) if (one := _media_type(entry, has_protobuf)) is not None]
+    if not has_tables:
+        accepted = [one for one in accepted if one.transformation != "Table"]
     if not accepted:
         raise not_acceptable(", ".join(MEDIA_TYPES))
     as_json = accepted[0]._replace(name=JSON)

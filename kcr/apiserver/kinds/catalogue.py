@@ -81,6 +81,7 @@ class Kind:
         scale: What `/scale` reads and writes; None where there is no such subresource.
         conversion: Set where the objects are those of another kind.
         custom: Set for custom resources.
+        field_fallbacks: Where the value of a path in `fields` is when its own place has none.
         is_computed: Whether objects are computed when they are read, and cannot be written or watched.
     """
 
@@ -99,6 +100,7 @@ class Kind:
     scale: ScalePaths | None = None
     conversion: Conversion | None = None
     custom: CustomVersion | None = None
+    field_fallbacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_computed: ClassVar[bool] = False
 
     @property
@@ -186,6 +188,8 @@ _LABEL_NOT_SUPPORTED = "field label not supported: {}"
 _POD_FIELDS = _paths(
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
     "status.phase", "status.podIP", "status.nominatedNodeName", spec__host="spec.nodeName",
+    # Upstream accepts the label, and no pod has a value for it.
+    status__podIPs="",
 )  # fmt: skip
 _EVENT_FIELDS = _paths(
     "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
@@ -240,6 +244,8 @@ EVENTS = _kind(
     "Event",
     EventStrategy(),
     fields=_EVENT_FIELDS,
+    # Events of events.k8s.io have no source.
+    field_fallbacks=_paths(source="reportingComponent"),
     unknown_field_message=_LABEL_NOT_SUPPORTED,
     allow_create_on_update=True,
     garbage_collected=False,
@@ -248,7 +254,14 @@ CONFIG_MAPS = _kind("v1", "ConfigMap", ConfigMapStrategy())
 SECRETS = _kind("v1", "Secret", SecretStrategy(), fields=_paths("type"), unknown_field_message=_LABEL_NOT_SUPPORTED)
 SERVICE_ACCOUNTS = _kind("v1", "ServiceAccount", subresources=("token",), returns_deleted_object=True)
 SERVICES = _kind(
-    "v1", "Service", ServiceStrategy(), allow_create_on_update=True, returns_deleted_object=True, name_rule=dns_label
+    "v1",
+    "Service",
+    ServiceStrategy(),
+    fields=_paths("spec.clusterIP", "spec.type"),
+    unknown_field_message=_LABEL_NOT_SUPPORTED,
+    allow_create_on_update=True,
+    returns_deleted_object=True,
+    name_rule=dns_label,
 )
 CLAIMS = _kind("v1", "PersistentVolumeClaim", ClaimStrategy("persistentvolumeclaims", has_generation=False))
 RESOURCE_QUOTAS = _kind("v1", "ResourceQuota", ResourceQuotaStrategy(), returns_deleted_object=True)
@@ -295,7 +308,13 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 
 _PLAIN = (
     _kind("v1", "PodTemplate", PodTemplateStrategy()),
-    _kind("v1", "ReplicationController", ReplicationControllerStrategy()),
+    _kind(
+        "v1",
+        "ReplicationController",
+        ReplicationControllerStrategy(),
+        fields=_paths("status.replicas"),
+        unknown_field_message=_LABEL_NOT_SUPPORTED,
+    ),
     _kind("apps/v1", "DaemonSet", DaemonSetStrategy()),
     _kind("apps/v1", "StatefulSet", StatefulSetStrategy(), name_rule=dns_label),
 )

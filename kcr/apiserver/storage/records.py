@@ -60,6 +60,8 @@ class Record:
         if self._fields is None:
             content = _decode(self.body)
             self._fields = {path: _text_at(content, path, location) for path, location in self.kind.fields.items()}
+            for name, location in self.kind.field_fallbacks.items():
+                self._fields[name] = self._fields[name] or _text_at(content, name, location)
         if path not in self._fields:
             # A field that only another version of a custom resource can select by.
             self._fields[path] = _text_at(_decode(self.body), path, tuple(path.split(".")))

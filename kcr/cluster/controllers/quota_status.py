@@ -15,7 +15,7 @@ from kcr.controller import Result
 from kcr.errors import NotFoundError
 from kcr.manager import Manager
 
-# How often each status is computed again, which repairs one that somebody else has written.
+# How often each status is computed again, which repairs one that another client has written.
 # Source: kubernetes/pkg/controller/resourcequota/config/v1alpha1/defaults.go, ResourceQuotaSyncPeriod.
 RESYNC_SECONDS = 300.0
 _ResourceQuota = unstructured("v1", "ResourceQuota", plural="resourcequotas")

@@ -116,5 +116,6 @@ NEW_EVENTS: Kind = replace(
         "reportingController": ("reportingComponent",),
         "type": ("type",),
     },
+    field_fallbacks={},
     conversion=Conversion(EVENTS, _SHAPE, to_core, from_core, rules=_RULES),
 )

@@ -34,12 +34,23 @@ def test_update_keeps_what_is_the_servers() -> None:
     new = {
         "name": "a",
         "uid": "other",
-        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "creationTimestamp": "2001-01-01T00:00:00Z",
         "generation": 9,
         "labels": {"x": "y"},
     }
     meta.keep_server_fields(new, old)
     assert new == {**old, "labels": {"x": "y"}}
+
+
+def test_update_keeps_a_deletion_and_begins_none() -> None:
+    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+    new = {"deletionTimestamp": "2001-01-01T00:00:00Z"}
+    meta.keep_server_fields(new, deleted)
+    assert new == deleted
+    # What is set here, validation refuses.
+    begun = dict(deleted)
+    meta.keep_server_fields(begun, {})
+    assert begun == deleted
 
 
 def test_timestamps_are_whole_seconds_in_utc() -> None:
