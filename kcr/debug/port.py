@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlencode
 
+from kcr.debug.access import ROOT
 from kcr.debug.sources import StateSources
 from kcr.debug.thread import ProgramLoop, ServerThread
 from kcr.endpoint import BindAddress, HTTPServer, ProbeRequest, ProbeResponse
@@ -32,6 +34,12 @@ class ProbePort:
         A probe waits for the program's loop, as long as its client does: a kubelet gives up after its timeout. One that
         has waited for as long as fails liveness is answered, with the line that blocks the loop.
         """
+        if request.path == "/":
+            query = urlencode(request.query, doseq=True)
+            place = f"{ROOT}?{query}" if query else ROOT
+            return ProbeResponse(
+                302, f"probes: /livez, /readyz; what the process does: {ROOT}\n".encode(), headers={"Location": place}
+            )
         if request.path == "/debug" or request.path.startswith("/debug/"):
             return await self._pages.answer(request)
         try:

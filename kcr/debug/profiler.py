@@ -16,14 +16,18 @@ _MAX_FRAMES = 100
 
 # The files of the loop itself.
 _LOOPS = (asyncio.__file__.removesuffix("__init__.py"), selectors.__file__)
-IDLE = "(event loop)"
+# Where a loop waits for something to do; the second is the innermost Python of uvloop, and of a loop that has ended.
+_WAITING = (selectors.__file__, asyncio.runners.__file__)
+# The stacks of a program that has nothing to do, and of the loop's own code.
+IDLE, LOOP = "(idle)", "(event loop)"
 
 
 async def profile(thread: int, seconds: float) -> str:
     """Return how often each stack of a thread was seen, a line each, most often first: `outer;inner 12`.
 
-    What tools for flame graphs read. The frames below the event loop are left out; when nothing runs on it, or its own
-    code does, the stack is `(event loop)`.
+    What tools for flame graphs read. The frames below the event loop are left out; when its own code runs, the stack is
+    `(event loop)`, and `(idle)` when it waits. (uvloop's own code is no Python: all of its time without a callback is
+    idle.)
 
     Args:
         thread: The thread.
@@ -41,6 +45,7 @@ async def profile(thread: int, seconds: float) -> str:
 def collapsed(frame: FrameType | None) -> str:
     """Return a stack on one line, the outermost call first: `run (workers.py:130);reconcile (website.py:12)`."""
     codes: list[tuple[str, str]] = []
+    is_waiting = frame is None or frame.f_code.co_filename in _WAITING
     while frame is not None and len(codes) < _MAX_FRAMES:
         code = frame.f_code
         codes.append((code.co_filename, f"{code.co_qualname} ({code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"))
@@ -51,4 +56,4 @@ def collapsed(frame: FrameType | None) -> str:
     calls = [(file, call) for file, call in codes[first:]] if first < len(codes) else codes
     while calls and calls[0][0].startswith(_LOOPS):
         calls.pop(0)
-    return ";".join(call.replace(";", ":") for _, call in calls) or IDLE
+    return ";".join(call.replace(";", ":") for _, call in calls) or (IDLE if is_waiting else LOOP)

@@ -9,7 +9,7 @@ import msgspec
 from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.controller import Controller
-from kcr.debug.access import refuse
+from kcr.debug.access import ROOT, refuse
 from kcr.debug.page import page_headers, page_html
 from kcr.debug.profiler import MAX_SECONDS, profile
 from kcr.debug.snapshot import StateReader
@@ -19,11 +19,14 @@ from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
 from kcr.runnables import collect_stacks
 
-ROOT = "/debug/kcr"
-MAX_KEYS = 200
+# Of each controller: so many keys, and at most so many.
+DEFAULT_KEYS, MAX_KEYS = 200, 10_000
 # How long what runs on the program's loop may take, and how long the readiness checks are waited for: after that, those
 # of before are shown.
 LOOP_SECONDS, READY_SECONDS = 2.0, 0.03
+
+# The page that takes samples of the program for as long as a minute.
+_COSTLY = f"{ROOT}/profile"
 
 _JSON = "application/json"
 # Logs and stacks hold texts that others write: no browser may take them for a page, keep them, or embed them elsewhere.
@@ -64,9 +67,10 @@ class DebugPages:
 
     async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
         """Answer a request to a path below `/debug`; None when there is nothing there."""
-        if (refusal := refuse(request, self._sources.options.token)) is not None:
-            return refusal
         path = request.path.rstrip("/")
+        is_costly = path == _COSTLY
+        if (refusal := refuse(request, self._sources.options.token, is_costly=is_costly)) is not None:
+            return refusal
         page = self._sources.options.routes.get(path)
         if page is None and path.startswith(ROOT):
             page = self._pages.get(path.removeprefix(ROOT))
@@ -89,7 +93,7 @@ class DebugPages:
         return ProbeResponse(200, page_html(), "text/html; charset=utf-8", page_headers())
 
     async def _state(self, request: ProbeRequest) -> ProbeResponse:
-        max_keys = _number(request, "keys", MAX_KEYS)
+        max_keys = _number(request, "keys", DEFAULT_KEYS, 0, MAX_KEYS)
         monitor = self._sources.monitor
         if monitor is None or not monitor.blocked_at(self._program.now()):
             with suppress(TimeoutError):
@@ -140,9 +144,7 @@ class DebugPages:
         return ProbeResponse(200, ("\n".join(lines) + "\n").encode())
 
     async def _profile(self, request: ProbeRequest) -> ProbeResponse:
-        seconds = _number(request, "seconds", 10)
-        if not 1 <= seconds <= MAX_SECONDS:
-            raise _BadQueryError(f"seconds: {seconds} is not between 1 and {MAX_SECONDS}")
+        seconds = _number(request, "seconds", 10, 1, MAX_SECONDS)
         if self._is_profiling:
             return ProbeResponse(409, b"another profile is being taken: try again when it has ended\n")
         self._is_profiling = True
@@ -163,10 +165,13 @@ def _text(request: ProbeRequest, name: str) -> str:
     return next(iter(request.query.get(name, ())), "")
 
 
-def _number(request: ProbeRequest, name: str, default: int) -> int:
+def _number(request: ProbeRequest, name: str, default: int, least: int, most: int) -> int:
     text = _text(request, name)
     if not text:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise _BadQueryError(f"{name}: {text!r:.40} is no number")
-    return int(text)
+    number = int(text)
+    if not least <= number <= most:
+        raise _BadQueryError(f"{name}: {number} is not between {least} and {most}")
+    return number

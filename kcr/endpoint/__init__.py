@@ -2,10 +2,11 @@
 
 from kcr.endpoint.access import ReviewedAccess
 from kcr.endpoint.certificate import SecureServing, ServerCertificate
-from kcr.endpoint.server import BindAddress, HTTPServer, ProbeRequest, ProbeResponse, parse_address
+from kcr.endpoint.server import BindAddress, BrowserHeaders, HTTPServer, ProbeRequest, ProbeResponse, parse_address
 
 __all__ = [
     "BindAddress",
+    "BrowserHeaders",
     "HTTPServer",
     "ProbeRequest",
     "ProbeResponse",

@@ -18,6 +18,8 @@ _log = get_logger()
 # Idle connections are closed after the first; at shutdown, open ones after the second.
 _IDLE_SECONDS = 90.0
 _LINGER_SECONDS = 0.5
+# Those of `BrowserHeaders`.
+_BROWSER = ("Sec-Fetch-Site", "Sec-Fetch-Mode", "User-Agent")
 
 
 class BindAddress(NamedTuple):
@@ -62,6 +64,20 @@ class ProbeResponse(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
+class BrowserHeaders(NamedTuple):
+    """The headers of a request that no page can forge.
+
+    Attributes:
+        site: `Sec-Fetch-Site`: `same-origin`, `same-site`, `cross-site`, or `none` for an address that the user typed.
+        mode: `Sec-Fetch-Mode`: `navigate` when a window or frame is to show the response.
+        user_agent: `User-Agent`, which begins with `Mozilla/` in all browsers.
+    """
+
+    site: str = ""
+    mode: str = ""
+    user_agent: str = ""
+
+
 class ProbeRequest(NamedTuple):
     """A GET or HEAD request.
 
@@ -73,6 +89,7 @@ class ProbeRequest(NamedTuple):
         authorization: The `Authorization` header.
         client: The address of the client, without its port.
         host: The `Host` header.
+        browser: What a browser says of itself and of where the request comes from.
     """
 
     path: str
@@ -82,6 +99,7 @@ class ProbeRequest(NamedTuple):
     authorization: str = ""
     client: str = ""
     host: str = ""
+    browser: BrowserHeaders = BrowserHeaders()
 
     def __repr__(self) -> str:
         """Show no token."""
@@ -157,8 +175,11 @@ class HTTPServer:
             return web.Response(status=405, headers={"Allow": "GET, HEAD"}, text="405: Method Not Allowed\n")
         query = {name: request.query.getall(name) for name in request.query}
         accept, authorization, host = (request.headers.get(name, "") for name in ("Accept", "Authorization", "Host"))
+        browser = BrowserHeaders(*(request.headers.get(name, "") for name in _BROWSER))
         client = request.remote or ""
-        page = await self._page(ProbeRequest(request.path, query, accept, request.method, authorization, client, host))
+        page = await self._page(
+            ProbeRequest(request.path, query, accept, request.method, authorization, client, host, browser)
+        )
         if page is None:
             page = ProbeResponse(404, b"404 page not found\n")
         headers = {**page.headers, "Content-Type": page.content_type}

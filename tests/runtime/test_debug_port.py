@@ -64,7 +64,7 @@ async def test_stacks_profile_options_and_page_are_served() -> None:
         assert (await reader.read("/debug/kcr/profile?seconds=61"))[0] == 400
         status, profile = await reader.read("/debug/kcr/profile?seconds=1")
         assert status == 200
-        assert "(event loop) " in profile
+        assert "(idle) " in profile
         assert await reader.json("/debug/kcr/options") == {"workers": 3, "ready_file": None}
         assert "<html" in (await reader.read("/debug/kcr"))[1].lower()
         assert "frame-ancestors 'none'" in (await reader.headers("/debug/kcr"))["Content-Security-Policy"]
@@ -84,6 +84,30 @@ async def test_debug_pages_are_refused_under_a_foreign_name() -> None:
         status, text = await reader.read("/debug/kcr/state", Host="evil.example")
         assert (status, "local names alone" in text) == (403, True)
         assert await reader.read("/livez", Host="10.1.2.3") == (200, "ok")
+
+
+async def test_profile_is_refused_to_other_websites() -> None:
+    async with debugged(BlockingReconciler()) as (reader, _):
+        image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+        status, text = await reader.read("/debug/kcr/profile?seconds=60", **image)
+        assert (status, "not served to other websites" in text) == (403, True)
+        link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        assert (await reader.read("/debug/kcr/profile?seconds=60", **link))[0] == 403
+        assert (await reader.read("/debug/kcr", **link))[0] == 200
+        assert await reader.read("/livez", **image) == (200, "ok")
+
+
+async def test_number_of_keys_has_a_bound() -> None:
+    async with debugged(BlockingReconciler()) as (reader, _):
+        assert (await reader.json("/debug/kcr/state?keys=10000"))["controllers"][0]["keysLeftOut"] == 0
+        assert await reader.read("/debug/kcr/state?keys=10001") == (400, "keys: 10001 is not between 0 and 10000\n")
+
+
+async def test_root_of_the_port_leads_to_the_page() -> None:
+    async with debugged(BlockingReconciler(), token="secret") as (reader, _):
+        assert "<html" in (await reader.read("/?token=secret"))[1].lower()
+        status, text = await reader.read("/")
+        assert (status, "/debug/kcr needs a token" in text) == (401, True)
 
 
 async def test_token_and_added_paths_are_the_programs_own() -> None:

@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import NamedTuple
 
+from kcr.debug.profiler import IDLE
+
 # So many functions are shown.
 _TOP = 10
 
@@ -45,7 +47,11 @@ def table_of(collapsed: str) -> list[str]:
     """Return the functions with most samples as lines of a table."""
     samples, shares = shares_of(collapsed)
     if not samples:
-        return ["no samples: the process did nothing"]
-    shown = [share for share in shares if share.own][:_TOP]
+        return ["no samples: the profile is empty"]
+    idle = sum(share.own for share in shares if share.function == IDLE)
+    if idle == samples:
+        return [f"{samples} samples, all of them idle: the event loop had nothing to do"]
+    shown = [share for share in shares if share.own and share.function != IDLE][:_TOP]
     lines = [f"{share.own / samples:>6.1%} {share.total / samples:>7.1%}  {share.function}" for share in shown]
-    return [f"{samples} samples", f"{'OWN':>6} {'TOTAL':>7}  FUNCTION", *lines]
+    waited = f", {idle / samples:.1%} of them idle" if idle else ""
+    return [f"{samples} samples{waited}", f"{'OWN':>6} {'TOTAL':>7}  FUNCTION", *lines]

@@ -1,7 +1,9 @@
 import pytest
 
 from kcr.debug.access import DebugOptions, refuse
-from kcr.endpoint import ProbeRequest
+from kcr.endpoint import BrowserHeaders, ProbeRequest
+
+CHROMIUM = "Mozilla/5.0 (X11; Linux x86_64)"
 
 
 def request(client: str = "127.0.0.1", host: str = "localhost:8081", token: str = "", header: str = "") -> ProbeRequest:
@@ -45,6 +47,26 @@ def test_token_is_asked_for_where_there_is_one(token: str, header: str, passes: 
     refusal = refuse(request(token=token, header=header), "sécret")
     assert (refusal is None) is passes
     assert passes or (refusal is not None and refusal.status == 401)
+
+
+@pytest.mark.parametrize(
+    ("browser", "reads", "profiles"),
+    [
+        pytest.param(BrowserHeaders(user_agent="curl/8.0"), True, True, id="curl"),
+        pytest.param(BrowserHeaders("none", "navigate", CHROMIUM), True, True, id="typed-address"),
+        pytest.param(BrowserHeaders("same-origin", "cors", CHROMIUM), True, True, id="the-page-itself"),
+        pytest.param(BrowserHeaders("cross-site", "navigate", CHROMIUM), True, False, id="link-elsewhere"),
+        pytest.param(BrowserHeaders("cross-site", "no-cors", CHROMIUM), False, False, id="image-elsewhere"),
+        pytest.param(BrowserHeaders("same-site", "cors", CHROMIUM), False, False, id="another-port-of-localhost"),
+        pytest.param(BrowserHeaders(user_agent="Mozilla/5.0"), True, False, id="old-browser"),
+    ],
+)
+def test_other_websites_read_nothing_and_start_nothing(browser: BrowserHeaders, reads: bool, profiles: bool) -> None:
+    asked = request()._replace(browser=browser)
+    for is_costly, passes in ((False, reads), (True, profiles)):
+        refusal = refuse(asked, "", is_costly=is_costly)
+        assert (refusal is None) is passes
+        assert refusal is None or (refusal.status == 403 and b"not served to other websites" in refusal.body)
 
 
 def test_token_is_not_printed() -> None:

@@ -5,7 +5,7 @@ from types import FrameType
 
 import pytest
 
-from kcr.debug.profiler import IDLE, collapsed, profile
+from kcr.debug.profiler import IDLE, LOOP, collapsed, profile
 
 
 def innermost() -> FrameType:
@@ -25,7 +25,8 @@ async def test_stack_begins_above_the_event_loop() -> None:
     assert not [call for call in calls if "base_events" in call]
 
 
-def test_waiting_loop_is_one_line() -> None:
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_waiting_loop_is_idle(loop: str) -> None:
     waiting: list[str] = []
 
     async def wait() -> None:
@@ -36,9 +37,29 @@ def test_waiting_loop_is_one_line() -> None:
 
     timer = threading.Timer(0.1, look, (threading.get_ident(),))
     timer.start()
-    asyncio.run(wait())
+    factory = pytest.importorskip("uvloop").new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(wait())
     timer.join()
     assert waiting == [IDLE]
+
+
+@pytest.mark.asyncio
+async def test_code_of_the_loop_itself_is_its_own_line() -> None:
+    found: list[str] = []
+
+    class Probe:
+        def __del__(self) -> None:
+            found.append(collapsed(sys._getframe(1)))
+
+    loop = asyncio.get_running_loop()
+    probe = Probe()
+    # The last reference is dropped by the loop, when it discards the handle.
+    loop.call_soon(id, probe)
+    del probe
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert found == [LOOP]
 
 
 def busy(ended: threading.Event) -> None:

@@ -1,6 +1,7 @@
 """Which functions a profile's samples are in."""
 
 from kcr.cli.debug.profile import Share, shares_of, table_of
+from kcr.debug.profiler import IDLE
 
 COLLAPSED = """\
 run (a.py:1);reconcile (b.py:2) 6
@@ -31,5 +32,17 @@ def test_table_has_the_functions_with_samples_of_their_own() -> None:
     ]
 
 
+def test_time_in_which_the_loop_waits_is_idle() -> None:
+    assert table_of(f"{IDLE} 30\n{COLLAPSED}")[:3] == [
+        "40 samples, 75.0% of them idle",
+        "   OWN   TOTAL  FUNCTION",
+        " 15.0%   20.0%  reconcile (b.py:2)",
+    ]
+
+
+def test_profile_of_an_idle_process_says_so() -> None:
+    assert table_of(f"{IDLE} 99\n") == ["99 samples, all of them idle: the event loop had nothing to do"]
+
+
 def test_profile_without_samples_says_so() -> None:
-    assert table_of("") == ["no samples: the process did nothing"]
+    assert table_of("") == ["no samples: the profile is empty"]
