@@ -1,7 +1,7 @@
-"""Write what the tags of Kubernetes' Go structs say: `python -m tools.struct_tags k8s.io/api k8s.io/apimachinery`.
+"""Write what the tags of Kubernetes' Go structs say: `python -m tools.struct_tags k8s.io/api …`.
 
-The arguments are checkouts of the two repositories at the version that `tools.schema` takes its schema from. Two facts
-per field are taken, which the published schema does not have:
+The arguments are checkouts of k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, at the version that
+`tools.schema` takes its schema from. Two facts per field are taken, which the published schema does not have:
 
 - the number that the field has in protobuf. Those of embedded structs, whose members JSON shows beside the others, are
   written with the number of the struct: `configMap:2.19`;
@@ -12,7 +12,7 @@ per field are taken, which the published schema does not have:
 Types and fields are those of the published schema; the table has one line per type, and its first line tells where it
 comes from.
 
-Source: types.go in k8s.io/api and k8s.io/apimachinery.
+Source: types.go and types_jsonschema.go in the three repositories.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def struct_tags(folders: list[Path]) -> str:
 
 def _structs(folder: Path) -> Iterator[tuple[str, list[_Tags]]]:
     """Yield the structs of all stable packages by the names of the published schema, such as `core.v1.Pod`."""
-    for path in sorted(folder.rglob("types.go")):
+    for path in sorted(folder.rglob("types*.go")):
         package = ".".join(path.parent.parts[-2:])
         for name, body in _STRUCT.findall(path.read_text()):
             yield f"{package}.{name}", [_Tags(*found) for found in _FIELD.findall(body)]

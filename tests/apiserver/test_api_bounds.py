@@ -188,9 +188,9 @@ async def test_aliases_within_reason_are_followed(api: Api) -> None:
 
 @pytest.mark.parametrize(
     ("text", "stored"),
-    [("1e99999999", "9223372036854775807"), ("1e-99999999", "1e-9"), ("9223372036854775808", "9223372036854775807")],
+    [("1e99999999", "1e99999999"), ("1e-99999999", "1e-3"), ("8Ei", "9223372036854775807")],
 )
-async def test_amount_out_of_range_is_cut_to_it(api: Api, text: str, stored: str) -> None:
+async def test_amount_out_of_range_is_kept_or_cut_to_it(api: Api, text: str, stored: str) -> None:
     quota = {"metadata": {"name": "a"}, "spec": {"hard": {"cpu": text}}}
     assert (await api.post(f"{ROOT}/resourcequotas", quota))["spec"]["hard"] == {"cpu": stored}
 

@@ -71,7 +71,7 @@ def decode_body(body: bytes, content_type: str) -> Any:
             try:
                 return protobuf.decode(body)
             except protobuf.UnknownMessageError as error:
-                _log.info("a protobuf body is refused: %s cannot be read", error)
+                _log.warning("protobuf body refused: the schema has no numbers for %s", error)
                 raise unsupported_media_type() from None
         case _:
             raise unsupported_media_type()

@@ -16,10 +16,15 @@ from kcr.apiserver.schema.shape import ABSENT, Field, Shape, Type, TypeMismatchE
 
 # How the names of types begin that are lists and maps.
 LIST, MAP = "[]", "map[string]"
+_RESOURCE_LIST = "map[string]quantity"
 _METADATA = "meta.v1.ObjectMeta"
 _JSON_SCHEMA = "apiextensions.v1.JSONSchemaProps"
-# The fields of a schema that may be a schema, and what else they may be.
-_SCHEMA_OR: Mapping[str, tuple[type, str]] = {"additionalProperties": (bool, "Bool"), "items": (list, "Array")}
+# The types of a schema's fields that are a schema or something else, by what else they may be.
+SCHEMA_OR_BOOL, SCHEMA_OR_ARRAY = "v1.JSONSchemaPropsOrBool", "v1.JSONSchemaPropsOrArray"
+SCHEMA_OR_STRINGS = "v1.JSONSchemaPropsOrStringArray"
+_SCHEMA_OR: Mapping[str, str] = {
+    "additionalItems": SCHEMA_OR_BOOL, "additionalProperties": SCHEMA_OR_BOOL, "items": SCHEMA_OR_ARRAY,
+}  # fmt: skip
 _PARTIAL = "PartialObjectMetadata"
 # The protobuf numbers of metadata and items in a PartialObjectMetadataList.
 _METADATA_VERSIONS = {"meta.k8s.io/v1": (1, 2), "meta.k8s.io/v1beta1": (2, 1)}
@@ -205,21 +210,27 @@ def _fields(name: str) -> Mapping[str, Field]:
     }
     if name == _JSON_SCHEMA:
         # The published schema has no types that are one thing or another.
-        made |= {field: made[field]._replace(type=_schema_or(*other)) for field, other in _SCHEMA_OR.items()}
+        made |= {field: made[field]._replace(type=_schema_or(other)) for field, other in _SCHEMA_OR.items()}
+        dependencies = map_of(_schema_or(SCHEMA_OR_STRINGS))
+        made["dependencies"] = made["dependencies"]._replace(type=dependencies)
     return made
 
 
-def _schema_or(kind: type, suffix: str) -> Type:
-    """Return the type of what is a schema or has another type, as `JSONSchemaPropsOrBool` in Go."""
+@cache
+def _schema_or(name: str) -> Type:
+    """Return the type of what is a schema or has another type; the name is Go's."""
     schema = type_shape(_JSON_SCHEMA)
-    name = f"{schema.name}Or{suffix}"
+    other = {
+        SCHEMA_OR_ARRAY: list_of(schema.type), SCHEMA_OR_STRINGS: list_of(SCALARS["string"]),
+        SCHEMA_OR_BOOL: SCALARS["bool"],
+    }[name]  # fmt: skip
 
     def conform(value: Any) -> Any:
         if type(value) is dict:
             return schema.conform(value)
-        if type(value) is not kind:
+        if type(value) is not other.zero:
             raise TypeMismatchError.of(value, name)
-        return list_of(schema.type).conform(value) if kind is list else value
+        return other.conform(value)
 
     return Type(name, conform, dict, schema, has_fields=True)
 
@@ -245,6 +256,8 @@ def _field(facts: FieldFacts, tag: str, default: Any) -> Field:
 def _type(written: str) -> Type:
     if written.startswith(LIST):
         return list_of(_type(written.removeprefix(LIST)))
+    if written == _RESOURCE_LIST:
+        return map_of(SCALARS["amount"])
     if written.startswith(MAP):
         return map_of(_type(written.removeprefix(MAP)))
     return SCALARS.get(written) or type_shape(written).type

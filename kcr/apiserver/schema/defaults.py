@@ -12,6 +12,8 @@ from typing import Any
 
 _FILE_MODE = {"defaultMode": 0o644}
 _CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
+_ISCSI = {"iscsiInterface": "default"}
+_RBD = {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}
 _ROLLING_UPDATE = {"type": "RollingUpdate"}
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -20,11 +22,11 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "apps.v1.DaemonSetUpdateStrategy": _ROLLING_UPDATE,
     "apps.v1.Deployment": {"spec": {}},
     "apps.v1.DeploymentSpec": {
-        "replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {},
+        "replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {}, "template": {},
     },
     "apps.v1.DeploymentStrategy": _ROLLING_UPDATE,
     "apps.v1.ReplicaSet": {"spec": {}},
-    "apps.v1.ReplicaSetSpec": {"replicas": 1},
+    "apps.v1.ReplicaSetSpec": {"replicas": 1, "template": {}},
     "apps.v1.StatefulSet": {"spec": {}},
     "apps.v1.StatefulSetSpec": {
         "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady", "updateStrategy": {},
@@ -42,12 +44,16 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "batch.v1.JobSpec": {"template": {}},
     "batch.v1.JobTemplateSpec": {"metadata": {}, "spec": {}},
     "coordination.v1.Lease": {"spec": {}},
+    "core.v1.AzureDiskVolumeSource": {
+        "cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False,
+    },
     "core.v1.ConfigMapVolumeSource": _FILE_MODE,
     "core.v1.Container": {
         "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
     },
     "core.v1.ContainerPort": {"protocol": "TCP"},
     "core.v1.ContainerStatus": {"name": "", "ready": False, "restartCount": 0, "image": "", "imageID": ""},
+    "core.v1.DaemonEndpoint": {"Port": 0},
     "core.v1.DownwardAPIVolumeSource": _FILE_MODE,
     "core.v1.Event": {
         "firstTimestamp": None, "lastTimestamp": None, "eventTime": None, "reportingComponent": "",
@@ -56,7 +62,15 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.GRPCAction": {"service": ""},
     "core.v1.HTTPGetAction": {"path": "/", "scheme": "HTTP"},
     "core.v1.HostPathVolumeSource": {"type": ""},
+    "core.v1.ISCSIPersistentVolumeSource": _ISCSI,
+    "core.v1.ISCSIVolumeSource": _ISCSI,
     "core.v1.Node": {"spec": {}, "status": {}},
+    "core.v1.NodeDaemonEndpoints": {"kubeletEndpoint": {}},
+    "core.v1.NodeStatus": {"daemonEndpoints": {}, "nodeInfo": {}},
+    "core.v1.NodeSystemInfo": dict.fromkeys((
+        "architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
+        "machineID", "operatingSystem", "osImage", "systemUUID",
+    ), ""),
     "core.v1.ObjectFieldSelector": {"apiVersion": "v1"},
     "core.v1.PersistentVolumeClaim": {"spec": {}},
     "core.v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
@@ -69,7 +83,9 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
     "core.v1.PodTemplateSpec": {"metadata": {}, "spec": {}},
     "core.v1.Probe": {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
-    "core.v1.ProjectedVolumeSource": _FILE_MODE,
+    "core.v1.ProjectedVolumeSource": {**_FILE_MODE, "sources": None},
+    "core.v1.RBDPersistentVolumeSource": _RBD,
+    "core.v1.RBDVolumeSource": _RBD,
     "core.v1.ReplicationController": {"spec": {}},
     "core.v1.ReplicationControllerSpec": {"replicas": 1},
     "core.v1.ResourceFieldSelector": {"divisor": "0"},
@@ -78,6 +94,19 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "core.v1.SecretVolumeSource": _FILE_MODE,
     "core.v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
     "core.v1.ServicePort": {"protocol": "TCP"},
+    "core.v1.TypedLocalObjectReference": {"apiGroup": None},
+    "core.v1.TypedObjectReference": {"apiGroup": None},
+    "discovery.v1.Endpoint": {"conditions": {}},
+    "meta.v1.OwnerReference": dict.fromkeys(("apiVersion", "kind", "name", "uid"), ""),
+    "policy.v1.PodDisruptionBudget": {"spec": {}},
+    "rbac.v1.ClusterRole": {"rules": None},
+    "rbac.v1.Role": {"rules": None},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+    "storage.v1.CSIDriver": {"spec": {}},
+    "storage.v1.CSINodeSpec": {"drivers": None},
+    "storage.v1.CSIDriverSpec": {
+        "attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType", "podInfoOnMount": False,
+        "requiresRepublish": False, "seLinuxMount": False, "storageCapacity": False,
+    },
     "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 }  # fmt: skip

@@ -1,9 +1,9 @@
 """Decoder of protobuf bodies: a body is decoded into what its JSON would be.
 
 kubectl's imperative commands and client-go send protobuf for built-in kinds, and do not retry in JSON. The schema says
-which field has which number, and of which type it is. A field that has no number here is refused, not dropped: a Job
-that lost its volumes would run all the same. Zero values that Go always encodes are kept; the shapes of the kinds drop
-them.
+which field has which number, and of which type it is. Fields of other numbers, which newer clients send, are ignored as
+Go ignores them; types without numbers are refused. Zero values that Go always encodes are kept; the shapes of the kinds
+drop them.
 
 Source: kubernetes/staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf/protobuf.go;
 protobuf.dev/programming-guides/encoding.
@@ -12,11 +12,12 @@ protobuf.dev/programming-guides/encoding.
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from struct import unpack
 from typing import Any
 
 from kcr.apiserver.gojson import decode_json
-from kcr.apiserver.schema.builtin import encoded_shape
-from kcr.apiserver.schema.scalars import ANY, SCALARS
+from kcr.apiserver.schema.builtin import SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS, encoded_shape
+from kcr.apiserver.schema.scalars import ANY, SCALARS, in_utc
 from kcr.apiserver.schema.shape import Shape, Type
 
 # What every body begins with.
@@ -28,14 +29,14 @@ _API_VERSION, _KIND = 1, 2
 
 
 class UnknownMessageError(Exception):
-    """The body has a kind or a field without a number in the schema; JSON can be decoded."""
+    """The body has a kind or a type without numbers in the schema; JSON can be decoded."""
 
 
 def decode(body: bytes) -> dict[str, Any]:
     """Return the object in a body.
 
     Raises:
-        UnknownMessageError: Its kind, or one of its fields, cannot be decoded here.
+        UnknownMessageError: Its kind, or the type of one of its fields, cannot be decoded here.
         ValueError: It is no protobuf.
     """
     if not body.startswith(MAGIC):
@@ -51,12 +52,14 @@ def decode(body: bytes) -> dict[str, Any]:
 
 def _message(shape: Shape, data: bytes, outer: tuple[int, ...] = ()) -> dict[str, Any]:
     """Return the fields of a message; those of embedded messages stand among them, as in JSON."""
+    if not shape.numbers and shape.fields:
+        raise UnknownMessageError(f"type {shape.name}")
     found: dict[str, Any] = {}
     for number, given in read_fields(data):
         path = (*outer, number)
         name = shape.numbers.get(path)
         if name is None:
-            raise UnknownMessageError(f"field {number} of {shape.name}")
+            continue
         of = shape.fields[name].type if name else ANY
         if not name:
             found.update(_message(shape, _bytes(given), path))
@@ -73,11 +76,36 @@ def _message(shape: Shape, data: bytes, outer: tuple[int, ...] = ()) -> dict[str
 
 def _value(of: Type, given: int | bytes) -> Any:
     if of.shape is not None:
-        return _message(of.shape, _bytes(given))
+        union = _UNIONS.get(of.name)
+        return _message(of.shape, _bytes(given)) if union is None else union(of.shape, _bytes(given))
     if of.items is not None:
         # Lists in maps are messages with one repeated field.
         return [_value(of.items, item) for _, item in read_fields(_bytes(given))]
     return _SCALARS[of](given)
+
+
+def _schema_or_bool(schema: Shape, given: bytes) -> Any:
+    parts = dict(read_fields(given))
+    return _message(schema, _bytes(parts[2])) if 2 in parts else bool(parts.get(1))
+
+
+def _schema_or_list(decode_item: Callable[[Shape, bytes], Any]) -> Callable[[Shape, bytes], Any]:
+    """Return the decoder of a schema, number 1, or a list, number 2."""
+
+    def decode(schema: Shape, given: bytes) -> Any:
+        parts = [(number, _bytes(part)) for number, part in read_fields(given)]
+        items = [decode_item(schema, part) for number, part in parts if number == 2]
+        return items or _message(schema, dict(parts).get(1, b""))
+
+    return decode
+
+
+# Types that JSON has no message for: what is a schema, or something else.
+_UNIONS: Mapping[str, Callable[[Shape, bytes], Any]] = {
+    SCHEMA_OR_BOOL: _schema_or_bool,
+    SCHEMA_OR_ARRAY: _schema_or_list(_message),
+    SCHEMA_OR_STRINGS: _schema_or_list(lambda _, part: part.decode()),
+}
 
 
 def _integer(given: int | bytes) -> int:
@@ -107,11 +135,17 @@ def _int_or_string(given: int | bytes) -> int | str:
     return _text(parts.get(3, b"")) if parts.get(1) else _integer(parts.get(2, 0))
 
 
+def _float(given: int | bytes) -> int | float:
+    """Return a number; Go writes one without a fraction as an integer."""
+    (number,) = unpack("<d", _bytes(given))
+    return int(number) if number.is_integer() else float(number)
+
+
 def _quantity(given: int | bytes) -> str:
     return _text(dict(read_fields(_bytes(given))).get(1, b"")) or "0"
 
 
-def _time(form: str) -> Callable[[int | bytes], str | None]:
+def _time(timespec: str) -> Callable[[int | bytes], str | None]:
     def decode(given: int | bytes) -> str | None:
         parts = dict(read_fields(_bytes(given)))
         if not parts:
@@ -121,7 +155,7 @@ def _time(form: str) -> Callable[[int | bytes], str | None]:
             moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=nanoseconds // 1000)
         except (OverflowError, OSError, ValueError) as error:
             raise ValueError(f"proto: {seconds} s is no moment") from error
-        return moment.strftime(form)
+        return in_utc(moment, timespec)
 
     return decode
 
@@ -129,16 +163,18 @@ def _time(form: str) -> Callable[[int | bytes], str | None]:
 _SCALARS: Mapping[Type, Callable[[int | bytes], Any]] = {
     SCALARS[name]: decode_scalar
     for name, decode_scalar in {
+        "amount": _quantity,
         "any": _json,
         "bool": lambda given: bool(_integer(given)),
         "bytes": lambda given: b64encode(_bytes(given)).decode(),
+        "float64": _float,
         "int-or-string": _int_or_string,
         "int32": _integer,
         "int64": _integer,
-        "microtime": _time("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "microtime": _time("microseconds"),
         "quantity": _quantity,
         "string": _text,
-        "time": _time("%Y-%m-%dT%H:%M:%SZ"),
+        "time": _time("seconds"),
     }.items()
 }
 

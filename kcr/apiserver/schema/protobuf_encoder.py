@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import groupby
+from struct import pack
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver.schema.builtin import encoded_shape
+from kcr.apiserver.schema.builtin import SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS, encoded_shape
 from kcr.apiserver.schema.protobuf import MAGIC, UnknownMessageError
 from kcr.apiserver.schema.scalars import SCALARS
 from kcr.apiserver.schema.shape import Shape, Type
@@ -29,6 +30,7 @@ _FRAME_LENGTH_BYTES = 4
 # The numbers that take one byte: most tags and lengths.
 _SMALL = [bytes([number]) for number in range(0x80)]
 
+_UNIONS = (SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS)
 _TIMES = (SCALARS["time"], SCALARS["microtime"])
 
 # Returns a value as a field; as none for an empty list or map.
@@ -124,6 +126,8 @@ def _encoder(of: Type, number: int) -> _Encode:
     """Return the encoder of values of a type as fields of a number."""
     if of.shape is not None:
         shape = of.shape
+        if of.name in _UNIONS:
+            return lambda value: _bytes(number, _union(of.name, shape, value))
         return lambda value: _bytes(number, _message(shape, value))
     if of.items is None:
         return _SCALARS[of](number)
@@ -131,6 +135,17 @@ def _encoder(of: Type, number: int) -> _Encode:
         item = _encoder(of.items, number)
         return lambda value: b"".join(map(item, value))
     return _map(of.items, number)
+
+
+def _union(name: str, schema: Shape, value: Any) -> bytes:
+    """Return the message of what is a schema, number 1 (with a flag: 2), or something else."""
+    if isinstance(value, bool):
+        return _integer(1)(value)
+    if name == SCHEMA_OR_BOOL:
+        return _integer(1)(True) + _bytes(2, _message(schema, value))
+    if isinstance(value, list):
+        return b"".join(_bytes(2, one.encode() if isinstance(one, str) else _message(schema, one)) for one in value)
+    return _bytes(1, _message(schema, value))
 
 
 def _map(of: Type, number: int) -> _Encode:
@@ -170,6 +185,11 @@ def _text(number: int) -> _Encode:
 def _integer(number: int) -> _Encode:
     tag = _varint(number << 3)
     return lambda value: tag + _varint(value)
+
+
+def _float(number: int) -> _Encode:
+    tag = _varint(number << 3 | 1)
+    return lambda value: tag + pack("<d", value)
 
 
 def _base64(number: int) -> _Encode:
@@ -212,9 +232,11 @@ def _time(number: int) -> _Encode:
 _SCALARS: Mapping[Type, Callable[[int], _Encode]] = {
     SCALARS[name]: make
     for name, make in {
+        "amount": _quantity,
         "any": _json,
         "bool": _integer,
         "bytes": _base64,
+        "float64": _float,
         "int-or-string": _int_or_string,
         "int32": _integer,
         "int64": _integer,

@@ -11,8 +11,10 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _POWER = {power: suffix for suffix, power in _BINARY.items()}
-_NANO = 10**9
-# Larger amounts are cut to this one, in billionths.
+_NANO, _MICRO = 10**9, 10**6
+# Go reads numbers of so many digits without arbitrary precision.
+_FAST_DIGITS = 18
+# Amounts in powers of 1024 are cut to this one, in billionths; Go keeps those in powers of ten, however large.
 _LARGEST = (2**63 - 1) * _NANO
 _LONGEST = 1_000
 _FURTHEST = 2 * _LONGEST
@@ -37,7 +39,9 @@ def _parsed(text: str) -> tuple[int, str]:
     # Beyond these, the amount is the largest or the smallest there is; the power itself could fill the memory.
     scale = max(-_FURTHEST, min(scale, _FURTHEST))
     # What is too small to say is rounded up: a request for something never becomes one for nothing.
-    amount = min(digits * 10**scale if scale >= 0 else -(-digits // 10**-scale), _LARGEST)
+    amount = digits * 10**scale if scale >= 0 else -(-digits // 10**-scale)
+    if suffix in _BINARY:
+        amount = min(amount, _LARGEST)
     return (-amount if sign == "-" else amount), suffix
 
 
@@ -60,10 +64,46 @@ def whole(text: str) -> bool:
 def canonical(text: str) -> str:
     """Return the one way to write a quantity: no fraction, the largest suffix, in the family it came in.
 
+    Text that has no zeros to spare is kept as it is: a plus sign and a capital `E` stay.
+
     Raises:
         ValueError: The text is no quantity; the message is the server's.
     """
-    return written(*_parsed(text))
+    value, suffix = _parsed(text)
+    return text if _is_kept(text) else written(value, suffix)
+
+
+def _is_kept(text: str) -> bool:
+    """Source: quantity.go, ParseQuantity: which text is taken for canonical when it is read."""
+    found = _FORM.fullmatch(text)
+    assert found is not None  # it has been parsed
+    whole_part, fraction, suffix = found[2].lstrip("0") or "0", found[3] or "", found[4]
+    digits = whole_part + fraction
+    if suffix in _BINARY:
+        power = _BINARY[suffix]
+        return not fraction and len(whole_part) <= 14 - 3 * power and int(whole_part) % 8 != 0
+    exponent = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+    scale = exponent - len(fraction)
+    if len(digits) > _FAST_DIGITS or scale < _DECIMAL["n"]:
+        return False
+    return scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+
+
+@lru_cache(4096)
+def in_thousandths(text: str) -> str:
+    """Return a quantity rounded up to thousandths, canonical: amounts of resources are never finer.
+
+    Raises:
+        ValueError: The text is no quantity; the message is the server's.
+
+    Source: kubernetes/pkg/apis/core/v1/defaults.go, SetDefaults_ResourceList.
+    """
+    value, suffix = _parsed(text)
+    rest = value % _MICRO
+    if not rest:
+        return canonical(text)
+    # Away from zero.
+    return written(value - rest + (_MICRO if value > 0 else 0), suffix)
 
 
 def family(text: str) -> str:
@@ -80,12 +120,13 @@ def written(value: int, suffix: str) -> str:
     """
     if suffix in _BINARY and abs(value) >= 1024 * _NANO and value % _NANO == 0:
         return _binary(value // _NANO)
+    has_exponent = suffix[:1] in ("e", "E") and suffix not in _BINARY and suffix != "E"
     exponent = -9
-    while value and value % 1000 == 0 and exponent < 18:
+    while value and value % 1000 == 0 and (exponent < 18 or has_exponent):
         value, exponent = value // 1000, exponent + 3
     if value == 0:
         return "0"
-    if suffix[:1] in ("e", "E") and suffix not in _BINARY and suffix != "E":
+    if has_exponent:
         return f"{value}e{exponent}" if exponent else str(value)
     return f"{value}{_SUFFIX[exponent]}"
 

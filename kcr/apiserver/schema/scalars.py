@@ -15,12 +15,17 @@ from typing import Any
 import msgspec
 
 from kcr.apiserver.schema.base64 import canonical_base64
-from kcr.apiserver.schema.quantities import canonical
+from kcr.apiserver.schema.quantities import canonical, in_thousandths
 from kcr.apiserver.schema.shape import Type, TypeMismatchError
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
+
+
+def in_utc(moment: datetime, timespec: str) -> str:
+    """Return a moment as it is stored; unlike strftime, years before 1000 have four digits."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=timespec)}Z"
 
 
 @lru_cache(4096)
@@ -37,7 +42,7 @@ def whole_seconds(text: str) -> str:
         moment = datetime.fromisoformat(found[1] + found[3])
     except ValueError:
         raise ValueError(f'parsing time "{text}": day out of range') from None
-    return text if _CANONICAL.fullmatch(text) else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return text if _CANONICAL.fullmatch(text) else in_utc(moment, "seconds")
 
 
 @lru_cache(1024)
@@ -53,7 +58,7 @@ def micro(text: str) -> str:
         raise ValueError(
             f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{rest}" as "{wanted}"'
         )
-    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return in_utc(datetime.fromisoformat(text), "microseconds")
 
 
 def _exactly(kind: type) -> Type:
@@ -93,12 +98,15 @@ def _float(value: Any) -> Any:
     return value
 
 
-def _quantity(value: Any) -> Any:
-    if type(value) in (int, float):
-        return canonical(msgspec.json.encode(value).decode())
-    if type(value) is not str:
-        raise TypeMismatchError.of(value, "resource.Quantity")
-    return canonical(value)
+def _quantity(rule: Callable[[str], str]) -> Type:
+    def conform(value: Any) -> Any:
+        if type(value) in (int, float):
+            return rule(msgspec.json.encode(value).decode())
+        if type(value) is not str:
+            raise TypeMismatchError.of(value, "resource.Quantity")
+        return rule(value)
+
+    return Type("resource.Quantity", conform, lambda: "0")
 
 
 def _int_or_string(value: Any) -> Any:
@@ -110,6 +118,8 @@ def _int_or_string(value: Any) -> Any:
 ANY = Type("interface {}", lambda value: value, lambda: None)
 
 SCALARS: Mapping[str, Type] = {
+    # The values of resource lists.
+    "amount": _quantity(in_thousandths),
     "any": ANY,
     "bool": _exactly(bool),
     "bytes": _text("[]uint8", canonical_base64),
@@ -118,7 +128,7 @@ SCALARS: Mapping[str, Type] = {
     "int32": _integer("int32", 32),
     "int64": _integer("int64", 64),
     "microtime": _text("v1.MicroTime", micro),
-    "quantity": Type("resource.Quantity", _quantity, lambda: "0"),
+    "quantity": _quantity(canonical),
     "string": _exactly(str),
     "time": _text("v1.Time", whole_seconds),
 }

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcr.apiserver.schema.quantities import amount, canonical, whole
+from kcr.apiserver.schema.quantities import amount, canonical, in_thousandths, whole
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2"]
 NUMBERS = st.decimals(-10_000, 10_000, places=3).map(lambda number: format(number, "f"))
@@ -22,14 +22,19 @@ NUMBERS = st.decimals(-10_000, 10_000, places=3).map(lambda number: format(numbe
         pytest.param("0", "0", id="zero"),
         pytest.param("0Gi", "0", id="binary-zero"),
         pytest.param("1e3", "1e3", id="exponent"),
-        pytest.param("1E3", "1e3", id="big-exponent"),
+        pytest.param("1E3", "1E3", id="capital-exponent-is-kept"),
+        pytest.param("1000E0", "1e3", id="capital-exponent-with-zeros"),
+        pytest.param("1e30", "1e30", id="beyond-64-bits"),
+        pytest.param("1000E", "1000E", id="no-suffix-beyond-exa"),
+        pytest.param("16Ei", "9223372036854775807", id="binary-is-bounded"),
         pytest.param("1E", "1E", id="exa"),
         pytest.param("100e-1", "10", id="exponent-goes"),
         pytest.param("0.0000000001", "1n", id="rounds-up"),
         pytest.param("-1500m", "-1500m", id="negative"),
-        pytest.param("+2", "2", id="sign"),
+        pytest.param("+2", "+2", id="plus-is-kept"),
+        pytest.param("+2000", "2k", id="plus-with-zeros"),
         pytest.param(".5", "500m", id="no-leading-zero"),
-        pytest.param("5.", "5", id="trailing-point"),
+        pytest.param("5.", "5.", id="trailing-point-is-kept"),
     ],
 )
 def test_quantity_has_one_form(text: str, form: str) -> None:
@@ -52,3 +57,11 @@ def test_form_says_the_same_amount(number: str, suffix: str) -> None:
 def test_whole_tells_fractions_of_bytes() -> None:
     assert whole("1Gi")
     assert not whole("1500m")
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [("0.0005", "1m"), ("1500u", "2m"), ("-1500u", "-2m"), ("1m", "1m"), ("+1", "+1"), ("0.5Gi", "512Mi")],
+)
+def test_amounts_of_resources_are_whole_thousandths(text: str, form: str) -> None:
+    assert in_thousandths(text) == form
