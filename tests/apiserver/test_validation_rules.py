@@ -84,7 +84,23 @@ async def patched(api: Api, spec: Any) -> list[tuple[str, str]]:
         pytest.param("self.name.split(',').exists(p, p.trim() == 'b')", {"name": "a, b"}, True, id="strings"),
         pytest.param("sets.contains(self.tags, ['a'])", {"tags": ["a", "b"]}, True, id="sets"),
         pytest.param("!format.dns1123Label().validate(self.name).hasValue()", {"name": "A"}, False, id="formats"),
-        pytest.param("cel.bind(n, self.min, n > 0 && n < 5)", {"min": 3}, True, id="bind"),
+        pytest.param("self.tags.all(i, tag, tag == string(i))", {"tags": ["0", "1"]}, True, id="two-variables"),
+        pytest.param("self.tags.transformList(i, tag, i) == [0, 1]", {"tags": ["a", "b"]}, True, id="transform-list"),
+        pytest.param("self.map.transformMap(k, v, v + k) == {'a': 'ba'}", {"map": {"a": "b"}}, True,
+                     id="transform-map"),
+        pytest.param("self.tags.distinct().sort().reverse().slice(0, 1) == ['b']", {"tags": ["a", "b", "a"]}, True,
+                     id="lists"),
+        pytest.param("[[1], [2]].flatten() == lists.range(3).filter(n, n > 0)", {}, True, id="flatten-and-range"),
+        pytest.param("self.ratio > 1 && 1u < self.ratio", {"ratio": 1.5}, True, id="numbers-of-two-types"),
+        pytest.param("isSemver(self.name) && semver(self.name).isLessThan(semver('v2', true))", {"name": "1.9.0-rc.1"},
+                     True, id="semantic-versions"),
+        pytest.param("isSemver('1.0') || semver('1.2.3-a.10').compareTo(semver('1.2.3-a.9')) != 1", {}, False,
+                     id="pre-releases"),
+        pytest.param("semver('01.2', true).minor() == 2 && semver('1.0.0+a').compareTo(semver('1.0.0+b')) == 0", {},
+                     True, id="normalized-versions"),
+        pytest.param("!format.named('dns1123Label').value().validate(self.name).hasValue()", {"name": "a"}, True,
+                     id="named-format"),
+        pytest.param("format.named('none').hasValue()", {}, False, id="no-such-format"),
     ],
 )  # fmt: skip
 async def test_rule_holds_or_not(api: Api, rule: str, spec: Json, holds: bool) -> None:
@@ -113,7 +129,7 @@ async def test_rule_that_takes_too_long_for_an_object_is_its_error(api: Api) -> 
     ("more", "reason", "field", "message"),
     [
         pytest.param({"message": " too big "}, "FieldValueInvalid", "spec", "Invalid value: too big", id="message"),
-        pytest.param({"messageExpression": "'at most ' + string(self.max)", "message": "no"}, "FieldValueInvalid",
+        pytest.param({"messageExpression": "'at most %d'.format([self.max])", "message": "no"}, "FieldValueInvalid",
                      "spec", "Invalid value: at most 1", id="expression"),
         pytest.param({"messageExpression": "self.name", "message": "so"}, "FieldValueInvalid", "spec",
                      "Invalid value: so", id="expression-without-value"),
@@ -249,6 +265,22 @@ async def test_unchanged_value_is_not_held_against_a_new_rule(api: Api) -> None:
         pytest.param({"rule": "self.tags.all(a, self.tags.all(b, a == b))"}, "rule",
                      "Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the "
                      "rule, or adding maxItems, maxProperties, and maxLength where", id="cost"),
+        pytest.param({"rule": "true", "messageExpression": "'at most ' + string(self.max)"}, "messageExpression",
+                     "Forbidden: estimated messageExpression cost exceeds budget by factor of more than 100x",
+                     id="text-without-bound"),
+        pytest.param({"rule": "cel.bind(n, self.min, n > 0)"}, "rule",
+                     "compilation failed: ERROR: <input>:1:1: undeclared reference to 'cel'", id="bind"),
+        pytest.param({"rule": "math.greatest(self.min, 1) == 1"}, "rule",
+                     "compilation failed: ERROR: <input>:1:1: undeclared reference to 'math'", id="math"),
+        pytest.param({"rule": "'ab'.reverse() == 'ba'"}, "rule", "found no matching overload for 'reverse'",
+                     id="texts-are-not-reversed"),
+        pytest.param({"rule": "self.tags.sum() == 'a'"}, "rule",
+                     "found no matching overload for 'sum' applied to 'list(string).()'", id="sum-of-texts"),
+        pytest.param({"rule": "self.tags.first().hasValue()"}, "rule", "undeclared reference to 'first'", id="first"),
+        pytest.param({"rule": "self.name.matches('[')"}, "rule",
+                     "compilation failed: ERROR: <input>:1:19: invalid matches argument", id="constant-pattern"),
+        pytest.param({"rule": "self.wait < duration('soon')"}, "rule", "invalid duration argument",
+                     id="constant-duration"),
         pytest.param({"rule": "true", "messageExpression": "1"}, "messageExpression",
                      "messageExpression must evaluate to a string", id="no-string"),
         pytest.param({"rule": "true", "message": "a\nb"}, "message",
@@ -269,10 +301,26 @@ async def test_unchanged_value_is_not_held_against_a_new_rule(api: Api) -> None:
 async def test_rule_is_refused(api: Api, rule: Json, member: str, message: str) -> None:
     schema = spec_schema(FIELDS, **{"x-kubernetes-validations": [rule]})
     reply = await api.call("POST", DEFINITIONS, definition(version("v1", schema)))
-    (cause,) = reply.body["details"]["causes"]
+    # What costs too much is an error of the whole schema as well.
+    cause = reply.body["details"]["causes"][0]
     path = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]"
     assert cause["field"] == f"{path}.{member}"
     assert message in cause["message"]
+
+
+async def test_cost_of_all_rules_is_refused_with_the_four_highest(api: Api) -> None:
+    # Each of them is within its own limit.
+    rules = [{"rule": f"self.tags.all(t, t != '{one}')"} for one in range(11)]
+    tags = {"type": "array", "items": {"type": "array", "items": TEXT, "maxItems": 10}, "maxItems": 800_000}
+    inner = {"type": "object", "properties": {"tags": tags}, "x-kubernetes-validations": rules}
+    schema = spec_schema({"l": {"type": "array", "items": inner, "maxItems": 12}})
+    reply = await api.call("POST", DEFINITIONS, definition(version("v1", schema)))
+    causes = [(one["field"].rpartition(".")[2], one["message"]) for one in reply.body["details"]["causes"]]
+    words = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+    assert [cause for cause in causes if cause[0] == "rule"] == [("rule", f"Forbidden: {words}")] * 4
+    total = "Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget"
+    assert causes[-1][0] == "openAPIV3Schema"
+    assert causes[-1][1].startswith(total)
 
 
 async def test_old_values_cannot_be_found_in_plain_lists(api: Api) -> None:

@@ -131,7 +131,7 @@ ISSUER: Json = {
                     "x-kubernetes-validations": [
                         {
                             "rule": "self.algorithm == 'RSA' ? self.size in [2048, 4096] : self.size in [256, 384]",
-                            "messageExpression": "string(self.size) + ' is no size of a key of ' + self.algorithm",
+                            "messageExpression": "'%d is no size of a key of %s'.format([self.size, self.algorithm])",
                             "fieldPath": ".size",
                         },
                         {"rule": "self.algorithm == oldSelf.algorithm", "message": "the algorithm is immutable"},

@@ -23,7 +23,7 @@ from kcr.apiserver.kinds.field_errors import (
 )
 from kcr.apiserver.schema.shape import ABSENT
 from kcr.apiserver.structural.cel import expressions as cel
-from kcr.apiserver.structural.cel.costs import cardinality, cost_refusal
+from kcr.apiserver.structural.cel.costs import RuleCost, cardinality, cost_refusal, total_refusals
 from kcr.apiserver.structural.cel.values import scalar_converter
 from kcr.apiserver.structural.checks import ROOT
 from kcr.apiserver.structural.composites import correlation
@@ -66,7 +66,9 @@ def blocks(errors: list[FieldError]) -> bool:
 
 def definition_errors(schema: Schema, path: str) -> list[FieldError]:
     """Return the errors of all rules in a schema, given its path in the definition."""
-    return list(_definition_errors(schema, _Place(path), is_root=True))
+    costs: list[RuleCost] = []
+    errors = list(_definition_errors(schema, _Place(path), costs, is_root=True))
+    return errors + [forbidden(field, words) for field, words in total_refusals(costs, path)]
 
 
 class _Place(NamedTuple):
@@ -88,22 +90,25 @@ class _Place(NamedTuple):
         return _Place(f"{self.path}.{step}", uncorrelated, self.bounds if bound is None else (*self.bounds, bound))
 
 
-def _definition_errors(schema: Schema, place: _Place, *, is_root: bool = False) -> Iterator[FieldError]:
+def _definition_errors(
+    schema: Schema, place: _Place, costs: list[RuleCost], *, is_root: bool = False
+) -> Iterator[FieldError]:
     for position, rule in enumerate(schema.get(RULES) or ()):
         here = f"{place.path}.{RULES}[{position}]"
         wrong = list(_rule_errors(rule, here)) + _field_path_errors(rule, schema, here)
         yield from wrong
         if not wrong and cel.is_available():
             scope = cel.Scope(schema, bool(rule.get("optionalOldSelf")), is_root)
-            yield from _expression_errors(rule, scope, here, place)
+            yield from _expression_errors(rule, scope, here, place, costs)
     is_atomic = schema.get(MAP_TYPE) == "atomic"
     for name, inner in (schema.get("properties") or {}).items():
-        yield from _definition_errors(inner, place.below(f"properties[{name}]", lost=is_atomic))
+        yield from _definition_errors(inner, place.below(f"properties[{name}]", lost=is_atomic), costs)
     if isinstance(schema.get("additionalProperties"), Mapping):
-        yield from _definition_errors(schema["additionalProperties"], place.below("additionalProperties", bound=schema))
+        inner_place = place.below("additionalProperties", bound=schema)
+        yield from _definition_errors(schema["additionalProperties"], inner_place, costs)
     if isinstance(schema.get("items"), Mapping):
         is_lost = schema.get(LIST_TYPE) != "map"
-        yield from _definition_errors(schema["items"], place.below("items", lost=is_lost, bound=schema))
+        yield from _definition_errors(schema["items"], place.below("items", lost=is_lost, bound=schema), costs)
 
 
 def _rule_errors(rule: Rule, path: str) -> Iterator[FieldError]:
@@ -152,7 +157,9 @@ def _normalized(schema: Schema, field: str) -> str:
     return shown.removeprefix(".")
 
 
-def _expression_errors(rule: Rule, scope: cel.Scope, path: str, place: _Place) -> Iterator[FieldError]:
+def _expression_errors(
+    rule: Rule, scope: cel.Scope, path: str, place: _Place, costs: list[RuleCost]
+) -> Iterator[FieldError]:
     count = cardinality(scope.schema, place.bounds)
     for member, wanted, what in (
         ("rule", "bool", "cel expression"),
@@ -162,12 +169,13 @@ def _expression_errors(rule: Rule, scope: cel.Scope, path: str, place: _Place) -
             continue
         try:
             cel.compile_expression(rule[member], scope, wanted)
-            refusal = cost_refusal(member, cel.check_types(rule[member], scope) * count)
+            cost = cel.check_types(rule[member], scope) * count
         except cel.CompilationError as error:
             is_of_rule = member == "rule" and str(error).startswith("compilation")
             yield _unusable(f"{path}.{member}", rule, str(error) if is_of_rule else f"{what} {error}")
             return
-        if refusal:
+        costs.append(RuleCost(f"{path}.{member}", cost))
+        if refusal := cost_refusal(f"estimated {member} cost", cost):
             yield forbidden(f"{path}.{member}", refusal)
     if not cel.uses_old(rule["rule"]):
         if rule.get("optionalOldSelf") is not None:

@@ -8,12 +8,15 @@ Source: github.com/google/cel-go/checker/checker.go, checkSelectField; github.co
 {syntax,checked}.proto; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go, SchemaDeclType.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from kcr.api.durations import parse_duration
 from kcr.apiserver.schema.protobuf import read_fields
 from kcr.apiserver.structural.cel.costs import most_items
-from kcr.apiserver.structural.cel.values import escape, type_of
+from kcr.apiserver.structural.cel.values import escape, temporal, type_of
+from kcr.apiserver.structural.patterns import compile_pattern
 from kcr.apiserver.structural.shapes import EMBEDDED, INT_OR_STRING, Schema
 
 # Numbers of fields in cel.expr's messages.
@@ -30,6 +33,25 @@ _SCALARS = frozenset({"int", "double", "string", "bool"})
 # The types of constants, by their numbers in the message.
 _CONSTANTS: Mapping[int, Schema] = {
     2: {"type": "boolean"}, 3: {"type": "integer"}, 5: {"type": "number"}, 6: _TEXT,
+}  # fmt: skip
+
+# Stands for how often something is done that may be done without end.
+BOUNDLESS = 10**18
+# Functions whose result is about as long as their receiver, and those that read a field or an entry.
+_BOUNDED = frozenset({"lowerAscii", "upperAscii", "substring", "trim", "replace", "split", "join", "find", "findAll"})
+_ACCESS = frozenset({"_[_]", "_?._", "_[?_]", "orValue", "value"})
+_TEXT_TYPES = frozenset({"string"})
+_NO_SUMMANDS = frozenset({"string", "bool", "bytes"})
+
+
+def _check_moment(text: str) -> None:
+    if not isinstance(temporal(text), datetime):
+        raise ValueError(text)
+
+
+# What checks the constants of functions: of `matches` the pattern.
+_LITERALS: Mapping[str, Callable[[str], object]] = {
+    "matches": compile_pattern, "duration": parse_duration, "timestamp": _check_moment,
 }  # fmt: skip
 
 Message = dict[int, list[Any]]
@@ -65,10 +87,11 @@ def analyse(serialized: bytes, text: str, scope: Mapping[str, Schema], *, is_roo
     entries = (_message(entry) for entry in _message(checked[_SOURCE_INFO][0]).get(_POSITIONS, ()))
     positions = {entry.get(1, [0])[0]: entry.get(2, [0])[0] for entry in entries}
     found = sorted((positions.get(one.expression, 0), one.error) for one in walk.found)
-    return Analysis([_error(text, offset, error) for offset, error in found], walk.rounds)
+    return Analysis([error_at(text, offset, error) for offset, error in found], walk.rounds)
 
 
-def _error(text: str, offset: int, words: str) -> str:
+def error_at(text: str, offset: int, words: str) -> str:
+    """Return an error as cel-go shows it, with the line that it is in."""
     before = text[:offset]
     line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1)
     shown = text.split("\n")[line - 1]
@@ -116,8 +139,9 @@ class _Walk:
             return self._call(expr, _message(expr[_CALL][0]), scope)
         if _COMPREHENSION in expr:
             return self._comprehension(_message(expr[_COMPREHENSION][0]), scope)
-        for inner in _literals(expr):
-            self.infer(inner, scope)
+        found = [self.infer(inner, scope) for inner in _literals(expr)]
+        if _LIST in expr and found and all(one is not None and one == found[0] for one in found):
+            return {"type": "array", "items": found[0]}
         constant = _message(expr[_CONSTANT][0]) if _CONSTANT in expr else {}
         return next((_CONSTANTS[number] for number in constant if number in _CONSTANTS), None)
 
@@ -155,6 +179,13 @@ class _Walk:
         function = _text(call, 2)
         if function in _OPERATORS:
             self._check_operator(expr, function, schemas)
+        if function == "_+_" and _TEXT_TYPES.issuperset(one.get("type") for one in schemas if one) and any(schemas):
+            if any(map(_is_unbounded, arguments)):
+                self.rounds += self._times * BOUNDLESS
+        elif function == "sum" and _entry(target) is not None and type_of(_entry(target) or {}) in _NO_SUMMANDS:
+            words = f"found no matching overload for 'sum' applied to '{type_of(target or {})}.()'"
+            self.found.append(_Found(expr.get(_ID, [0])[0], words))
+        self._check_literal(function, arguments)
         match function:
             case "_[_]":
                 return _entry(schemas[0])
@@ -164,7 +195,22 @@ class _Walk:
                 return schemas[1] if schemas[1] == schemas[2] else None
             case "orValue" | "value":
                 return target
+            case "string" | "format":
+                return _TEXT
         return None
+
+    def _check_literal(self, function: str, arguments: Sequence[Message]) -> None:
+        """Check a constant that a function would refuse whenever it is called.
+
+        Source: github.com/google/cel-go/cel/validator.go, formatValidator.
+        """
+        rule = _LITERALS.get(function)
+        if rule is None or not arguments or not (text := _constant(arguments[-1])):
+            return
+        try:
+            rule(text)
+        except ValueError:
+            self.found.append(_Found(arguments[-1].get(_ID, [0])[0], f"invalid {function} argument"))
 
     def _comprehension(self, body: Message, scope: Mapping[str, Schema | None]) -> Schema | None:
         ranged = self.infer(_message(body[2][0]), scope)
@@ -185,6 +231,24 @@ class _Walk:
         step, start = _message(body[6][0]), _message(body[4][0])
         is_filter = _LIST in start and _CALL in step and _text(_message(step[_CALL][0]), 2) == "_?_:_"
         return ranged if is_filter and not is_map else None
+
+
+def _is_unbounded(expr: Message) -> bool:
+    """Return whether the length of a text is unknown to upstream's estimator: that of most functions' results.
+
+    Source: github.com/google/cel-go/checker/cost.go, functionCost; kubernetes/staging/src/k8s.io/apiserver/pkg/cel/
+    library/cost.go, EstimateCallCost.
+    """
+    if _CALL not in expr:
+        return False
+    call = _message(expr[_CALL][0])
+    function, arguments = _text(call, 2), [_message(one) for one in call.get(3, ())]
+    target = [_message(call[1][0])] if 1 in call else []
+    if function in ("_+_", "dyn"):
+        return any(map(_is_unbounded, arguments))
+    if function == "_?_:_":
+        return any(map(_is_unbounded, arguments[1:]))
+    return any(map(_is_unbounded, target)) if function in _BOUNDED else function not in _ACCESS
 
 
 def _literals(expr: Message) -> Iterator[Message]:

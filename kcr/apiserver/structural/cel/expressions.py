@@ -10,13 +10,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from kcr.apiserver.structural.cel.analysis import analyse
+from kcr.apiserver.structural.cel.analysis import analyse, error_at
 from kcr.apiserver.structural.cel.values import escape, temporal, type_of
 from kcr.apiserver.structural.shapes import Schema
+
+if TYPE_CHECKING:
+    from kcr.apiserver.structural.cel.functions import Overload
 
 LIBRARY = "cel-expr-python"
 OVER_BUDGET = "operation cancelled: actual cost limit exceeded"
@@ -39,6 +42,20 @@ _ERRORS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"divide by zero"), "division by zero"),
     (re.compile(r"(.*)", re.DOTALL), r"\1"),
 )
+# What Kubernetes 1.36 has of the language's extensions.
+# Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/environment/base.go.
+_STRINGS_VERSION, _OPTIONAL_VERSION = 2, 1
+_LIBRARIES = "extensions: [{name: cel.lib.ext.lists}, {name: cel.lib.ext.comprev2}, {name: cel.lib.ext.sets}]"
+# The macros are gone from compiled expressions.
+_FOR_EVALUATION = "extensions: [{name: cel.lib.ext.lists}, {name: cel.lib.ext.sets}]"
+# The library needs bindings for an optional `oldSelf`; expressions do not have them.
+_UNDECLARED = "undeclared reference to '{}' (in container '')"
+_BIND = re.compile(r"\bcel\s*\.\s*bind\s*\(")
+_MIXED_NUMBERS = re.compile(
+    r"found no matching overload for '_[<>]=?_' applied to '\((?:int|uint|double), (?:int|uint|double)\)'"
+)
+_OPEN_LISTS = re.compile(r"found no matching overload for '(?:_[!=]=_|_\+_|@in)' applied to '\(.*\blist\(.*\)'")
+_OF_LISTS = re.compile(r"\.(?:distinct|reverse|slice|sort|sortBy|flatten)\(")
 _WITH_OPTIONAL = "cel.bind(oldSelf, hasOldSelf__ ? optional.of(oldSelf__) : optional.none(),\n{}\n)"
 
 
@@ -98,6 +115,8 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
     Raises:
         CompilationError: It is no expression, or has another type.
     """
+    if (bind := _BIND.search(_STRINGS.sub(lambda found: "'" * len(found[0]), expression))) is not None:
+        raise CompilationError(f"compilation failed: {error_at(expression, bind.start(), _UNDECLARED.format('cel'))}")
     text, offset = expression, 0
     if scope.optional_old and uses_old(expression):
         text, offset = _WITH_OPTIONAL.format(expression), 1
@@ -105,6 +124,8 @@ def compile_expression(expression: str, scope: Scope, wanted: str) -> Program:
     text = _substituted(text, moments)
     variables = tuple(sorted((variable, kind) for variable, kind in moments.values()))
     program = _compile(_environment(type_of(scope.schema), variables), text, offset)
+    if "transformMap" in text:
+        program = _environment(type_of(scope.schema), variables, with_maps=True).deserialize(program.serialize())
     if program.return_type().name().lower() not in (wanted, "dyn"):
         article = "a bool" if wanted == "bool" else "a string"
         raise CompilationError(f"must evaluate to {article}")
@@ -148,9 +169,23 @@ def _compile(environment: Any, text: str, offset: int) -> Any:
     try:
         return environment.compile(text)
     except RuntimeError as error:
+        if _is_fit(str(error), text):
+            return environment.compile(text, disable_check=True)
         said = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         said = _LINE.sub(lambda found: f"<input>:{int(found[1]) - offset}:", said)
         raise CompilationError(f"compilation failed: {said}") from None
+
+
+def _is_fit(said: str, text: str) -> bool:
+    """Return whether an error is one of the library's checker alone: what it refuses can be evaluated.
+
+    It does not compare numbers of different types; and what functions of lists return for a field of an object, which
+    is of any type to it, is to it a list of the first type that there is.
+    """
+    count = said.count("ERROR: ")
+    return count == len(_MIXED_NUMBERS.findall(said)) or (
+        count == len(_OPEN_LISTS.findall(said)) and _OF_LISTS.search(text) is not None
+    )
 
 
 def _evaluator(
@@ -222,55 +257,73 @@ def _substituted(text: str, moments: Mapping[str, tuple[str, str]]) -> str:
 
 
 @lru_cache(256)
-def _environment(self_type: str, moments: tuple[tuple[str, str], ...]) -> Any:
+def _environment(self_type: str, moments: tuple[tuple[str, str], ...], *, with_maps: bool = False) -> Any:
+    """Return what compiles expressions, or, with the functions of maps, what evaluates compiled ones."""
     from cel_expr_python import cel  # noqa: PLC0415  # loaded with the first expression
-    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings  # noqa: PLC0415
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
 
     variables: Mapping[str, Any] = {
         "self": _library_type(self_type), "oldSelf": _library_type(self_type), "oldSelf__": _library_type(self_type),
         "hasOldSelf__": cel.Type.BOOL, **{name: _library_type(kind) for name, kind in moments},
     }  # fmt: skip
     return cel.NewEnv(
+        config=cel.NewEnvConfigFromYaml(_FOR_EVALUATION if with_maps else _LIBRARIES),
         variables=variables,
         extensions=[
-            ext_optional.ExtOptional(), ext_strings.ExtStrings(), ext_bindings.ExtBindings(), ext_math.ExtMath(),
-            _kubernetes(),
+            ext_optional.ExtOptional(_OPTIONAL_VERSION), ext_strings.ExtStrings(_STRINGS_VERSION),
+            ext_bindings.ExtBindings(), _kubernetes(), *([_maps()] if with_maps else ()),
         ],
     )  # fmt: skip
 
 
 @cache
 def _library_type(name: str) -> Any:
-    """Return the library's type for one of ours: a scalar, `list(…)` or `map(string, …)`."""
+    """Return the library's type for one of ours: a scalar, `list(…)` or `map(…, …)`."""
     from cel_expr_python import cel  # noqa: PLC0415
 
     if name.startswith("list("):
         return cel.Type.List(_library_type(name[5:-1]))
-    if name.startswith("map(string, "):
-        return cel.Type.Map(cel.Type.STRING, _library_type(name[12:-1]))
+    if name.startswith("map("):
+        key, _, entry = name[4:-1].partition(", ")
+        return cel.Type.Map(_library_type(key), _library_type(entry))
     return getattr(cel.Type, name.upper())
 
 
 @cache
 def _kubernetes() -> Any:
-    from cel_expr_python import cel  # noqa: PLC0415
-
     from kcr.apiserver.structural.cel.functions import FUNCTIONS  # noqa: PLC0415  # not needed without expressions
+
+    named = {
+        name: {f"kubernetes_{name.replace('.', '_')}_{position}": one for position, one in enumerate(overloads)}
+        for name, overloads in FUNCTIONS.items()
+    }
+    return _extension("kubernetes", named)
+
+
+@cache
+def _maps() -> Any:
+    from kcr.apiserver.structural.cel.functions import MAP_FUNCTIONS  # noqa: PLC0415
+
+    return _extension("maps", MAP_FUNCTIONS)
+
+
+def _extension(name: str, functions: Mapping[str, Mapping[str, "Overload"]]) -> Any:
+    from cel_expr_python import cel  # noqa: PLC0415
 
     declared = [
         cel.FunctionDecl(
-            name,
+            function,
             [
                 cel.Overload(
-                    f"kubernetes_{name.replace('.', '_')}_{position}",
+                    called,
                     _library_type(one.returns),
                     [_library_type(parameter) for parameter in one.parameters],
                     one.is_member,
                     one.call,
                 )
-                for position, one in enumerate(overloads)
+                for called, one in overloads.items()
             ],
         )
-        for name, overloads in FUNCTIONS.items()
+        for function, overloads in functions.items()
     ]
-    return cel.CelExtension("kubernetes", declared)
+    return cel.CelExtension(name, declared)

@@ -1,9 +1,8 @@
-"""The functions that Kubernetes adds to CEL: lists, regular expressions, URLs, addresses, quantities, sets.
+"""The functions that Kubernetes adds to CEL: lists, regular expressions, URLs, addresses, quantities, versions.
 
 Values of their own types are maps with one member that names the type, for the library has no types of ours.
 
-Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex,urls,ip,cidr,quantity}.go;
-github.com/google/cel-go/ext/sets.go.
+Source: kubernetes/staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex,urls,ip,cidr,quantity,semverlib}.go.
 """
 
 import ipaddress
@@ -15,6 +14,7 @@ from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from kcr.apiserver.kinds.names import dns_1035_label, dns_label, dns_subdomain, label_value, qualified_name
 from kcr.apiserver.schema.quantities import amount
+from kcr.apiserver.structural.cel.semantic_versions import parse_version
 from kcr.apiserver.structural.cel.values import temporal
 from kcr.apiserver.structural.formats import FORMATS, parses
 from kcr.apiserver.structural.patterns import compile_pattern
@@ -184,6 +184,28 @@ def _changed(given: Any, other: Any, factor: int) -> dict[str, str]:
     return _typed("quantity", str(_nanos(given) + factor * more))
 
 
+def _semver(text: str, normalize: bool = False) -> dict[str, str]:
+    numbers, _, identifiers = parse_version(text, normalize)
+    released = ".".join(map(str, numbers))
+    return _typed("semver", "-".join([released, *([".".join(one[2] for one in identifiers)] if identifiers else ())]))
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    return parses(lambda given: parse_version(given, normalize))(text)
+
+
+def _part(position: int) -> Callable[[Any], int]:
+    return lambda given: parse_version(_value("semver", given)).numbers[position]
+
+
+def _comparison(given: Any, other: Any) -> int:
+    """Return how two quantities or two versions compare: less than, equal to or more than zero."""
+    if isinstance(given, dict) and "@semver" in given:
+        one, another = (parse_version(_value("semver", value)) for value in (given, other))
+        return (one > another) - (one < another)
+    return _sign(_nanos(given) - _nanos(other))
+
+
 def _mismatches(holds: Callable[[str], bool]) -> Callable[[str], Sequence[str]]:
     return lambda text: [] if holds(text) else ["does not match format"]
 
@@ -207,6 +229,16 @@ def _without_dash(text: str) -> str:
 
 def _format(name: str) -> Callable[[], dict[str, str]]:
     return lambda: _typed("format", name)
+
+
+def _named_format(name: str) -> list[dict[str, str]]:
+    # As below, a list stands for an optional value.
+    return [_typed("format", name)] if name in _FORMATS else []
+
+
+def _optional_value(values: Any) -> Any:
+    is_format = isinstance(values, list) and len(values) == 1 and isinstance(values[0], dict) and "@format" in values[0]
+    return values[0] if is_format else values
 
 
 def _validate(given: Any, text: str) -> list[str]:
@@ -248,12 +280,8 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
     **{f"format.{name}": (Overload("dyn", (), _format(name), False),) for name in _FORMATS},
     "validate": (Overload("dyn", ("dyn", _TEXT), _validate),),
     "hasValue": (Overload("bool", _ONE_LIST, bool),),
-    "value": (Overload("dyn", _ONE_LIST, lambda values: values),),
-    "sets.contains": (Overload("bool", (_LIST, _LIST), lambda a, b: all(one in a for one in b), False),),
-    "sets.equivalent": (
-        Overload("bool", (_LIST, _LIST), lambda a, b: all(x in a for x in b) and all(x in b for x in a), False),
-    ),
-    "sets.intersects": (Overload("bool", (_LIST, _LIST), lambda a, b: any(one in a for one in b), False),),
+    "value": (Overload("dyn", _ONE_LIST, _optional_value),),
+    "format.named": (Overload("dyn", (_TEXT,), _named_format, False),),
     "url": (Overload("dyn", (_TEXT,), _url, False),),
     "isURL": (Overload("bool", (_TEXT,), parses(_parse_url), False),),
     "getScheme": (Overload(_TEXT, _ONE, _of_url(lambda parts: parts.scheme)),),
@@ -291,7 +319,23 @@ FUNCTIONS: Mapping[str, tuple[Overload, ...]] = {
     "asApproximateFloat": (Overload("double", _ONE, lambda given: _nanos(given) / _NANO),),
     "add": (Overload("dyn", ("dyn", "dyn"), lambda given, other: _changed(given, other, 1)),),
     "sub": (Overload("dyn", ("dyn", "dyn"), lambda given, other: _changed(given, other, -1)),),
-    "isLessThan": (Overload("bool", ("dyn", "dyn"), lambda given, other: _nanos(given) < _nanos(other)),),
-    "isGreaterThan": (Overload("bool", ("dyn", "dyn"), lambda given, other: _nanos(given) > _nanos(other)),),
-    "compareTo": (Overload("int", ("dyn", "dyn"), lambda given, other: _sign(_nanos(given) - _nanos(other))),),
+    "isLessThan": (Overload("bool", ("dyn", "dyn"), lambda given, other: _comparison(given, other) < 0),),
+    "isGreaterThan": (Overload("bool", ("dyn", "dyn"), lambda given, other: _comparison(given, other) > 0),),
+    "compareTo": (Overload("int", ("dyn", "dyn"), _comparison),),
+    "semver": (Overload("dyn", (_TEXT,), _semver, False), Overload("dyn", (_TEXT, "bool"), _semver, False)),
+    "isSemver": (
+        Overload("bool", (_TEXT,), _is_semver, False), Overload("bool", (_TEXT, "bool"), _is_semver, False),
+    ),
+    **{name: (Overload("int", _ONE, _part(position)),) for position, name in enumerate(("major", "minor", "patch"))},
 }  # fmt: skip
+
+_MAP = "map(dyn, dyn)"
+# What the macros `transformMap` and `transformMapEntry` call; of these, the library has the declarations alone.
+MAP_FUNCTIONS: Mapping[str, Mapping[str, Overload]] = {
+    "cel.@mapInsert": {
+        "@mapInsert_map_key_value": Overload(
+            _MAP, (_MAP, "dyn", "dyn"), lambda known, key, value: {**known, key: value}, False
+        ),
+        "@mapInsert_map_map": Overload(_MAP, (_MAP, _MAP), lambda known, more: {**known, **more}, False),
+    }
+}
