@@ -98,7 +98,6 @@ async def test_namespace_takes_its_objects_of_all_kinds_along(api: Api, kcr_cloc
             ["spec.drivers[0].nodeID"],
             id="items-of-lists",
         ),
-        pytest.param("storage.k8s.io/v1/csinodes", {"spec": {"drivers": []}}, ["spec.drivers"], id="empty-list"),
         pytest.param(
             "rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
             {"roleRef": {"apiGroup": "", "kind": "Role", "name": ""}},

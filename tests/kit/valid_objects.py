@@ -64,7 +64,8 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
         "to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.0.0.0/9"]}}]}], "ingress": [{}]}},
     "PodDisruptionBudget": {"spec": {"minAvailable": "50%", "selector": SELECTOR}},
     "HorizontalPodAutoscaler": {"spec": {
-        "maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "w"}, "behavior": {"scaleDown": {}},
+        "maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}, "behavior": {"scaleDown": {}},
         "metrics": [{"type": "Pods", "pods": {"metric": {"name": "q"}, "target": {
             "type": "AverageValue", "averageValue": "0.5"}}}]}},
     "Deployment": {"spec": {"selector": SELECTOR, "template": TEMPLATE, "replicas": 0, "paused": True,
@@ -78,6 +79,7 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "PersistentVolume": {"spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
                                   "hostPath": {"path": "/x"}}},
     "StorageClass": {"provisioner": "a.io/b", "parameters": {"a": ""}, "allowVolumeExpansion": False},
+    "CSIDriver": {"spec": {"attachRequired": False, "volumeLifecycleModes": ["Ephemeral"]}},
     "VolumeAttachment": {"spec": {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}},
     "ResourceQuota": {"spec": {"hard": {"pods": "5", "limits.cpu": "500m"}, "scopes": ["NotTerminating"]}},
     "PriorityClass": {"value": -5, "globalDefault": False, "preemptionPolicy": "Never"},

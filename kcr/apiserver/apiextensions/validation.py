@@ -49,6 +49,7 @@ def definition_errors(crd: Manifest) -> list[FieldError]:
     for position, version in enumerate(versions):
         errors += _version_errors(version, f"spec.versions[{position}]")
     errors += _version_set_errors(versions)
+    errors += _storage_version_errors(versions, (crd.get("status") or {}).get("storedVersions") or [])
     errors += _names_errors(spec.get("names") or {})
     for place, version in places(versions, "schema"):
         errors += _served_schema_errors(version, place)
@@ -118,7 +119,7 @@ def _group_errors(spec: Manifest) -> Iterator[FieldError]:
 
 def _schema_presence(versions: Sequence[Manifest]) -> Iterator[FieldError]:
     for position, version in enumerate(versions):
-        if not schema_of(version):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield required(f"spec.versions[{position}].schema.openAPIV3Schema")
 
 
@@ -150,6 +151,14 @@ def _version_set_errors(versions: Sequence[Manifest]) -> Iterator[FieldError]:
         yield invalid("spec.versions", versions, "must have exactly one version marked as storage version")
 
 
+def _storage_version_errors(versions: Sequence[Manifest], stored: Sequence[str]) -> Iterator[FieldError]:
+    storage = [version.get("name") for version in versions if version.get("storage")]
+    if not stored:
+        yield invalid("status.storedVersions", None, "must have at least one stored version")
+    elif storage and storage[-1] not in stored:
+        yield invalid("status.storedVersions", stored, f"must have the storage version {storage[-1]}")
+
+
 def _names_errors(names: Manifest) -> Iterator[FieldError]:
     path = "spec.names"
     yield from (required(f"{path}.{one}") for one in ("plural", "singular", "kind", "listKind") if not names.get(one))
@@ -171,7 +180,8 @@ def _names_errors(names: Manifest) -> Iterator[FieldError]:
 def _served_schema_errors(version: Manifest, place: str) -> list[FieldError]:
     schema = schema_of(version)
     has_status = (version.get("subresources") or {}).get("status") is not None
-    return schema_errors(schema, f"{place}.openAPIV3Schema", has_status=has_status) if schema else []
+    is_given = (version.get("schema") or {}).get("openAPIV3Schema") is not None
+    return schema_errors(schema, f"{place}.openAPIV3Schema", has_status=has_status) if is_given else []
 
 
 def _subresource_errors(subresources: Manifest, path: str) -> Iterator[FieldError]:

@@ -37,6 +37,7 @@ class AutoscalerStrategy(Strategy):
 
     def default(self, obj: Manifest) -> None:
         """Fill in the least number of replicas, the metric, and the rules of scaling that are not said."""
+        emptied = _emptied(obj)
         super().default(obj)
         spec = obj.setdefault("spec", {})
         obj["status"] = {"desiredReplicas": 0, "currentMetrics": None, **(obj.get("status") or {})}
@@ -46,7 +47,15 @@ class AutoscalerStrategy(Strategy):
             spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
         if (behavior := spec.get("behavior")) is not None:
             for name, rules in _RULES.items():
-                behavior[name] = rules | (behavior.get(name) or {})
+                behavior[name] = rules | (behavior.get(name) or {}) | ({"policies": []} if name in emptied else {})
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update; a target of before may name its kind as it did."""
+        after, before = ((one["spec"].get("scaleTargetRef") or {}) for one in (new, old))
+        errors = self.validate(new)
+        if all(after.get(name) == before.get(name) for name in ("apiVersion", "kind")):
+            errors = [error for error in errors if error.field != "spec.scaleTargetRef.apiVersion"]
+        return errors
 
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status."""
@@ -65,7 +74,8 @@ class AutoscalerStrategy(Strategy):
             errors.append(invalid("spec.maxReplicas", most, _POSITIVE))
         if most < least:
             errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        errors += _check_reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef")
+        target = spec.get("scaleTargetRef") or {}
+        errors += _check_api_version(target, "spec.scaleTargetRef") + _check_reference(target, "spec.scaleTargetRef")
         for position, metric in enumerate(spec["metrics"]):
             errors += _check_metric(metric, f"spec.metrics[{position}]")
         for name in _RULES:
@@ -81,6 +91,24 @@ def _check_reference(reference: Manifest, field: str) -> list[FieldError]:
         else:
             errors.append(required(f"{field}.{name}"))
     return errors
+
+
+def _emptied(obj: Manifest) -> list[str]:
+    """Return in which directions a list of policies is given and empty; once conformed, it would look absent."""
+    spec = obj.get("spec")
+    behavior = spec.get("behavior") if isinstance(spec, dict) else None
+    given = behavior if isinstance(behavior, dict) else {}
+    return [name for name in _RULES if isinstance(given.get(name), dict) and given[name].get("policies") == []]
+
+
+def _check_api_version(reference: Manifest, field: str) -> list[FieldError]:
+    """Source: validation.go, ValidateAPIVersion, with the options of a creation."""
+    version: str = reference.get("apiVersion") or ""
+    if version.count("/") > 1:
+        return [invalid(f"{field}.apiVersion", version, f"unexpected GroupVersion string: {version}")]
+    if "/" not in version and (version, reference.get("kind")) != ("v1", "ReplicationController"):
+        return [invalid(f"{field}.apiVersion", version, "apiVersion must specify API group")]
+    return []
 
 
 def _check_metric(metric: Manifest, field: str) -> list[FieldError]:

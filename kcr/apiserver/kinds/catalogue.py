@@ -11,7 +11,12 @@ from kcr.apiserver.kinds.access import certificates, rbac
 from kcr.apiserver.kinds.api_services import APIServiceStrategy
 from kcr.apiserver.kinds.apps.budgets import BudgetStrategy
 from kcr.apiserver.kinds.apps.deployments import DeploymentRegistryStrategy, ReplicaSetStrategy
-from kcr.apiserver.kinds.apps.sets import DaemonSetStrategy, PodTemplateStrategy, ReplicationControllerStrategy
+from kcr.apiserver.kinds.apps.sets import (
+    ControllerRevisionStrategy,
+    DaemonSetStrategy,
+    PodTemplateStrategy,
+    ReplicationControllerStrategy,
+)
 from kcr.apiserver.kinds.apps.stateful_sets import StatefulSetStrategy
 from kcr.apiserver.kinds.autoscaling import AutoscalerStrategy
 from kcr.apiserver.kinds.batch.cronjob import CronJobStrategy
@@ -29,7 +34,12 @@ from kcr.apiserver.kinds.networking.traffic import EndpointSliceStrategy, Networ
 from kcr.apiserver.kinds.pods.strategy import PodStrategy
 from kcr.apiserver.kinds.priority_classes import PriorityClassStrategy
 from kcr.apiserver.kinds.storage.claims import ClaimStrategy
-from kcr.apiserver.kinds.storage.volumes import StorageClassStrategy, VolumeStrategy
+from kcr.apiserver.kinds.storage.volumes import (
+    DriverStrategy,
+    NodeDriversStrategy,
+    StorageClassStrategy,
+    VolumeStrategy,
+)
 from kcr.apiserver.kinds.strategy import Strategy
 from kcr.apiserver.kinds.versions import Conversion, CustomVersion, ScalePaths
 from kcr.apiserver.schema.builtin import builtin_kinds, kind_shape
@@ -40,6 +50,7 @@ from kcr.apiserver.schema.shape import Shape
 ZEROS: Mapping[str, str] = {"status.successful": "0", "spec.unschedulable": "false", "spec.hostNetwork": "false"}
 _EVERY_KIND = ("metadata.name", "metadata.namespace")
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 MAIN_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 # The verbs of each subresource.
 SUBRESOURCE_VERBS: Mapping[str, tuple[str, ...]] = {
@@ -169,6 +180,8 @@ class Kind:
         """The warning in every response, `""` for none."""
         if self.custom is not None:
             return self.custom.warning
+        if self.type.display in _DEPRECATED:
+            return _DEPRECATED[self.type.display]
         return "" if self.conversion is None else self.conversion.warning
 
     def has_field(self, path: str) -> bool:
@@ -338,10 +351,13 @@ _WITH_STRATEGY: tuple[Kind, ...] = (
 _STRATEGIES: Mapping[tuple[str, str], Callable[..., GenericStrategy]] = {
     ("v1", "Endpoints"): EndpointsStrategy,
     ("v1", "PersistentVolume"): VolumeStrategy,
+    ("apps/v1", "ControllerRevision"): ControllerRevisionStrategy,
     ("discovery.k8s.io/v1", "EndpointSlice"): EndpointSliceStrategy,
     ("networking.k8s.io/v1", "Ingress"): IngressStrategy,
     ("networking.k8s.io/v1", "IngressClass"): IngressClassStrategy,
     ("networking.k8s.io/v1", "NetworkPolicy"): NetworkPolicyStrategy,
+    ("storage.k8s.io/v1", "CSIDriver"): DriverStrategy,
+    ("storage.k8s.io/v1", "CSINode"): NodeDriversStrategy,
     ("storage.k8s.io/v1", "StorageClass"): StorageClassStrategy,
 }
 

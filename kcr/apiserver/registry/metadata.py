@@ -183,15 +183,14 @@ def _name_faults(kind: Kind, metadata: Manifest) -> list[FieldError]:
         errors.append(required("metadata.name", "name or generateName is required"))
     elif reasons := rule(name):
         errors += [invalid("metadata.name", name, reason) for reason in reasons]
-    if not kind.type.namespaced and metadata.get("namespace"):
-        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     return errors
 
 
 def _owner_faults(references: list[Manifest]) -> list[FieldError]:
     field, errors, controller = "metadata.ownerReferences", list[FieldError](), ""
     for reference in references:
-        if not reference.get("apiVersion", "").rpartition("/")[2]:
+        version: str = reference.get("apiVersion", "")
+        if version.count("/") > 1 or not version.rpartition("/")[2]:
             errors.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
         errors += [
             invalid(f"{field}.{member}", "", "must not be empty")

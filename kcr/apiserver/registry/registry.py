@@ -120,8 +120,9 @@ class Registry:
         if refusal := kind.strategy.create_refusal:
             raise forbidden(kind.type, metadata.get("name", ""), refusal)
         warnings = meta.remove_duplicate_owners(metadata)
-        if metadata["resourceVersion"]:
+        if _is_version(metadata["resourceVersion"]):
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+        metadata["resourceVersion"] = ""
         metadata.pop(MANAGED_FIELDS, None)
         meta.set_initial_fields(metadata, meta.new_uid(self.random), self.clock.now())
         called = metadata.get("name") or metadata.get("generateName", "")
@@ -262,6 +263,11 @@ class Registry:
             raise invalid(kind.type.kind, kind.type.group, obj["metadata"].get("name", ""), errors)
 
 
+def _is_version(text: str) -> bool:
+    """Return whether a text is a version of an object; a create may carry anything else."""
+    return text.isdecimal() and int(text) > 0
+
+
 def should_delete(kind: Kind, obj: Manifest) -> bool:
     """Return whether an object is terminating and has neither finalizers nor a grace period."""
     metadata = obj["metadata"]
@@ -288,7 +294,9 @@ def _with_server_metadata(kind: Kind, given: Manifest, namespace: str) -> Manife
     """Return the object with valid metadata, kind and apiVersion."""
     metadata = meta.decode_metadata(kind, given.get("metadata"))
     said = metadata.get("namespace", "")
-    if kind.type.namespaced and said != namespace:
+    if not kind.type.namespaced:
+        metadata.pop("namespace", None)
+    elif said != namespace:
         if said:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = namespace

@@ -31,6 +31,8 @@ class RuntimeClassAdmission:
             if spec.get("overhead"):
                 raise _rejected(obj, "Pod Overhead set without corresponding RuntimeClass defined Overhead")
             return
+        if not name:
+            raise StatusError(500, "", "resource name may not be empty")
         record = self._storage.get(_CLASSES, "", name)
         if record is None:
             raise _rejected(obj, f'RuntimeClass "{name}" not found')

@@ -67,7 +67,8 @@ class ClusterRoleStrategy(RoleStrategy):
         if not selectors:
             errors.append(required(field, _NO_SELECTOR))
         for index, selector in enumerate(selectors):
-            errors += check_selector(selector, f"{field}[{index}]")
+            if wrong := check_selector(selector, f"{field}[{index}]"):
+                errors += [*wrong, invalid(f"{field}[{index}]", None, "invalid label selector.")]
         return errors
 
 
@@ -99,8 +100,8 @@ class RoleBindingStrategy(RbacStrategy):
     def default(self, obj: Manifest) -> None:
         """Fill in the API group of the role, and of users and groups."""
         super().default(obj)
-        if isinstance(obj.get("roleRef"), dict):
-            obj["roleRef"]["apiGroup"] = obj["roleRef"].get("apiGroup") or RBAC_GROUP
+        reference = obj.get("roleRef") or {}
+        obj["roleRef"] = {**reference, "apiGroup": reference.get("apiGroup") or RBAC_GROUP}
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
                 subject["apiGroup"] = RBAC_GROUP

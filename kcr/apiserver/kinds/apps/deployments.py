@@ -14,8 +14,8 @@ from kcr.apiserver.kinds.field_errors import (
     invalid,
     non_negative,
     not_supported,
-    required,
 )
+from kcr.apiserver.kinds.names import check_selector
 from kcr.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr.apiserver.kinds.pods.validation.spec import check_selector_of, check_template
 from kcr.apiserver.kinds.pods.warnings import template_warnings
@@ -40,8 +40,7 @@ class ReplicaSetStrategy(Strategy):
     def default(self, obj: Manifest) -> None:
         """Fill in the defaults of the pod template."""
         super().default(obj)
-        if "template" in obj["spec"]:
-            default_pod_spec(obj["spec"]["template"]["spec"])
+        default_pod_spec(obj["spec"]["template"]["spec"])
 
     def prepare_create(self, obj: Manifest) -> None:
         """Empty the status."""
@@ -95,11 +94,10 @@ def check_replicas(spec: Manifest) -> list[FieldError]:
     """Return the field errors of what the two kinds share: the numbers, the selector and the pod template."""
     errors = [*non_negative("spec.replicas", spec["replicas"])]
     errors += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-    if "template" not in spec:
-        missing = [] if spec.get("selector") else [required("spec.selector")]
-        return [*errors, *missing, required("spec.template")]
     errors += check_selector_of(spec, "spec")
     selector = spec.get("selector")
+    if selector is not None and check_selector(selector, ""):
+        errors.append(invalid("spec.selector", selector, "invalid label selector"))
     if selector is not None and not (selector.get("matchLabels") or selector.get("matchExpressions")):
         errors.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
     return errors + _check_template(spec["template"])

@@ -1,4 +1,4 @@
-"""The strategies of DaemonSets, ReplicationControllers and PodTemplates, whose controllers are not here.
+"""The strategies of DaemonSets, ReplicationControllers, PodTemplates and ControllerRevisions, which nothing acts on.
 
 Source: kubernetes/pkg/apis/apps/v1/defaults.go; pkg/apis/apps/validation/validation.go; pkg/apis/core/v1/defaults.go,
 SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, ValidateReplicationControllerSpec.
@@ -7,6 +7,7 @@ SetDefaults_ReplicationController; pkg/apis/core/validation/validation.go, Valid
 from kcr.apiserver.kinds.apps.deployments import check_amount, is_zero
 from kcr.apiserver.kinds.apps.statuses import check_workload_status
 from kcr.apiserver.kinds.field_errors import (
+    IMMUTABLE,
     FieldError,
     forbidden,
     invalid,
@@ -14,7 +15,7 @@ from kcr.apiserver.kinds.field_errors import (
     not_supported,
     required,
 )
-from kcr.apiserver.kinds.generic import without_effect
+from kcr.apiserver.kinds.generic import GenericStrategy, without_effect
 from kcr.apiserver.kinds.names import check_labels, check_selector, selects
 from kcr.apiserver.kinds.pods.defaults import default_pod_spec
 from kcr.apiserver.kinds.pods.validation.spec import check_template
@@ -22,6 +23,8 @@ from kcr.apiserver.kinds.pods.warnings import template_warnings
 from kcr.apiserver.kinds.strategy import Manifest, Strategy, semantic_equal
 
 _MISMATCH = "`selector` does not match template `labels`"
+# Source: kubernetes/pkg/apis/apps/v1/conversion.go; pkg/registry/apps/daemonset/strategy.go.
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 class PodSetStrategy(Strategy):
@@ -110,6 +113,18 @@ class DaemonSetStrategy(PodSetStrategy):
         """Set the numbers of a status that says nothing yet."""
         names = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         obj["status"] = dict.fromkeys(names, 0)
+        _set_template_generation(obj, 1)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Count the changes of the template, in the annotation that stands for a field of older versions."""
+        super().prepare_update(new, old)
+        changed = new["spec"]["template"] != old["spec"]["template"]
+        _set_template_generation(new, _template_generation(old) + changed)
+
+    def prepare_status(self, new: Manifest, old: Manifest) -> None:
+        """Keep the spec, and the count of changes of the template."""
+        super().prepare_status(new, old)
+        _set_template_generation(new, _template_generation(old))
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a DaemonSet."""
@@ -130,6 +145,16 @@ class DaemonSetStrategy(PodSetStrategy):
         if not semantic_equal(selector, old["spec"].get("selector")):
             errors.append(invalid("spec.selector", selector, "field is immutable"))
         return errors
+
+
+def _template_generation(obj: Manifest) -> int:
+    count = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+    return int(count) if count.isdecimal() else 1
+
+
+def _set_template_generation(obj: Manifest, count: int) -> None:
+    annotations = obj["metadata"].get("annotations") or {}
+    obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: str(count)}
 
 
 def _check_daemon_update(strategy: Manifest) -> list[FieldError]:
@@ -181,6 +206,25 @@ class ReplicationControllerStrategy(PodSetStrategy):
         if selector and not selector.items() <= labels.items():
             errors.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
         return errors + check_template(template, "spec.template") + check_runs(spec, "ReplicationController")
+
+
+class ControllerRevisionStrategy(GenericStrategy):
+    """ControllerRevisions: data that never change, and their number.
+
+    Source: kubernetes/pkg/apis/apps/validation/validation.go, ValidateControllerRevision.
+    """
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a revision."""
+        errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
+        return errors + non_negative("revision", obj.get("revision"))
+
+    def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
+        """Return the field errors of an update."""
+        errors = self.validate(new)
+        if new.get("data") != old.get("data"):
+            errors.append(invalid("data", new.get("data"), IMMUTABLE))
+        return errors
 
 
 class PodTemplateStrategy(Strategy):

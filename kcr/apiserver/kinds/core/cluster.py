@@ -103,6 +103,16 @@ class NodeStrategy(Strategy):
         elif ranges and not spec.get("podCIDR"):
             spec["podCIDR"] = ranges[0]
 
+    def prepare_create(self, obj: Manifest) -> None:
+        """Drop where the kubelet's configuration once came from."""
+        obj["spec"].pop("configSource", None)
+
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return the warnings about fields that nothing reads any more."""
+        if "externalID" not in new["spec"]:
+            return []
+        return ["spec.externalID: this field is deprecated, and is unused by Kubernetes"]
+
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a new node."""
         spec = obj["spec"]

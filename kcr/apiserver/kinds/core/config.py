@@ -108,6 +108,16 @@ class SecretStrategy(Strategy):
         errors = [] if new["type"] == old["type"] else [invalid("type", new["type"], IMMUTABLE)]
         return errors + _check_immutable(new, old, ("data",)) + self.validate(new)
 
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return, of a Secret for TLS, in which part there is nothing in PEM."""
+        if new["type"] != "kubernetes.io/tls":
+            return []
+        data = new.get("data") or {}
+        for key, part in (("tls.crt", "certificate"), ("tls.key", "key")):
+            if b"-----BEGIN " not in b64decode(data.get(key, "")):
+                return [f"tls: failed to find any PEM data in {part} input"]
+        return []
+
 
 def _check_keys(field: str, data: Manifest) -> list[FieldError]:
     return [invalid(f"{field}[{key}]", key, reason) for key in sorted(data) for reason in config_key(key)]

@@ -3,11 +3,12 @@
 Source: kubernetes/pkg/apis/core/validation/events.go; pkg/apis/coordination/validation/validation.go.
 """
 
-from kcr.apiserver.kinds.field_errors import FieldError, forbidden, invalid, non_negative, required
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, non_negative, required
 from kcr.apiserver.kinds.names import qualified_name
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 1024, 128
+_COORDINATED = ("strategy", "preferredHolder")
 _SYSTEM_NAMESPACES = ("default", "kube-system")
 
 
@@ -51,6 +52,15 @@ class LeaseStrategy(Strategy):
 
     stored_as = ("coordination.k8s.io/v1", "Lease")
 
+    def prepare_create(self, obj: Manifest) -> None:
+        """Drop the fields of coordinated leader election, which is off by default."""
+        for name in _COORDINATED:
+            obj["spec"].pop(name, None)
+
+    def prepare_update(self, new: Manifest, old: Manifest) -> None:
+        """Drop them here, too."""
+        self.prepare_create(new)
+
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a Lease."""
         spec = obj["spec"]
@@ -59,6 +69,4 @@ class LeaseStrategy(Strategy):
         if duration is not None and duration <= 0:
             errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
         errors += non_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
-        if spec.get("preferredHolder") and not spec.get("strategy"):
-            errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
         return errors

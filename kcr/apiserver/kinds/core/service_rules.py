@@ -37,9 +37,10 @@ def is_headless(spec: Manifest) -> bool:
 def check_service(service: Manifest) -> list[FieldError]:
     """Return the field errors of a Service."""
     spec = service["spec"]
+    if errors := _check_configured(spec):
+        return errors
     ports: Sequence[Manifest] = spec.get("ports") or ()
     kind = spec["type"]
-    errors: list[FieldError] = []
     if not ports and not is_headless(spec) and kind != "ExternalName":
         errors.append(required("spec.ports"))
     if is_headless(spec) and kind in ("LoadBalancer", "NodePort"):
@@ -57,6 +58,34 @@ def check_service(service: Manifest) -> list[FieldError]:
     if kind not in _TYPES:
         errors.append(not_supported("spec.type", kind, _TYPES))
     return errors + _check_balancer(spec) + _check_policies(spec)
+
+
+def _check_configured(spec: Manifest) -> list[FieldError]:
+    """Return the field errors of a second family of addresses: this cluster has IPv4 alone.
+
+    Source: kubernetes/pkg/registry/core/service/storage/alloc.go, initIPFamilyFields.
+    """
+    if spec["type"] == "ExternalName":
+        return []
+    errors = [
+        invalid(f"spec.ipFamilies[{position}]", family, "not configured on this cluster")
+        for position, family in enumerate(spec.get("ipFamilies") or ())
+        if family == "IPv6"
+    ]
+    if not errors and spec.get("ipFamilyPolicy") == "RequireDualStack":
+        words = "this cluster is not configured for dual-stack services"
+        errors.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", words))
+    return errors
+
+
+def service_warnings(spec: Manifest) -> list[str]:
+    """Return the warnings about a Service that is valid.
+
+    Source: kubernetes/pkg/api/service/warnings.go.
+    """
+    if spec.get("trafficDistribution") == "PreferClose":
+        return ['spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"']
+    return []
 
 
 def _check_external_name(spec: Manifest) -> list[FieldError]:

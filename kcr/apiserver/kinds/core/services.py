@@ -5,7 +5,7 @@ storage/storage.go, normalizeClusterIPs and dropTypeDependentFields; pkg/apis/co
 ValidateServiceUpdate.
 """
 
-from kcr.apiserver.kinds.core.service_rules import check_service
+from kcr.apiserver.kinds.core.service_rules import check_service, service_warnings
 from kcr.apiserver.kinds.field_errors import IMMUTABLE, FieldError, forbidden, invalid
 from kcr.apiserver.kinds.generic import without_effect
 from kcr.apiserver.kinds.networking.load_balancers import check_service_status, default_modes
@@ -77,8 +77,8 @@ class ServiceStrategy(Strategy):
         return check_service_status(new)
 
     def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
-        """Warn of a new Service that neither a proxy nor DNS acts on it."""
-        return [without_effect("services")] if old is None else []
+        """Warn of what is deprecated, and of a new Service that neither a proxy nor DNS acts on it."""
+        return [*service_warnings(new["spec"]), *([without_effect("services")] if old is None else [])]
 
     def validate_update(self, new: Manifest, old: Manifest) -> list[FieldError]:
         """Return the field errors of an update."""

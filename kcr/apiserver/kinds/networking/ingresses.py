@@ -61,6 +61,14 @@ class IngressStrategy(GenericStrategy):
         """Return the field errors of an update of the status."""
         return check_ingress_status(new)
 
+    def warnings(self, new: Manifest, old: Manifest | None) -> list[str]:
+        """Return, on create, that nothing routes, and that an annotation is deprecated."""
+        found = super().warnings(new, old)
+        if old is None and _CLASS_ANNOTATION in (new["metadata"].get("annotations") or {}):
+            words = f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+            found.insert(0, words)
+        return found
+
 
 def _check_spec(spec: Manifest) -> list[FieldError]:
     rules, backend = spec.get("rules"), spec.get("defaultBackend")

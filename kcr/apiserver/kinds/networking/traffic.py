@@ -197,7 +197,7 @@ def _check_ports(ports: Sequence[Manifest]) -> list[FieldError]:
         errors += [invalid(f"{field}.name", name, reason) for reason in (dns_label(name) if name else ())]
         errors += [duplicate(f"{field}.name", name)] if name in names else []
         names.add(name)
-        errors += port_number(f"{field}.port", port["port"]) if port.get("port") is not None else []
+        # Upstream validates no number here.
         if protocol not in _PROTOCOLS:
             errors.append(not_supported(f"{field}.protocol", protocol, _SORTED_PROTOCOLS))
         if application := port.get("appProtocol"):

@@ -5,7 +5,7 @@ pkg/util/parsers/parsers.go, ParseImageName.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from kcr.apiserver.kinds.strategy import Manifest
@@ -15,6 +15,7 @@ EVICTION_TOLERATIONS: tuple[Manifest, ...] = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
+_OWN_LABELS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
 
 def default_pod(spec: Manifest) -> None:
@@ -27,8 +28,8 @@ def default_pod(spec: Manifest) -> None:
             for port in container.get("ports") or ():
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort", 0)
-    if spec.get("resources"):
-        _requests_from_limits(spec["resources"])
+    if resources := spec.get("resources"):
+        _requests_from_limits(resources, is_of_pods)
     spec.setdefault("enableServiceLinks", True)
 
 
@@ -39,9 +40,20 @@ def default_pod_spec(spec: Manifest) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in containers_of(spec):
         container.setdefault("imagePullPolicy", pull_policy(container.get("image") or ""))
+        if "lifecycle" in container:
+            _drop_stop_signal(container)
     for volume in spec.get("volumes") or ():
         if not volume.keys() - {"name"}:
             volume["emptyDir"] = {}
+        elif "image" in volume and volume["image"] is not None:
+            volume["image"].setdefault("pullPolicy", pull_policy(volume["image"].get("reference") or ""))
+
+
+def _drop_stop_signal(container: Manifest) -> None:
+    """Drop the field of a feature that is off, ContainerStopSignals."""
+    lifecycle: Manifest = container["lifecycle"]
+    if lifecycle.pop("stopSignal", None) is not None and not lifecycle:
+        del container["lifecycle"]
 
 
 def containers_of(spec: Manifest) -> Iterator[Manifest]:
@@ -67,12 +79,40 @@ def _tolerates_eviction(toleration: Manifest, key: str) -> bool:
     return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def _requests_from_limits(resources: Manifest) -> None:
+def _requests_from_limits(resources: Manifest, is_known: Callable[[str], bool] = bool) -> None:
+    """Request what is limited; `is_known` tells the names of resources of which that holds."""
     limits = resources.get("limits")
     if limits:
-        requests = resources.setdefault("requests", {})
-        for name, value in limits.items():
-            requests.setdefault(name, value)
+        found = {name: value for name, value in limits.items() if is_known(name)}
+        if found or "requests" in resources:
+            resources["requests"] = found | (resources.get("requests") or {})
+
+
+def is_of_pods(name: str) -> bool:
+    """Return whether pods as a whole may have requests and limits of a resource."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def select_own_labels(spec: Manifest, labels: Mapping[str, str]) -> None:
+    """Add the values of a pod's own labels to selectors that name labels alone: of its affinities and spread.
+
+    Source: kubernetes/pkg/registry/core/pod/strategy.go, applyMatchLabelKeysAndMismatchLabelKeys.
+    """
+    for term in _own_selections(spec):
+        selector = term.get("labelSelector")
+        added = [{"key": key, "operator": operator, "values": [labels[key]]}
+                 for name, operator in _OWN_LABELS for key in term.get(name) or () if key in labels]  # fmt: skip
+        if selector is not None and added:
+            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+def _own_selections(spec: Manifest) -> Iterator[Manifest]:
+    yield from spec.get("topologySpreadConstraints") or ()
+    for name in ("podAffinity", "podAntiAffinity"):
+        affinity = (spec.get("affinity") or {}).get(name) or {}
+        yield from affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for preferred in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield preferred.get("podAffinityTerm") or {}
 
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"

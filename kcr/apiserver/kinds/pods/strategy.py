@@ -5,12 +5,13 @@ Source: kubernetes/pkg/registry/core/pod/strategy.go.
 
 from kcr.apiserver.kinds.field_errors import FieldError, forbidden
 from kcr.apiserver.kinds.names import dns_label
-from kcr.apiserver.kinds.pods.defaults import admit, default_pod
+from kcr.apiserver.kinds.pods.defaults import admit, default_pod, select_own_labels
 from kcr.apiserver.kinds.pods.status import check_pod_status, default_pod_status
 from kcr.apiserver.kinds.pods.update import check_pod_update
+from kcr.apiserver.kinds.pods.validation.annotations import check_pod_annotations
 from kcr.apiserver.kinds.pods.validation.resources import qos_class
 from kcr.apiserver.kinds.pods.validation.spec import check_images, check_pod_spec
-from kcr.apiserver.kinds.pods.warnings import template_warnings
+from kcr.apiserver.kinds.pods.warnings import annotation_warnings, template_warnings
 from kcr.apiserver.kinds.strategy import Manifest, Strategy
 
 # Fields that admission sets once.
@@ -41,6 +42,8 @@ class PodStrategy(Strategy):
     def prepare_create(self, obj: Manifest) -> None:
         """Reset the status, and add the default tolerations; the registry has set the priority."""
         admit(obj)
+        if labels := obj["metadata"].get("labels"):
+            select_own_labels(obj["spec"], labels)
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
         if obj["spec"].get("schedulingGates"):
             obj["status"]["conditions"] = [dict(_GATED)]
@@ -70,6 +73,8 @@ class PodStrategy(Strategy):
         """Return the field errors of a new pod."""
         spec = obj["spec"]
         errors = check_pod_spec(spec, "spec") + check_images(spec)
+        if annotations := obj["metadata"].get("annotations"):
+            errors += check_pod_annotations(annotations, spec, "metadata.annotations")
         if spec.get("ephemeralContainers"):
             errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -92,6 +97,7 @@ class PodStrategy(Strategy):
         if old is not None:
             return [] if new["spec"] == old["spec"] else template_warnings(new["spec"], "spec")
         warnings = template_warnings(new["spec"], "spec")
+        warnings += annotation_warnings(new["metadata"].get("annotations") or {}, "metadata.annotations")
         reasons = dns_label(new["metadata"].get("name", ""))
         if reasons:
             warnings.insert(

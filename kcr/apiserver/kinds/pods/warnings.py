@@ -3,7 +3,7 @@
 Source: kubernetes/pkg/api/pod/warnings.go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.quantities import whole
@@ -15,11 +15,20 @@ _DEPRECATED_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
     "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
 }
+_DEPRECATED_VOLUMES = {
+    "gitRepo": "v1.11, and disabled by default in v1.33+",
+    "photonPersistentDisk": "v1.11, non-functional in v1.16+",
+    "scaleIO": "v1.16, non-functional in v1.22+",
+    **dict.fromkeys(("flocker", "quobyte", "storageos"), "v1.22, non-functional in v1.25+"),
+    "glusterfs": "v1.25, non-functional in v1.26+",
+    **dict.fromkeys(("cephfs", "rbd"), "v1.28, non-functional in v1.31+"),
+}
+_CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
 
 
 def template_warnings(spec: Manifest, field: str) -> list[str]:
     """Return the warnings of a pod spec."""
-    warnings: list[str] = []
+    warnings = [*_volume_warnings(spec.get("volumes") or (), field), *_secret_warnings(spec, field)]
     for label in sorted(spec.get("nodeSelector") or {}):
         if label in _DEPRECATED_LABELS:
             since, better = _DEPRECATED_LABELS[label]
@@ -31,6 +40,32 @@ def template_warnings(spec: Manifest, field: str) -> list[str]:
         for position, container in enumerate(spec.get(kind) or ()):
             warnings += _container_warnings(container, f"{field}.{kind}[{position}]")
     return warnings
+
+
+def annotation_warnings(annotations: Mapping[str, str], field: str) -> list[str]:
+    """Return the warnings of annotations without an effect."""
+    words = 'non-functional in v1.16+; use the "priorityClassName" field instead'
+    return [f"{field}[{_CRITICAL}]: {words}"] if _CRITICAL in annotations else []
+
+
+def _volume_warnings(volumes: Sequence[Manifest], field: str) -> Iterator[str]:
+    for position, volume in enumerate(volumes):
+        for kind in volume.keys() & _DEPRECATED_VOLUMES.keys():
+            yield f"{field}.volumes[{position}].{kind}: deprecated in {_DEPRECATED_VOLUMES[kind]}"
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if not any(value is not None for value in source.values()):
+                yield f'volume "{volume.get("name", "")}" (Projected) has no sources provided'
+
+
+def _secret_warnings(spec: Manifest, field: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for position, secret in enumerate(spec.get("imagePullSecrets") or ()):
+        path, name = f"{field}.imagePullSecrets[{position}].name", secret.get("name", "")
+        if not name:
+            yield f'{path}: invalid empty name ""'
+        elif name in seen:
+            yield f'{path}: duplicate name "{name}"'
+        seen.add(name)
 
 
 def _container_warnings(container: Manifest, field: str) -> Iterator[str]:

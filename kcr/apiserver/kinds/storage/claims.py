@@ -51,6 +51,19 @@ def check_claim_spec(spec: Manifest, field: str) -> list[FieldError]:
 class ClaimStrategy(GenericStrategy):
     """Claims of volumes: nothing here provisions or binds them, which a warning says."""
 
+    def default(self, obj: Manifest) -> None:
+        """Name the source of the data in both fields that there are for it.
+
+        Source: kubernetes/pkg/registry/core/persistentvolumeclaim/strategy.go, NormalizeDataSources.
+        """
+        super().default(obj)
+        spec = obj["spec"]
+        source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+        if source and not reference:
+            spec["dataSourceRef"] = dict(source)
+        elif reference and not source and not reference.get("namespace"):
+            spec["dataSource"] = dict(reference)
+
     def prepare_create(self, obj: Manifest) -> None:
         """Set the phase."""
         obj["status"] = {"phase": "Pending"}

@@ -1,4 +1,4 @@
-"""The strategies of PersistentVolumes and StorageClasses.
+"""The strategies of PersistentVolumes, StorageClasses and CSI drivers.
 
 Source: kubernetes/pkg/apis/core/validation/validation.go, ValidatePersistentVolumeSpec and
 ValidatePersistentVolumeUpdate; pkg/apis/storage/validation/validation.go, ValidateStorageClass.
@@ -7,6 +7,7 @@ ValidatePersistentVolumeUpdate; pkg/apis/storage/validation/validation.go, Valid
 from kcr.apiserver.kinds.field_errors import (
     IMMUTABLE,
     FieldError,
+    duplicate,
     forbidden,
     invalid,
     not_supported,
@@ -15,6 +16,7 @@ from kcr.apiserver.kinds.field_errors import (
 from kcr.apiserver.kinds.generic import GenericStrategy
 from kcr.apiserver.kinds.names import dns_subdomain, qualified_name
 from kcr.apiserver.kinds.storage.claims import VOLUME_MODES, check_modes
+from kcr.apiserver.kinds.storage.sources import check_driver_name, check_nfs
 from kcr.apiserver.kinds.strategy import Manifest, semantic_equal
 from kcr.apiserver.schema.builtin import type_shape
 from kcr.apiserver.schema.quantities import amount
@@ -26,6 +28,7 @@ _NO_SOURCES = frozenset({
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
     "storageClassName", "volumeAttributesClassName", "volumeMode",
 })  # fmt: skip
+_LIFECYCLES = ("Persistent", "Ephemeral")
 _FIXED_SOURCE = "spec.persistentvolumesource is immutable after creation"
 
 
@@ -47,8 +50,8 @@ class VolumeStrategy(GenericStrategy):
         super().default(obj)
 
     def prepare_create(self, obj: Manifest) -> None:
-        """Set the phase."""
-        obj["status"] = {"phase": "Pending"}
+        """Set the phase, and since when the volume is in it."""
+        obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
 
     def validate(self, obj: Manifest) -> list[FieldError]:
         """Return the field errors of a volume."""
@@ -64,6 +67,8 @@ class VolumeStrategy(GenericStrategy):
         if (spec.get("hostPath") or {}).get("path") == "/" and policy == "Recycle":
             words = "may not be 'recycle' for a hostPath of '/'"
             errors.append(forbidden("spec.persistentVolumeReclaimPolicy", words))
+        if nfs := spec.get("nfs"):
+            errors += check_nfs(nfs, "spec.nfs")
         if sources == ["local"] and not spec.get("nodeAffinity"):
             errors.append(required("metadata.annotations", "Local volume requires node affinity"))
         if name := spec.get("storageClassName"):
@@ -88,6 +93,47 @@ def _check_capacity(capacity: Manifest) -> list[FieldError]:
         if amount(value) <= 0:
             errors.append(invalid(f"spec.capacity[{name}]", value, "must be greater than zero"))
     return errors
+
+
+class DriverStrategy(GenericStrategy):
+    """CSIDrivers: what a driver of volumes can do."""
+
+    stored_as = ("storage.k8s.io/v1", "CSIDriver")
+
+    def default(self, obj: Manifest) -> None:
+        """Fill in in which ways volumes live."""
+        super().default(obj)
+        if not obj["spec"].get("volumeLifecycleModes"):
+            obj["spec"]["volumeLifecycleModes"] = [_LIFECYCLES[0]]
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of a driver."""
+        modes = obj["spec"]["volumeLifecycleModes"]
+        return [not_supported("spec.volumeLifecycleModes", one, _LIFECYCLES) for one in modes if one not in _LIFECYCLES]
+
+
+class NodeDriversStrategy(GenericStrategy):
+    """CSINodes: the drivers of volumes on a node, none at first."""
+
+    stored_as = ("storage.k8s.io/v1", "CSINode")
+
+    def default(self, obj: Manifest) -> None:
+        """Have no list where it is empty, as after a passage through protobuf."""
+        super().default(obj)
+        if "spec" in obj:
+            obj["spec"]["drivers"] = obj["spec"].get("drivers") or None
+
+    def validate(self, obj: Manifest) -> list[FieldError]:
+        """Return the field errors of the drivers: each has a name and a node, no name is there twice."""
+        errors: list[FieldError] = []
+        seen: set[str] = set()
+        for position, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
+            field, name = f"spec.drivers[{position}]", driver.get("name", "")
+            errors += check_driver_name(name, f"{field}.name")
+            errors += [] if driver.get("nodeID") else [required(f"{field}.nodeID")]
+            errors += [duplicate(f"{field}.name", name)] if name in seen else []
+            seen.add(name)
+        return errors
 
 
 class StorageClassStrategy(GenericStrategy):

@@ -132,4 +132,7 @@ def test_node_registers_with_its_status() -> None:
     strategy.default(obj)
     strategy.prepare_create(obj)
     amounts = {"cpu": "2", "memory": "1Gi"}
-    assert obj["status"] == {"capacity": amounts, "allocatable": amounts}
+    assert (obj["status"]["capacity"], obj["status"]["allocatable"]) == (amounts, amounts)
+    # Go writes these even when they are empty.
+    assert obj["status"]["nodeInfo"]["kubeletVersion"] == ""
+    assert obj["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}

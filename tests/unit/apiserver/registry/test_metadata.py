@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, NODES, Kind
+from kcr.apiserver.kinds.catalogue import CONFIG_MAPS, NAMESPACES, Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.registry import metadata as meta
 from kcr.apiserver.responses import StatusError
@@ -77,7 +77,13 @@ def test_uids_are_random_uuids_of_version_4() -> None:
         pytest.param(NAMESPACES, {"name": "a.b"}, ["metadata.name"], id="namespaces-are-labels"),
         pytest.param(CONFIG_MAPS, {"name": "ab", "generateName": "a-"}, [], id="dash-of-a-base"),
         pytest.param(CONFIG_MAPS, {"name": "ab", "generateName": "_"}, ["metadata.generateName"], id="bad-base"),
-        pytest.param(NODES, {"name": "n", "namespace": "x"}, ["metadata.namespace"], id="node-in-namespace"),
+        pytest.param(CONFIG_MAPS, {"name": "a", "generation": -1}, ["metadata.generation"], id="generation"),
+        pytest.param(
+            CONFIG_MAPS,
+            {"name": "a", "ownerReferences": [{"apiVersion": "a/b/c", "kind": "Pod", "name": "p", "uid": "u"}]},
+            ["metadata.ownerReferences.apiVersion"],
+            id="owner-of-no-version",
+        ),
         pytest.param(
             CONFIG_MAPS, {"name": "a", "finalizers": ["orphan", "foregroundDeletion"]}, ["metadata.finalizers"],
             id="both-policies",

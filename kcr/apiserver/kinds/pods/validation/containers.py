@@ -77,7 +77,7 @@ def _check_container(
     if ports := container.get("ports"):
         errors += _check_ports(ports, f"{field}.ports")
     if env := container.get("env"):
-        errors += check_env(env, f"{field}.env")
+        errors += check_env(env, volumes, f"{field}.env")
     if container.get("volumeMounts"):
         errors += check_mounts(container, volumes, f"{field}.volumeMounts")
     if (policy := container.get("imagePullPolicy", "")) not in _PULL_POLICIES:

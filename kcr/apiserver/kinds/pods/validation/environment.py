@@ -5,10 +5,10 @@ validateObjectFieldSelector; pkg/apis/core/pods/helpers.go, ConvertDownwardAPIFi
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kcr.apiserver.kinds.field_errors import FieldError, invalid, not_supported, required
-from kcr.apiserver.kinds.formats import config_key
+from kcr.apiserver.kinds.field_errors import FieldError, invalid, not_found, not_supported, required
+from kcr.apiserver.kinds.formats import config_key, descending_path
 from kcr.apiserver.kinds.names import dns_subdomain, qualified_name
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.quantities import amount, canonical
@@ -36,8 +36,14 @@ _SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
 _NAME_MESSAGE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 
-def check_env(env: Sequence[Manifest], field: str) -> list[FieldError]:
-    """Return the field errors of environment variables."""
+def check_env(env: Sequence[Manifest], volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    """Return the field errors of environment variables.
+
+    Args:
+        env: The variables.
+        volumes: The pod's volumes by name.
+        field: The path of the variables.
+    """
     errors: list[FieldError] = []
     for position, variable in enumerate(env):
         path, name = f"{field}[{position}]", variable.get("name", "")
@@ -45,6 +51,8 @@ def check_env(env: Sequence[Manifest], field: str) -> list[FieldError]:
         source = variable.get("valueFrom")
         if source is not None:
             errors += _check_source(variable, source, f"{path}.valueFrom")
+            if (file := source.get("fileKeyRef")) is not None:
+                errors += _check_file_key(file, volumes, f"{path}.valueFrom.fileKeyRef")
     return errors
 
 
@@ -71,6 +79,16 @@ def _check_source(variable: Manifest, source: Manifest, field: str) -> list[Fiel
         errors.append(invalid(field, "", "may not be specified when `value` is not empty"))
     elif len(given) > 1:
         errors.append(invalid(field, "", "may not have more than one field specified at a time"))
+    return errors
+
+
+def _check_file_key(reference: Manifest, volumes: Mapping[str, Manifest], field: str) -> list[FieldError]:
+    """Source: validation.go, validateFileKeySelector."""
+    errors = [required(f"{field}.{name}") for name in ("key", "path", "volumeName") if not reference.get(name)]
+    if path := reference.get("path"):
+        errors += descending_path(f"{field}.path", path)
+    if (volume := reference.get("volumeName")) and volume not in volumes:
+        errors.append(not_found(f"{field}.volumeName", volume))
     return errors
 
 

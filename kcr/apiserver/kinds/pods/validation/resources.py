@@ -16,7 +16,7 @@ from kcr.apiserver.kinds.field_errors import (
     required,
 )
 from kcr.apiserver.kinds.names import dns_label, dns_subdomain, qualified_name
-from kcr.apiserver.kinds.pods.defaults import containers_of
+from kcr.apiserver.kinds.pods.defaults import containers_of, is_of_pods
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.quantities import amount, whole
 
@@ -69,7 +69,7 @@ def check_container_resource_name(name: str, field: str) -> list[FieldError]:
 
 
 def _check_pod_resource_name(name: str, field: str) -> list[FieldError]:
-    if name in _OF_PODS or name.startswith(_HUGE_PAGES):
+    if is_of_pods(name):
         return []
     return check_resource_name(name, field) or [not_supported(field, name, _OF_PODS)]
 

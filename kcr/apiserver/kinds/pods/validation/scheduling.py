@@ -207,14 +207,8 @@ def _check_spread_keys(keys: Sequence[str], selector: Manifest | None, field: st
     errors: list[FieldError] = []
     if selector is None:
         errors.append(forbidden(field, "must not be specified when labelSelector is not set"))
-    expressions = (selector or {}).get("matchExpressions") or ()
-    known = {*((selector or {}).get("matchLabels") or ()), *(one.get("key") for one in expressions)}
-    for position, key in enumerate(keys):
-        path = f"{field}[{position}]"
-        errors += [invalid(path, key, reason) for reason in qualified_name(key)]
-        if key in known:
-            errors.append(invalid(path, key, "exists in both matchLabelKeys and labelSelector"))
-    return errors
+    return errors + [invalid(f"{field}[{position}]", key, reason)
+                     for position, key in enumerate(keys) for reason in qualified_name(key)]  # fmt: skip
 
 
 def check_gates(gates: Sequence[Manifest], field: str) -> list[FieldError]:

@@ -5,6 +5,7 @@ validateOS, validateLinux, validateWindows and validateHostUsers.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from kcr.apiserver.kinds.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
@@ -58,7 +59,7 @@ def check_pod_security(context: Manifest, spec: Manifest, field: str) -> list[Fi
         chosen = context.get(name)
         if chosen is not None and chosen not in supported:
             errors.append(not_supported(f"{field}.{name}", chosen, supported))
-    return errors
+    return errors + _check_windows(context.get("windowsOptions"), f"{field}.windowsOptions")
 
 
 def check_shared_namespaces(spec: Manifest, field: str) -> list[FieldError]:
@@ -97,7 +98,22 @@ def check_container_security(context: Manifest, spec: Manifest, field: str) -> l
             errors.append(invalid(field, context, f"{refused}`privileged` to true"))
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             errors.append(invalid(field, context, f"{refused}`capabilities.Add` CAP_SYS_ADMIN"))
-    return errors + _check_app_armor(context.get("appArmorProfile"), f"{field}.appArmorProfile")
+    errors += _check_app_armor(context.get("appArmorProfile"), f"{field}.appArmorProfile")
+    return errors + _check_windows(context.get("windowsOptions"), f"{field}.windowsOptions")
+
+
+def _check_windows(options: Manifest | None, field: str) -> list[FieldError]:
+    """Source: validation.go, validateWindowsSecurityContextOptions."""
+    errors: list[FieldError] = []
+    for name in ("gmsaCredentialSpec", "runAsUserName"):
+        if (options or {}).get(name) == "":
+            errors.append(invalid(f"{field}.{name}", "", f"{name} cannot be an empty string"))
+    user: str = (options or {}).get("runAsUserName") or ""
+    if any(unicodedata.category(character) == "Cc" for character in user):
+        errors.append(invalid(f"{field}.runAsUserName", user, "runAsUserName cannot contain control characters"))
+    elif user.count("\\") > 1:
+        errors.append(invalid(f"{field}.runAsUserName", user, "runAsUserName cannot contain more than one backslash"))
+    return errors
 
 
 def _check_id(number: int | None, field: str) -> list[FieldError]:

@@ -16,6 +16,7 @@ from kcr.apiserver.kinds.names import (
     qualified_name,
     selects,
 )
+from kcr.apiserver.kinds.pods.validation.annotations import check_pod_annotations
 from kcr.apiserver.kinds.pods.validation.containers import check_containers
 from kcr.apiserver.kinds.pods.validation.network import check_dns, check_host_aliases, check_host_ports
 from kcr.apiserver.kinds.pods.validation.resources import check_pod_claims, check_pod_resources, check_resources
@@ -34,7 +35,9 @@ def check_template(template: Manifest, field: str) -> list[FieldError]:
     """Return the field errors of a pod template; labels and annotations are reported without `metadata`."""
     metadata, spec = template.get("metadata") or {}, template["spec"]
     errors = check_labels(metadata.get("labels") or {}, f"{field}.labels")
-    errors += check_annotations(metadata.get("annotations") or {}, f"{field}.annotations")
+    if annotations := metadata.get("annotations"):
+        errors += check_annotations(annotations, f"{field}.annotations")
+        errors += check_pod_annotations(annotations, spec, f"{field}.annotations")
     errors += check_pod_spec(spec, f"{field}.spec")
     if spec.get("ephemeralContainers"):
         words = "ephemeral containers not allowed in pod template"
@@ -76,7 +79,7 @@ def check_pod_spec(spec: Manifest, field: str) -> list[FieldError]:
         words = f"must be between 1 and {_LONGEST}, inclusive"
         errors.append(invalid(f"{field}.activeDeadlineSeconds", deadline, words))
     for name, rule in _RULES.items():
-        if value := spec.get(name):
+        if (value := spec.get(name)) or (name in _EVEN_EMPTY and value is not None):
             errors += rule(value, spec, f"{field}.{name}")
     if not _SHARED.isdisjoint(spec):
         errors += check_shared_namespaces(spec, field)
@@ -148,4 +151,6 @@ _RULES: Mapping[str, _Rule] = {
     "overhead": _check_overhead,
     "os": _check_os,
 }
+# Go holds these by a pointer: empty, they are invalid.
+_EVEN_EMPTY = frozenset({"os", "runtimeClassName"})
 _SHARED = frozenset({"shareProcessNamespace", "hostUsers"})

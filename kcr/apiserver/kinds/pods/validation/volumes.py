@@ -4,7 +4,7 @@ Source: kubernetes/pkg/apis/core/validation/validation.go, ValidateVolumes, Vali
 ValidateVolumeDevices.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kcr.apiserver.kinds.field_errors import (
     FieldError,
@@ -18,11 +18,14 @@ from kcr.apiserver.kinds.field_errors import (
 from kcr.apiserver.kinds.formats import descending_path, file_mode, path_without_backsteps
 from kcr.apiserver.kinds.names import dns_label
 from kcr.apiserver.kinds.pods.validation.environment import check_field_ref, check_resource_ref
+from kcr.apiserver.kinds.storage.claims import check_claim_spec
+from kcr.apiserver.kinds.storage.sources import check_csi, check_gce_disk, check_iscsi, check_nfs
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.quantities import amount
 
 _VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
+_RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 1 << 32
 _MOUNTED_ONCE = "may not specify more than 1 volume type"
@@ -66,10 +69,11 @@ def _check_host_path(source: Manifest, field: str) -> list[FieldError]:
     return errors if kind in _HOST_PATHS else [*errors, not_supported(f"{field}.type", kind, _HOST_PATHS)]
 
 
-def _check_nfs(source: Manifest, field: str) -> list[FieldError]:
-    errors = _needs("server", "path")(source, field)
-    path = source.get("path", "")
-    return errors if path.startswith("/") else [*errors, invalid(f"{field}.path", path, "must be an absolute path")]
+def _check_ephemeral(source: Manifest, field: str) -> list[FieldError]:
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        return [required(f"{field}.volumeClaimTemplate")]
+    return check_claim_spec(template.get("spec") or {}, f"{field}.volumeClaimTemplate.spec")
 
 
 def _check_keyed(needed: str) -> Callable[[Manifest, str], list[FieldError]]:
@@ -122,14 +126,31 @@ def _check_downward_file(item: Manifest, field: str) -> list[FieldError]:
 
 def _check_projected(source: Manifest, field: str) -> list[FieldError]:
     errors = file_mode(f"{field}.defaultMode", source.get("defaultMode"))
+    files: set[str] = set()
     for position, projection in enumerate(source.get("sources") or ()):
         path = f"{field}.sources[{position}]"
+        for file, shown in _projected_files(projection):
+            if file in files:
+                errors.append(invalid(field, shown, "conflicting duplicate paths"))
+            files.add(file)
         given = [name for name, value in projection.items() if value is not None]
         errors += [forbidden(f"{path}.{extra}", _MOUNTED_ONCE) for extra in given[1:]]
         for name in given[:1]:
             if rule := _PROJECTIONS.get(name):
                 errors += rule(projection[name] or {}, f"{path}.{name}")
     return errors
+
+
+def _projected_files(projection: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield the paths that a source names, each with what messages show of it."""
+    for kind in ("secret", "configMap"):
+        named = projection.get(kind) or {}
+        yield from ((item["path"], named.get("name", "")) for item in named.get("items") or () if item.get("path"))
+    for item in (projection.get("downwardAPI") or {}).get("items") or ():
+        if path := item.get("path"):
+            yield path, path
+    if path := (projection.get("serviceAccountToken") or {}).get("path"):
+        yield path, path
 
 
 def _check_token(source: Manifest, field: str) -> list[FieldError]:
@@ -156,10 +177,12 @@ _SOURCES: Mapping[str, Callable[[Manifest, str], list[FieldError]]] = {
     "configMap": _check_keyed("name"),
     "secret": _check_keyed("secretName"),
     "hostPath": _check_host_path,
-    "nfs": _check_nfs,
+    "nfs": check_nfs,
+    "iscsi": check_iscsi,
+    "gcePersistentDisk": check_gce_disk,
     "persistentVolumeClaim": _needs("claimName"),
-    "csi": _needs("driver"),
-    "ephemeral": _needs("volumeClaimTemplate"),
+    "csi": check_csi,
+    "ephemeral": _check_ephemeral,
     "downwardAPI": _check_downward,
     "projected": _check_projected,
 }
@@ -180,7 +203,7 @@ def check_mounts(container: Manifest, volumes: Mapping[str, Manifest], field: st
         path, name, where = f"{field}[{position}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             errors.append(required(f"{path}.name"))
-        elif name not in volumes:
+        if name not in volumes:
             errors.append(not_found(f"{path}.name", name))
         if not where:
             errors.append(required(f"{path}.mountPath"))
@@ -216,6 +239,19 @@ def _check_mount_options(mount: Manifest, container: Manifest, field: str, path:
     if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         words = "Bidirectional mount propagation is available only to privileged containers"
         errors.append(forbidden(f"{field}.mountPropagation", words))
+    if (recursive := mount.get("recursiveReadOnly")) is not None:
+        errors += _check_recursive(recursive, mount, f"{field}.recursiveReadOnly")
+    return errors
+
+
+def _check_recursive(recursive: str, mount: Manifest, field: str) -> list[FieldError]:
+    if recursive not in _RECURSIVE:
+        return [not_supported(field, recursive, _RECURSIVE)]
+    if recursive == "Disabled":
+        return []
+    errors = [] if mount.get("readOnly") else [forbidden(field, "may only be specified when readOnly is true")]
+    if mount.get("mountPropagation") not in (None, "None"):
+        errors.append(forbidden(field, "may only be specified when mountPropagation is None or not specified"))
     return errors
 
 
