@@ -28,8 +28,7 @@ LOOK_SECONDS = 0.1
 LATE_SECONDS = 0.1
 STUCK_SECONDS = 5.0
 MEMORY_SECONDS = 30.0
-# The message of that log line; at most one in so many seconds.
-HELD_UP = "event loop was held up"
+# At most one such log line in so many seconds.
 QUIET_SECONDS = 10.0
 
 # The files of the loop itself.
@@ -144,7 +143,8 @@ class LoopMonitor:
         # The longest lag that is remembered, and until when.
         self._worst = 0.0
         self._forget_at = 0.0
-        self._quiet_until = float("-inf")
+        # Until when no line is logged, by whether it names a place.
+        self._quiet_until = {True: -math.inf, False: -math.inf}
         # When the loop measured last, in its time, and how late it was then; and its thread.
         self._measured_at = math.inf
         self._late = 0.0
@@ -196,17 +196,23 @@ class LoopMonitor:
         self._late, self._measured_at = late, now
         if late >= self._worst or now >= self._forget_at:
             self._worst, self._forget_at = late, now + MEMORY_SECONDS
-        if late > LATE_SECONDS and now >= self._quiet_until:
-            self._quiet_until = now + QUIET_SECONDS
-            _log.warning(HELD_UP, seconds=round(late, 3), where=self._place or "in C code, or without a CPU")
-        self._place = ""
+        place, self._place = self._place, ""
+        if late <= LATE_SECONDS or now < self._quiet_until[bool(place)]:
+            return
+        self._quiet_until[bool(place)] = now + QUIET_SECONDS
+        # Without a place there is nothing to correct: a machine that people work on is busy at times.
+        log = _log.warning if place else _log.info
+        log("event loop was held up", seconds=round(late, 3), where=place or "in C code, or without a CPU")
 
     def _sample_loop_thread(self, watched: int) -> None:
-        """Sample the stack of the loop's thread whenever a heartbeat is late."""
+        """Sample the stack of the loop's thread whenever a heartbeat is late, and log it when it stays away."""
         while not self._over.is_set():
             if not self._heartbeat.wait(LOOK_SECONDS + LATE_SECONDS):
                 self._place = _place(watched)
-                self._heartbeat.wait()
+                if not self._heartbeat.wait(STUCK_SECONDS):
+                    # It may never come back to log this by itself.
+                    _log.warning("event loop is blocked", seconds=STUCK_SECONDS, where=_place(watched) or "in C code")
+                    self._heartbeat.wait()
             self._heartbeat.clear()
 
 

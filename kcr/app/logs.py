@@ -3,8 +3,6 @@
 import json
 import logging
 import sys
-from collections.abc import Collection, MutableMapping
-from typing import Any
 
 import msgspec
 import structlog
@@ -21,23 +19,6 @@ def _as_json(value: object, **_: object) -> str:
     except UnicodeEncodeError:
         # A surrogate, as in the path of a request that is no UTF-8: it is escaped.
         return json.dumps(value, default=str)
-
-
-class _Omitted:
-    """A structlog processor that drops lines by their message."""
-
-    def __init__(self, messages: Collection[str]) -> None:
-        self._messages = frozenset(messages)
-
-    def __call__(self, _logger: object, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        if fields.get("event") in self._messages:
-            raise structlog.DropEvent
-        return fields
-
-
-def omit_logs(*messages: str) -> None:
-    """Write no lines with these messages from now on; `configure_logs` comes before."""
-    structlog.configure(processors=[_Omitted(messages), *structlog.get_config()["processors"]])
 
 
 def configure_logs(form: str | None, level: str) -> None:

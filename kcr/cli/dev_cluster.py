@@ -77,7 +77,10 @@ async def _dev(
         progress = Progress(manager, display, zone)
         is_brief, late = values["wait"] and not values["no_controllers"], list[str]()
         announce = late.append if is_brief else display.announce
-        if not values["no_debug_page"]:
+        if values["no_debug_page"]:
+            # Nothing is served, and the event loop is monitored all the same.
+            manager.expose()
+        else:
             DevPage(dev, file, announce, zone).expose(values["debug_port"], values)
         if path not in (values["kubeconfig"], default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")

@@ -53,6 +53,33 @@ def is_alive(pid: int) -> bool:
     return stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
 
 
+BLOCKER = """
+import time
+
+import kcr
+from kcr.api.core import Namespace
+
+
+class Blocking:
+    async def reconcile(self, key):
+        if key.name == "default":
+            time.sleep(0.5)
+        return kcr.Result()
+
+
+def setup(manager):
+    manager.add_controller("blocker", Blocking(), watches=[kcr.watch(Namespace)])
+"""
+
+
+@pytest.mark.parametrize("page", [[], ["--no-debug-page"]], ids=["page", "no-page"])
+async def test_line_that_blocks_the_event_loop_is_a_warning(kcr: Start, tmp_path: Path, page: list[str]) -> None:
+    (tmp_path / "blocker.py").write_text(BLOCKER)
+    async with kcr("dev", "--controllers", "blocker:setup", *page, folder=tmp_path) as dev:
+        warning = r"Warning: event loop was held up \(seconds=0\.[4-9]\d*, where=.*blocker\.py:11 reconcile\)"
+        await eventually(lambda: re.search(warning, dev.err), seconds=30)
+
+
 async def test_pi_is_printed_with_2000_digits(kcr: Start) -> None:
     async with kcr("dev", "-f", "examples/pi-python.yaml", "--wait") as dev:
         assert await dev.end() == 0, dev.err

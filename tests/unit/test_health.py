@@ -98,7 +98,30 @@ async def test_late_loop_is_measured_and_its_culprit_named(monkeypatch: pytest.M
             assert "stuck for " in monitor.check()
             task.cancel()
     # On a busy machine the loop is late by itself as well.
-    assert [line for line in lines if line["seconds"] >= 0.2 and "hold_up" in line["where"]]
+    named = [line for line in lines if line["seconds"] >= 0.2 and "hold_up" in line["where"]]
+    assert {line["log_level"] for line in named} == {"warning"}
+
+
+@pytest.mark.asyncio
+async def test_loop_that_stays_blocked_is_named_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(health, "LATE_SECONDS", 0.05)
+    monkeypatch.setattr(health, "STUCK_SECONDS", 0.1)
+    monitor = LoopMonitor(Histogram("lag", "", registry=CollectorRegistry()))
+
+    def block_until_named() -> bool:
+        waiting = threading.Event()
+        return any(waiting.wait(0.01) or blocked() for _ in range(1000))
+
+    def blocked() -> list[object]:
+        return [line for line in lines if line["event"] == "event loop is blocked" and "wait" in line["where"]]
+
+    with capture_logs() as lines:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(monitor.run())
+            await asyncio.sleep(0.05)
+            assert block_until_named()
+            task.cancel()
 
 
 @pytest.mark.asyncio

@@ -15,13 +15,11 @@ from urllib.parse import urlsplit
 import yaml
 
 from kcr.app.dev import DevCluster
-from kcr.app.logs import omit_logs
 from kcr.cli.debug.port import EXTENSION
 from kcr.cli.display.cluster_pages import ClusterPages
 from kcr.cli.kubeconfig.private_file import PrivateFile
 from kcr.debug.access import DebugOptions
 from kcr.errors import ConfigError
-from kcr.health import HELD_UP
 
 _HOST = "127.0.0.1"
 
@@ -66,9 +64,6 @@ class DevPage:
             port: 0 for a free one.
             options: The options of the command line, by parameter name.
         """
-        if options["log_level"] == "warning":
-            # The page shows it to those who want to know: a machine that people work on is busy at times.
-            omit_logs(HELD_UP)
         shown = {**options, "files": [without_credentials(file) for file in options["files"]]}
         debug = DebugOptions(
             "kcr dev", options=shown, token=self._token, routes=self._routes, on_listening=self._listening

@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from kcr.app.logs import configure_logs, omit_logs
+from kcr.app.logs import configure_logs
 from kcr.log import get_logger
 
 
@@ -87,15 +87,6 @@ def test_same_traceback_is_shown_once_in_every_form(capsys: pytest.CaptureFixtur
     assert printed.count("Traceback") == 1
 
 
-def test_omitted_message_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs("plain", "warning")
-    omit_logs("known")
-    log = get_logger()
-    log.warning("known", a=1)
-    log.warning("new")
-    assert capsys.readouterr().err == "Warning: new\n"
-
-
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], form: str) -> None:
     configure_logs(form, "info")
@@ -108,7 +99,7 @@ def test_text_that_is_no_unicode_is_a_line(capsys: pytest.CaptureFixture[str], f
 
 LOGS_TO_NO_READER = """
 import structlog
-from kcr.app.logs import configure_logs, omit_logs
+from kcr.app.logs import configure_logs
 
 configure_logs("json", "info")
 structlog.get_logger().info("started")
