@@ -276,6 +276,8 @@ class Worker:
         if seconds is None:
             return "success", ""
         delay = max(seconds, _MIN_DELAY_SECONDS) if seconds > 0 else 0.0
+        if delay <= _MIN_DELAY_SECONDS:
+            self._hot_loops.note_requeue(key)
         priority = self._queue.priority(key) if priority is None else priority
         self._queue.add_after(key, delay, priority=priority, reason=_REQUEUE_AFTER)
         return "requeue_after", delay

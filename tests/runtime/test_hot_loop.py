@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 import kcr
@@ -14,7 +15,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.testing import VirtualClock
+from kcr.testing import FakeManager, VirtualClock
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -175,3 +176,54 @@ async def test_objects_that_change_with_others_are_no_loop(
                 await kcr_cluster.client.merge_patch(ConfigMap, Key("default", "source"), {"data": {"n": str(number)}})
                 await kcr_clock.advance(0.1)
     assert not [line for line in logs if line["log_level"] == "warning"]
+
+
+class Impatient:
+    """A reconciler that asks for its key again so many times."""
+
+    def __init__(self, after: float, times: int) -> None:
+        self._after, self.times = after, times
+
+    async def reconcile(self, key: Key) -> kcr.Result:
+        self.times -= 1
+        return kcr.Result(requeue_after=self._after if self.times else None)
+
+
+@pytest.mark.parametrize("after", [0, -3, 0.0005])
+async def test_key_that_is_requeued_at_once_is_a_hot_loop(kcr_clock: VirtualClock, after: float) -> None:
+    manager, reconciler = FakeManager(clock=kcr_clock), Impatient(after, 250)
+    controller = manager.add_controller("impatient", reconciler, watches=[kcr.watch(ConfigMap)])
+    with capture_logs([merge_contextvars]) as logs:
+        async with manager.running():
+            controller.queue.add(KEY)
+            await kcr_clock.advance(10)
+            finding = controller.hot_loop(KEY, asyncio.get_running_loop().time())
+    (line,) = [line for line in logs if line["log_level"] == "warning"]
+    assert line["event"] == "hot loop: each reconcile requeues its key at once"
+    assert (line["controller"], line["name"], line["reconciles"]) == ("impatient", "wall", 100)
+    assert line["remedy"].startswith("return requeue_after with the seconds to wait")
+    assert finding == f"{line['event']}: {line['remedy']}"
+    assert reconciler.times == 0
+
+
+@pytest.mark.parametrize(("after", "times"), [(0, 99), (0.1, 250)], ids=["few", "with-a-wait"])
+async def test_requeue_now_and_then_is_no_hot_loop(kcr_clock: VirtualClock, after: float, times: int) -> None:
+    manager = FakeManager(clock=kcr_clock)
+    controller = manager.add_controller("impatient", Impatient(after, times), watches=[kcr.watch(ConfigMap)])
+    with capture_logs() as logs:
+        async with manager.running():
+            controller.queue.add(KEY)
+            await kcr_clock.advance(59)
+    assert not [line for line in logs if line["log_level"] == "warning"]
+
+
+async def test_requeues_at_once_are_named_again_after_ten_minutes(kcr_clock: VirtualClock) -> None:
+    manager, reconciler = FakeManager(clock=kcr_clock), Impatient(0, 150)
+    controller = manager.add_controller("impatient", reconciler, watches=[kcr.watch(ConfigMap)])
+    with capture_logs() as logs:
+        async with manager.running():
+            for _ in range(13):
+                reconciler.times = 150
+                controller.queue.add(KEY)
+                await kcr_clock.advance(60)
+    assert len([line for line in logs if line["log_level"] == "warning"]) == 2

@@ -1,7 +1,8 @@
-"""Hot loops: a key that is reconciled over and over because of writes, and the field that these writes change.
+"""Hot loops: a key that is reconciled over and over, because of writes or because its reconciler asks for that.
 
 Two writers that each set a field to a value of their own enqueue the key for ever, and so does one reconciler whose
-every write differs from the one before, such as a time in a status. Neither fails, so nothing else tells of it.
+every write differs from the one before, such as a time in a status, or that returns `requeue_after=0` each time. None
+of them fails, so nothing else tells of it.
 
 While all is well, one counter per key is what it costs. Only a key that is reconciled `MOST_RECONCILES` times within
 `WINDOW_SECONDS` has its changes recorded, by handlers that are added to the controller's informers for as long as it
@@ -57,6 +58,10 @@ _TO_AND_FRO = (
 _BY_ITSELF = (
     "hot loop: each write enqueues the key again",
     "write only when something else differs, or watch with predicate=kcr.generation_changed",
+)
+_BY_REQUEUE = (
+    "hot loop: each reconcile requeues its key at once",
+    "return requeue_after with the seconds to wait, or watch what the reconciler waits for; None stands for never",
 )
 # Every write changes them.
 _BOOKKEEPING = frozenset({("metadata", "resourceVersion"), ("metadata", "generation")})
@@ -141,6 +146,8 @@ class HotLoops:
         self._sources: list[_Source] = []
         # The reconciles of the present window.
         self._counts: dict[Key, int] = {}
+        # Those of them that asked for their key at once.
+        self._requeues: dict[Key, int] = {}
         self._window_end = 0.0
         self._recordings: dict[Key, Recording] = {}
         self._silent_until: dict[Key, float] = {}
@@ -190,6 +197,7 @@ class HotLoops:
     def _begin_window(self, now: float) -> None:
         self._window_end = now + WINDOW_SECONDS
         self._counts.clear()
+        self._requeues.clear()
         self._silent_until = {key: until for key, until in self._silent_until.items() if until > now}
         self._findings = {key: text for key, text in self._findings.items() if key in self._silent_until}
         for key, recording in tuple(self._recordings.items()):
@@ -197,12 +205,22 @@ class HotLoops:
                 self._end(key, now)
 
     def _end(self, key: Key, now: float) -> None:
-        del self._recordings[key]
+        self._recordings.pop(key, None)
         self._silent_until[key] = now + SILENT_SECONDS
         if not self._recordings:
             for registration in self._registrations:
                 registration.remove()
             self._registrations = []
+
+    def note_requeue(self, key: Key) -> None:
+        """Count a reconcile that asks for its key again at once, and log it when it is one of many."""
+        count = self._requeues[key] = self._requeues.get(key, 0) + 1
+        if count < MOST_RECONCILES or key in self._silent_until:
+            return
+        event, remedy = _BY_REQUEUE
+        self._findings[key] = f"{event}: {remedy}"
+        _log.warning(event, reconciles=count, within_seconds=WINDOW_SECONDS, remedy=remedy)
+        self._end(key, asyncio.get_running_loop().time())
 
     async def inspect(self, key: Key) -> None:
         """Read once who owns the field of a finding, and log it when that was read often enough.
