@@ -15,7 +15,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key, ObjectMeta
 from kcr.client import Client, Request, Response, Transport
 from kcr.cluster import EmbeddedCluster
-from kcr.testing import FakeManager, VirtualClock
+from kcr.testing import FakeManager, VirtualClock, loop
 
 pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
 
@@ -25,14 +25,17 @@ KEY = Key("default", "wall")
 class Painter:
     """A reconciler that wants the wall in its color, or in a new one each time."""
 
-    def __init__(self, kcr_manager: kcr.Manager, color: str = "", coats: int = 10**9, manager: str = "") -> None:
+    def __init__(
+        self, kcr_manager: kcr.Manager, color: str = "", coats: int = 10**9, manager: str = "", seconds: float = 0.02
+    ) -> None:
         self._client = kcr_manager.client.with_options(field_manager=manager or f"painter-{color}")
         self._walls = kcr_manager.store(ConfigMap)
         self._color = color
+        self._seconds = seconds
         self.coats = coats
 
     async def reconcile(self, key: Key) -> kcr.Result:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(self._seconds)
         wall = self._walls.get(key)
         if key != KEY or wall is None or wall.data.get("color") == self._color or not self.coats:
             return kcr.Result()
@@ -62,7 +65,7 @@ async def paint(
     cluster: EmbeddedCluster,
     clock: VirtualClock,
     *colors: str,
-    seconds: float = 10,
+    limit: float = 10,
     client: Client | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
@@ -76,7 +79,7 @@ async def paint(
             wall = ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace), data={"size": "3 m"})
             # The embedded server keeps managedFields from the first apply on.
             await cluster.client.apply(wall)
-            await clock.advance(seconds)
+            await clock.advance(limit)
     return [dict(line) for line in logs if line["log_level"] == "warning"]
 
 
@@ -93,18 +96,18 @@ async def test_finding_is_kept_for_ten_minutes(kcr_cluster: EmbeddedCluster, kcr
     manager = kcr.Manager(kcr_cluster.client, clock=kcr_clock, random=random.Random(0))
     painter = Painter(manager, coats=300)
     controller = manager.add_controller("painter", painter, watches=[kcr.watch(ConfigMap)])
-    loop = asyncio.get_running_loop()
+    running = asyncio.get_running_loop()
     async with manager.running():
         await kcr_cluster.client.apply(ConfigMap(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
         await kcr_clock.advance(20)
-        found = controller.hot_loop(KEY, loop.time())
+        found = controller.hot_loop(KEY, running.time())
         assert found.startswith("hot loop: each write enqueues the key again: data.color of configmaps default/wall")
         assert found.endswith(
             ": write only when something else differs, or watch with predicate=kcr.generation_changed"
         )
-        assert controller.hot_loop(Key("default", "door"), loop.time()) == ""
+        assert controller.hot_loop(Key("default", "door"), running.time()) == ""
         await kcr_clock.advance(600)
-        assert controller.hot_loop(KEY, loop.time()) == ""
+        assert controller.hot_loop(KEY, running.time()) == ""
 
 
 async def test_one_name_of_two_writers_is_said_to_be_one(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
@@ -120,7 +123,7 @@ async def test_server_that_does_not_tell_the_writers_holds_up_no_worker(
     kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock
 ) -> None:
     silent = Silent(kcr_cluster.transport)
-    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", seconds=60, client=Client(silent))
+    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", limit=60, client=Client(silent))
     assert [line["event"] for line in lines] == ["hot loop: a field changes to and fro"] * 2
     assert not [line for line in lines if "writers" in line]
     assert silent.asked >= 4
@@ -227,3 +230,14 @@ async def test_requeues_at_once_are_named_again_after_ten_minutes(kcr_clock: Vir
                 controller.queue.add(KEY)
                 await kcr_clock.advance(60)
     assert len([line for line in logs if line["log_level"] == "warning"]) == 2
+
+
+async def test_writers_that_never_wait_let_virtual_time_pass(
+    kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "MOST_PASSES", 1_000)
+    lines = await paint(kcr_cluster, kcr_clock, "red", "blue", seconds=0.0, limit=0.2)
+    assert 0.2 <= asyncio.get_running_loop().time() < 1
+    events = [line["event"] for line in lines]
+    assert events.count("hot loop: two writers change a field by turns") == 2
+    assert events.count("the event loop is never idle, so virtual time passes although work is left") == 1

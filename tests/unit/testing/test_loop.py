@@ -1,10 +1,12 @@
 import asyncio
+import itertools
 import socket
 import time
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcr.testing import StallError, VirtualClock
 from kcr.testing.loop import VirtualLoop
@@ -134,3 +136,45 @@ async def test_run_until_stops_at_the_very_moment(kcr_clock: VirtualClock) -> No
 async def test_run_until_gives_up_at_its_limit(kcr_clock: VirtualClock) -> None:
     with pytest.raises(AssertionError, match="does not hold after 60"):
         await kcr_clock.run_until(lambda: False, seconds=60)
+
+
+def test_time_passes_where_work_never_ends() -> None:
+    async def main() -> float:
+        async with asyncio.TaskGroup() as group:
+            busy = group.create_task(spin())
+            await VirtualClock().advance(30)
+            busy.cancel()
+        return asyncio.get_running_loop().time()
+
+    async def spin() -> None:
+        for _ in itertools.count():
+            await asyncio.sleep(0)
+
+    with capture_logs() as logs:
+        passed = run(main)
+    assert 30 <= passed < 33
+    (line,) = [line for line in logs if line["log_level"] == "warning"]
+    assert line["event"] == "the event loop is never idle, so virtual time passes although work is left"
+
+
+def test_timers_fire_at_their_moments_while_work_never_ends() -> None:
+    async def main() -> list[float]:
+        loop, moments = asyncio.get_running_loop(), list[float]()
+        for when in (0.0005, 0.25, 7.0):
+            loop.call_at(when, lambda: moments.append(loop.time()))
+        for _ in itertools.takewhile(lambda _: loop.time() < 8, itertools.count()):
+            await asyncio.sleep(0)
+        return moments
+
+    assert run(main) == [0.0005, 0.25, 7.0]
+
+
+def test_moment_of_much_work_takes_no_time() -> None:
+    async def main() -> float:
+        for _ in range(3):
+            for _ in range(19_000):
+                await asyncio.sleep(0)
+            await VirtualClock().settle()
+        return asyncio.get_running_loop().time()
+
+    assert run(main) == 0
