@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -155,6 +155,21 @@ def await_stack(task: asyncio.Task[Any], max_frames: int = 3) -> str:
             frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
     return " > ".join(frames[-max_frames:]) or "not started"
+
+
+def stuck_tasks(tasks: Collection[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
+    """Return the tasks that keep a shutdown from its end: cancelled, not ended, and waiting for no other task.
+
+    All others wait for these, or are to be cancelled after them. Where there are none, it is all tasks.
+    """
+    stuck = [task for task in tasks if task.cancelling() and not _waits_for_tasks(task)]
+    return sorted(stuck or tasks, key=asyncio.Task.get_name)
+
+
+def _waits_for_tasks(task: asyncio.Task[Any]) -> bool:
+    """Return whether a task waits for the end of others, in a task group or with `asyncio.wait`."""
+    innermost = await_stack(task, 1)
+    return innermost.startswith("taskgroups.py:") or (innermost.startswith("tasks.py:") and innermost.endswith("_wait"))
 
 
 class Stacks(NamedTuple):

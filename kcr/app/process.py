@@ -22,7 +22,7 @@ import structlog
 
 from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
-from kcr.runnables import Stacks, await_stack, collect_stacks
+from kcr.runnables import Stacks, await_stack, collect_stacks, stuck_tasks
 
 _log = get_logger()
 
@@ -105,8 +105,8 @@ class LoopErrors:
 
 
 def _give_up(code: int) -> None:
-    """End by force, and tell what did not end by itself."""
-    for task in asyncio.all_tasks():
+    """End by force, and name the tasks that did not end by themselves."""
+    for task in stuck_tasks(asyncio.all_tasks()):
         _log.error("task does not end", task=task.get_name(), where=await_stack(task))
     os._exit(code)
 

@@ -81,3 +81,46 @@ def test_what_does_not_end_is_named_and_left_behind() -> None:  # CM-23
     assert ended.returncode == 128 + signal.SIGTERM
     assert "task does not end" in ended.stderr
     assert "hang > tasks.py" in ended.stderr
+
+
+STUCK = """
+import asyncio, os, random, signal
+import kcr
+from kcr.api.core import ConfigMap
+from kcr.app import process
+from kcr.testing import FakeManager, build
+process.GRACE_SECONDS = 0.3
+
+class Stuck:
+    async def reconcile(self, key):
+        while key.name == "a":
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
+        return kcr.Result()
+
+async def main():
+    manager = FakeManager()
+    for name in ("idle", "stuck"):
+        controller = manager.add_controller(
+            name, Stuck(), watches=[kcr.watch(ConfigMap)], workers=3, graceful_shutdown_timeout=0.1
+        )
+    manager.recorder("stuck")
+    controller.queue.add(kcr.Key("default", "a"))
+    asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGTERM)
+    await manager.run()
+
+process.run_to_end(main)
+"""
+
+
+def test_stuck_reconcile_alone_is_named_at_the_end() -> None:
+    ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, check=False)
+    assert ended.returncode == 128 + signal.SIGTERM
+    cancelled, named = ended.stderr.splitlines()
+    assert cancelled == (
+        "Warning: reconciles cancelled, shutdown timed out (controller=stuck, after_seconds=0.1, keys=['default/a'])"
+    )
+    assert named.startswith("Error: task does not end (task=stuck worker 0, where=")
+    assert "reconcile > tasks.py" in named
