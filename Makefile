@@ -42,7 +42,7 @@ test: lint
 	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
 
 soak: $(STAMP)
-	$(BIN)/pytest -n auto --dist worksteal -m soak --timeout 0 --verbose --hypothesis-profile soak
+	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -22,11 +22,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # No deadline per example, and no complaint that they are drawn slowly: how long that takes says more about the other
-# work of the machine than about the code. The same examples each time, like the seeds of all other tests; `make soak`
-# draws others.
+# work of the machine than about the code. `make test` draws the same few examples each time, like the seeds of all other
+# tests; `make soak` draws many others, and says how to draw a failing one again.
 _KCR = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("soak", _KCR)
-settings.register_profile("kcr", _KCR, derandomize=True)
+settings.register_profile("kcr", _KCR, derandomize=True, max_examples=30)
+settings.register_profile("soak", _KCR, max_examples=1000, print_blob=True)
 settings.load_profile("kcr")
 
 
@@ -34,11 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the long tests first, so that no worker is left with one at the end.
 
     They mostly wait for other processes: one worker has them while the other one computes. Laws have the limit of the
-    tests that live many lives: hypothesis draws a hundred examples, on a busy machine for longer than ten seconds.
+    tests that live many lives: hypothesis draws many examples, on a busy machine for longer than ten seconds.
     """
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.timeout(60))
+            item.add_marker(pytest.mark.law)
     items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 

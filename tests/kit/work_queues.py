@@ -1,10 +1,11 @@
 """Taking keys from work queues."""
 
+from collections.abc import Hashable
 from typing import TypeVar
 
 from kcr.workqueue import WorkQueue
 
-K = TypeVar("K", bound=str)
+K = TypeVar("K", bound=Hashable)
 
 
 async def take(queue: WorkQueue[K]) -> K:

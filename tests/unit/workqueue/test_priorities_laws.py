@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kcr.testing import VirtualClock
 from kcr.testing.loop import VirtualLoop
@@ -83,6 +83,10 @@ class Model(RuleBasedStateMachine):
         self.served_aged = bool(aged) and not self.served_aged
         return heads[aged[0].priority if self.served_aged else top]
 
+    @initialize(seconds=st.sampled_from((0, 1000)))
+    def begin(self, seconds: int) -> None:
+        self.pass_time(seconds)
+
     @rule(key=KEYS, priority=PRIORITIES)
     def add(self, key: int, priority: int | None) -> None:
         self.do(lambda: self.queue.add(key, priority=priority))
@@ -157,4 +161,4 @@ class Model(RuleBasedStateMachine):
 
 
 TestLaws = Model.TestCase
-TestLaws.settings = settings(max_examples=30, stateful_step_count=40)
+TestLaws.settings = settings(stateful_step_count=40)

@@ -230,6 +230,24 @@ async def test_cancelled_turns_are_not_kept_until_their_moment(kcr_clock: Virtua
     assert sum(one() is not None for one in seen) < 100
 
 
+async def test_cancelled_turns_are_dropped_among_many_that_stay(kcr_clock: VirtualClock) -> None:
+    class Key:
+        """Something that can be missed."""
+
+    queue = WorkQueue[Key]()
+    # In no order, and each of them once.
+    turns = {number * 7919 % 1103: Key() for number in range(1103)}
+    for seconds, key in turns.items():
+        queue.add_after(key, seconds)
+    seen = weakref.WeakSet(turns.values())
+    for seconds in [seconds for seconds in turns if seconds % 10]:
+        queue.cancel_after(turns.pop(seconds))
+    del key
+    assert len(turns) <= len(seen) < 3 * len(turns)
+    await kcr_clock.advance(1103)
+    assert [await take(queue) for _ in range(len(queue))] == [turns[seconds] for seconds in sorted(turns)]
+
+
 async def test_delays_cost_one_timer_however_many_they_are(kcr_clock: VirtualClock) -> None:  # WQ-15
     queue = WorkQueue[str]()
     for number in range(100):
@@ -393,7 +411,7 @@ class Model(RuleBasedStateMachine):
 
 
 TestLaws = Model.TestCase
-TestLaws.settings = settings(max_examples=40, stateful_step_count=40)
+TestLaws.settings = settings(stateful_step_count=40)
 
 
 @given(steps=st.lists(st.sampled_from(["add", "worker", "cancel-first", "cancel-last", "settle"]), max_size=40))

@@ -106,7 +106,6 @@ def test_what_is_superseded_is_deleted_with_the_history(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "kcr.db")) <= 202
 
 
-@settings(max_examples=20)
 @given(steps=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["put", "remove", "restart"])), max_size=30))
 def test_storage_with_restarts_equals_one_without(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str]]
