@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.job_runs import wrongs_of
 
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000"))
-QUICK, STEP = 100, 10
+QUICK, STEP = 20, 10
 PARTS = 16
 
 

@@ -25,7 +25,7 @@ from tests.kit.transports import LateWatches
 
 # Each is four hundred Jobs, deleted and made again.
 SEEDS = int(os.environ.get("KCR_SEEDS", "2000")) // 50
-QUICK = 2
+QUICK = 1
 NAMES, ROUNDS, QUICK_ROUNDS = 40, 10, 3
 POLICIES = ("Background", "Foreground", "Orphan")
 # In seconds: how soon a Job is made again, for how long pods run, and how far watches lag.

@@ -58,7 +58,7 @@ EVERY_LOSS = [
     pytest.param(loss, marks=() if loss in ("silence", "502") else pytest.mark.soak, id=loss) for loss in LOSSES
 ]
 # At how many writes `make test` lets it happen; `make soak` takes every one. And the parameters of such tests.
-SAMPLE = 5
+SAMPLE = 3
 MOST_WRITES = [
     pytest.param(SAMPLE, id="some", marks=pytest.mark.timeout(60)),
     pytest.param(None, id="all", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
@@ -121,6 +121,12 @@ def lose_replies(life: Life, most: int | None = None, **fault: Any) -> None:
     """Live once for each of the writes, or for `most` of them, and lose the reply to it."""
     for write in _spread(in_virtual_time(life(_without_outage(fault))), most):
         in_virtual_time(life(WriteFault(lost_reply=write, **fault)))
+
+
+def disturb(life: Life, most: int) -> None:
+    """Live once for so many of the writes: crash after one, lose the reply to the next one, and so on."""
+    for number, write in enumerate(_spread(live_undisturbed(life), most)):
+        in_virtual_time(life(WriteFault(lost_reply=write) if number % 2 else WriteFault(crash_after=write)))
 
 
 def _spread(count: int, most: int | None) -> Sequence[int]:

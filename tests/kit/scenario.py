@@ -1,5 +1,5 @@
-"""Scenarios of the Job controller: each is run undisturbed, with a crash after some of the controller's writes, and
-with the reply to some of them lost; `make soak` takes each of the writes.
+"""Scenarios of the Job controller: each is run undisturbed, and with a crash after some of the controller's writes or
+the reply to them lost; `make soak` takes each of the writes.
 
 ```python
 @scenario()
@@ -28,12 +28,15 @@ from kcr.api.core import Pod
 from kcr.cluster import EmbeddedCluster
 from kcr.informer import Informer
 from kcr.testing import VirtualClock
-from tests.kit.crash import SAMPLE, Life, WriteFault, crash_after_writes, live_undisturbed, lose_replies
+from tests.kit.crash import Life, WriteFault, crash_after_writes, disturb, live_undisturbed, lose_replies
 from tests.kit.simulation import Setting, Simulation, index_of
 
 __all__ = ["Simulation", "index_of", "scenario"]
 
 Scenario = Callable[..., Awaitable[None]]
+
+# At how many writes `make test` disturbs each scenario, half of them by a crash.
+DISTURBED = 4
 
 
 async def live_through(told: Scenario, fault: WriteFault, setting: Setting, arguments: Mapping[str, Any]) -> Simulation:
@@ -72,7 +75,7 @@ def scenario(
     soak: bool = False,
     disturbed: bool = True,
 ) -> Callable[[Scenario], Callable[..., None]]:
-    """Make a test of a scenario: undisturbed, with a crash after writes, with their replies lost.
+    """Make a test of a scenario: undisturbed, and with crashes after writes or their replies lost.
 
     Args:
         options: See `Setting`.
@@ -101,13 +104,13 @@ def scenario(
         faults = inspect.Parameter("faults", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         test.__signature__ = inspect.Signature([faults, *own])  # type: ignore[attr-defined]  # what pytest reads
         rows = [pytest.param(live_undisturbed, id="undisturbed")]
+        if disturbed and not soak:
+            some = partial(disturb, most=DISTURBED)
+            rows.append(pytest.param(some, id="disturbed", marks=pytest.mark.timeout(60)))
         if disturbed:
-            for name, faults_of in (("crashes", crash_after_writes), ("lost", lose_replies)):
-                marks = [pytest.mark.soak, pytest.mark.timeout(0)]
-                rows.append(pytest.param(faults_of, id=f"all-{name}", marks=marks))
-                if not soak:
-                    some = partial(faults_of, most=SAMPLE)
-                    rows.append(pytest.param(some, id=name, marks=pytest.mark.timeout(60)))
+            marks = [pytest.mark.soak, pytest.mark.timeout(0)]
+            for name, faults_of in (("all-crashes", crash_after_writes), ("all-lost", lose_replies)):
+                rows.append(pytest.param(faults_of, id=name, marks=marks))
         whole: Callable[..., None] = pytest.mark.parametrize("faults", rows)(test)
         return whole
 

@@ -16,7 +16,7 @@ from tests.chaos.mutations.mutations import MutatedRequests, raw_http
 
 pytestmark = pytest.mark.asyncio
 
-QUICK, ALL = 100, int(os.environ.get("KCR_SEEDS", "10000")) // 5
+QUICK, ALL = 40, int(os.environ.get("KCR_SEEDS", "10000")) // 5
 # A server that waits for the rest of a request is left by its client after so long.
 _PATIENCE_SECONDS = 1.0
 _WORKERS = 8

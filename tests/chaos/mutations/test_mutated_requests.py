@@ -21,7 +21,7 @@ from tests.chaos.requests.schemas import SchemaDraw
 from tests.kit.custom_resources import DEFINITIONS
 
 LENGTH = 100
-QUICK, ALL = 8, int(os.environ.get("KCR_SEEDS", "10000")) // LENGTH
+QUICK, ALL = 2, int(os.environ.get("KCR_SEEDS", "10000")) // LENGTH
 COLLECTIONS = tuple(dict.fromkeys(collection_of(kind) for kind in BUILTIN_KINDS))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.chaos.requests.story import failure_of
 
-QUICK, ALL = 6, 250
+QUICK, ALL = 2, 250
 
 
 @pytest.mark.timeout(60)
