@@ -6,10 +6,12 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.processes import ROOT, Running, Start
+from kcr.cluster import EmbeddedCluster
+from tests.e2e.processes import ROOT, Running, Serve, Start
 
 
 @pytest.fixture
@@ -48,3 +50,22 @@ def kcr(tmp_path: Path, environment: Mapping[str, str]) -> Start:
                 await process.wait()
 
     return start
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """Serve a cluster from this process, and give its kubeconfig: for tests of clients, not of `kcr dev`.
+
+    It takes the options of `EmbeddedCluster`, and is there at once: `kcr dev` takes half a second to start. As there,
+    namespaces have their accounts.
+    """
+
+    @asynccontextmanager
+    async def serving(**options: Any) -> AsyncIterator[Path]:
+        accounts: ServiceAccounts = "tokens" if options.get("authorization") == "rbac" else "accounts"
+        async with EmbeddedCluster(**options, service_accounts=accounts) as cluster:
+            path = tmp_path / "cluster.kubeconfig"
+            path.write_text((await cluster.serve()).kubeconfig)
+            yield path
+
+    return serving

@@ -11,6 +11,7 @@ from kcr.testing import eventually
 
 ROOT = Path(__file__).parents[2]
 Start = Callable[..., AbstractAsyncContextManager["Running"]]
+Serve = Callable[..., AbstractAsyncContextManager[Path]]
 
 
 class Running:

@@ -16,7 +16,7 @@ from kcr.client import Client, HttpTransport, load_config
 from kcr.controllers.job.decisions.pods import is_tracked
 from kcr.informer import Handler, Informer
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import Running, Serve, Start
 from tests.kit.harness import conditions, create, finished, manifest, nothing_left_behind, pods_of
 from tests.kit.observers import PodObserver
 
@@ -99,10 +99,10 @@ async def killer_in(client: Client) -> AsyncIterator[Killer]:
             task.cancel()
 
 
-async def test_process_killed_again_and_again_counts_each_pod_once(kcr: Start, tmp_path: Path) -> None:
+async def test_process_killed_again_and_again_counts_each_pod_once(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     random = Random(11)
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         async with HttpTransport(load_config(kubeconfig)) as transport, killer_in(Client(transport)) as killer:
             client = Client(transport)
             script = {"name": "main", "image": "busybox", "command": ["sh", "-c", SCRIPT]}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import Running, Serve, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -90,9 +90,9 @@ async def test_exit_code_of_wait_tells_how_jobs_ended(kcr: Start, tmp_path: Path
             )
 
 
-async def test_refusal_is_one_line_with_the_remedy(kcr: Start, tmp_path: Path) -> None:
-    async with kcr("dev", "--no-controllers", "--authorization", "rbac") as dev:
-        config = str(await dev.kubeconfig())
+async def test_refusal_is_one_line_with_the_remedy(kcr: Start, serve: Serve, tmp_path: Path) -> None:
+    async with serve(authorization="rbac") as path:
+        config = str(path)
         async with kcr("kubeconfig", "create", "--service-account", "default/default", KUBECONFIG=config) as run:
             assert await run.end() == 0
         own = tmp_path / "own.kubeconfig"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import Running, Serve, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -130,9 +130,9 @@ async def test_debug_address_that_does_not_answer_is_one_line(kcr: Start, tmp_pa
             assert (await asked.end(), asked.err) == (0, "")
 
 
-async def test_unknown_kind_names_what_is_spelled_alike(kcr: Start) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        config = str(await dev.kubeconfig())
+async def test_unknown_kind_names_what_is_spelled_alike(kcr: Start, serve: Serve) -> None:
+    async with serve() as path:
+        config = str(path)
         async with kcr("explain", "deplyoment/x", KUBECONFIG=config) as asked:
             assert await asked.end() == 1
             assert asked.err == "kcr: the server has no kind 'deplyoment': is it deployments.apps?\n"

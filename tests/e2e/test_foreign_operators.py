@@ -12,7 +12,7 @@ import yaml
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -68,10 +68,9 @@ async def operator(
     ],
 )
 async def test_operator_of_a_custom_resource_runs(
-    kcr: Start, environment: Mapping[str, str], tmp_path: Path, command: list[str]
+    serve: Serve, environment: Mapping[str, str], tmp_path: Path, command: list[str]
 ) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = await dev.kubeconfig()
+    async with serve() as kubeconfig:
         kubectl, output = Kubectl(kubeconfig, environment), tmp_path / "operator.out"
         (tmp_path / "crd.yaml").write_text(yaml.safe_dump(DEFINITION))
         (tmp_path / "widget.yaml").write_text(yaml.safe_dump(WIDGET))

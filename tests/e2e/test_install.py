@@ -11,7 +11,7 @@ import pytest
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import ROOT, Start
+from tests.e2e.processes import ROOT, Serve, Start
 from tests.kit.charts import NEEDS_HELM
 from tests.kit.documents import blocks
 
@@ -96,11 +96,10 @@ async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], k
 
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
-async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start) -> None:
+async def test_dry_run_tells_what_it_would_write(environment: Mapping[str, str], kcr: Start, serve: Serve) -> None:
     dry, line = OPERATE[8:10]
     arguments, wanted = shlex.split(dry.partition(" 2>&1")[0])[1:], json.loads(line)
-    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
-        kubeconfig = await dev.kubeconfig()
+    async with serve() as kubeconfig:
         kubectl = Kubectl(kubeconfig, environment)
         await kubectl("apply -f -", typed=SHARED)
         async with kcr(*arguments, KUBECONFIG=str(kubeconfig)) as running:

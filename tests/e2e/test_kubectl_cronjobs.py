@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -32,9 +32,9 @@ spec:
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve() as path:
+        yield Kubectl(path, environment)
 
 
 def table(text: str) -> list[list[str]]:

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -14,9 +14,9 @@ ROLLED_OUT = 'deployment "web" successfully rolled out'
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--runtime", "process") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve(runtime="process") as path:
+        yield Kubectl(path, environment)
 
 
 async def rolled_out(kubectl: Kubectl) -> None:

@@ -9,7 +9,7 @@ import pytest_asyncio
 import yaml
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
 
@@ -53,9 +53,9 @@ class Users(Kubectl):
 
 
 @pytest_asyncio.fixture
-async def admin(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Users]:
-    async with kcr("dev", "--authorization", "rbac", "--runtime", "simulated") as dev:
-        yield Users(await dev.kubeconfig(), environment)
+async def admin(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Users]:
+    async with serve(authorization="rbac") as path:
+        yield Users(path, environment)
 
 
 async def test_account_does_what_its_roles_allow(admin: Users, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Start
+from tests.e2e.processes import Serve, Start
 from tests.kit.client_certificates import USAGES, certificate_request
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio, NEEDS_KUBECTL]
@@ -18,9 +18,9 @@ WHOAMI = "auth whoami --output=json"
 
 
 @pytest_asyncio.fixture
-async def kubectl(kcr: Start, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
-    async with kcr("dev", "--runtime", "simulated") as dev:
-        yield Kubectl(await dev.kubeconfig(), environment)
+async def kubectl(serve: Serve, environment: Mapping[str, str]) -> AsyncIterator[Kubectl]:
+    async with serve() as path:
+        yield Kubectl(path, environment)
 
 
 async def user_of(kubectl: Kubectl, *options: str) -> tuple[str, list[str]]:

@@ -15,7 +15,7 @@ from kcr.api.core import ConfigMap
 from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import Running, Serve, Start
 from tests.kit.harness import manifest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
@@ -129,9 +129,9 @@ async def holder(client: Client) -> tuple[str, int | None]:
     return spec.holder_identity, spec.lease_transitions
 
 
-async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start, serve: Serve) -> None:
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         run = ("run", "--kubeconfig", kubeconfig, *ELECTION)
         async with kcr(*run) as first, HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
@@ -158,10 +158,12 @@ async def test_standby_takes_over_after_kill_and_after_stop(kcr: Start) -> None:
                     await eventually(is_over, seconds=30)
 
 
-async def test_blocked_loop_keeps_the_lease_and_a_wedged_one_does_not(kcr: Start, tmp_path: Path) -> None:  # CM-36
+async def test_blocked_loop_keeps_the_lease_and_a_wedged_one_does_not(
+    kcr: Start, serve: Serve, tmp_path: Path
+) -> None:  # CM-36
     (tmp_path / "blocker.py").write_text(BLOCKER)
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         run = ("run", "--kubeconfig", kubeconfig, "--controllers", "blocker:setup", *ELECTION)
         async with kcr(*run, folder=tmp_path) as first, HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
@@ -182,9 +184,9 @@ async def block(client: Client, name: str, seconds: float) -> None:
     await client.create_manifest(ConfigMap, data, "default")
 
 
-async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start) -> None:  # CM-36
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start, serve: Serve) -> None:  # CM-36
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         run = ("run", "--kubeconfig", kubeconfig, *ELECTION)
         async with kcr(*run) as first:
             await first.ready()
@@ -199,10 +201,12 @@ async def test_replica_that_was_stopped_for_long_writes_nothing_more(kcr: Start)
                 assert "Traceback" not in first.err
 
 
-async def test_leader_of_a_suspended_machine_writes_nothing_more(kcr: Start, tmp_path: Path) -> None:  # CM-36
+async def test_leader_of_a_suspended_machine_writes_nothing_more(
+    kcr: Start, serve: Serve, tmp_path: Path
+) -> None:  # CM-36
     (tmp_path / "suspended.py").write_text(SUSPENDED)
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         # Between two renewals there is time for many writes.
         options = ("--kubeconfig", kubeconfig, *ELECTION[1:5], "--leader-elect-retry-period", "1.5s")
         async with (
@@ -234,10 +238,10 @@ def moment(run: Running, event: str) -> datetime:
     return next(datetime.fromisoformat(line["timestamp"]) for line in lines if line["event"] == event)
 
 
-async def test_program_of_ones_own_hands_over_to_warm_caches(kcr: Start, tmp_path: Path) -> None:
+async def test_program_of_ones_own_hands_over_to_warm_caches(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "greeter.py").write_text(GREETER)
-    async with kcr("dev", "--no-controllers") as dev:
-        options = ("--kubeconfig", str(await dev.kubeconfig()), *ELECTION[1:])
+    async with serve(runtime="process") as path:
+        options = ("--kubeconfig", str(path), *ELECTION[1:])
         async with kcr(*options, program="greeter.py", folder=tmp_path) as first:
             await first.ready()
             async with kcr(*options, program="greeter.py", folder=tmp_path) as second:

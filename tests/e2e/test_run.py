@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kcr.testing import eventually
-from tests.e2e.processes import ROOT, Start
+from tests.e2e.processes import ROOT, Serve, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -22,11 +22,10 @@ async def test_two_processes_run_a_job_over_https(kcr: Start, tmp_path: Path) ->
             assert dev.out.startswith("3.14159265358979")
 
 
-async def test_ready_file_stands_while_it_works(kcr: Start, tmp_path: Path) -> None:
+async def test_ready_file_stands_while_it_works(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     ready.touch()
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = await dev.kubeconfig()
+    async with serve() as kubeconfig:
         ready.unlink()
         async with kcr("run", KCR_KUBECONFIG=str(kubeconfig), KCR_READY_FILE=str(ready)) as run:
             await eventually(ready.exists)
@@ -49,9 +48,9 @@ async def test_stop_is_quick_when_the_server_is_gone(kcr: Start, tmp_path: Path)
                 assert await run.stop() == 0, run.err
 
 
-async def test_wrong_token_is_one_line(kcr: Start, tmp_path: Path) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        config = yaml.safe_load((await dev.kubeconfig()).read_text(encoding="utf-8"))
+async def test_wrong_token_is_one_line(kcr: Start, serve: Serve, tmp_path: Path) -> None:
+    async with serve() as good:
+        config = yaml.safe_load(good.read_text(encoding="utf-8"))
         config["users"][0]["user"]["token"] = "wrong"
         path = tmp_path / "wrong"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -73,18 +72,18 @@ async def test_unreachable_server_is_one_line(kcr: Start, tmp_path: Path) -> Non
         assert run.err.startswith("kcr: cannot reach the API server https://127.0.0.1:")
 
 
-async def test_unknown_context_is_one_line(kcr: Start) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+async def test_unknown_context_is_one_line(kcr: Start, serve: Serve) -> None:
+    async with serve() as path:
+        kubeconfig = str(path)
         async with kcr("run", "--kubeconfig", kubeconfig, "--context", "nowhere") as run:
             assert await run.end() == 1
             assert run.err.count("\n") == 1
             assert "nowhere" in run.err
 
 
-async def test_bad_plugin_option_names_its_variable(kcr: Start) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+async def test_bad_plugin_option_names_its_variable(kcr: Start, serve: Serve) -> None:
+    async with serve() as path:
+        kubeconfig = str(path)
         async with kcr("run", "--kubeconfig", kubeconfig, KCR_MAX_UNCOUNTED_PODS="lots") as run:
             assert await run.end() == 2
             assert run.err == "kcr: KCR_MAX_UNCOUNTED_PODS: expected int: see 'kcr run --help'\n"

@@ -12,7 +12,7 @@ import trustme
 import yaml
 
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import Running, Serve, Start
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
 
@@ -32,9 +32,10 @@ async def get(url: str, token: str = "", authority: trustme.CA | None = None) ->
 
 
 @NEEDS_KUBECTL
-async def test_roles_say_who_reads_the_metrics(kcr: Start, environment: Mapping[str, str], tmp_path: Path) -> None:
-    async with kcr("dev", "--no-controllers", "--runtime", "simulated", "--authorization", "rbac") as dev:
-        path = await dev.kubeconfig()
+async def test_roles_say_who_reads_the_metrics(
+    kcr: Start, serve: Serve, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    async with serve(authorization="rbac") as path:
         kubectl = Kubectl(path, environment)
         async with kcr("rbac", "generate", "--metrics-secure") as generate:
             assert await generate.end() == 0
@@ -65,7 +66,7 @@ async def test_roles_say_who_reads_the_metrics(kcr: Start, environment: Mapping[
             assert await run.stop() == 0, run.err
 
 
-async def test_renewed_certificate_is_served(kcr: Start, tmp_path: Path) -> None:
+async def test_renewed_certificate_is_served(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     def issue() -> trustme.CA:
         authority = trustme.CA()
         issued = authority.issue_cert("127.0.0.1")
@@ -74,8 +75,7 @@ async def test_renewed_certificate_is_served(kcr: Start, tmp_path: Path) -> None
         return authority
 
     authority = issue()
-    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
-        path = await dev.kubeconfig()
+    async with serve() as path:
         token = yaml.safe_load(path.read_text())["users"][0]["user"]["token"]
         async with kcr(*OPTIONS, "--kubeconfig", str(path), "--metrics-cert-path", str(tmp_path)) as run:
             await run.ready()
@@ -97,10 +97,12 @@ async def test_renewed_certificate_is_served(kcr: Start, tmp_path: Path) -> None
     ],
     ids=["no-address", "not-secure", "no-file"],
 )
-async def test_options_that_cannot_be_used_are_one_line(kcr: Start, options: list[str], code: int, words: str) -> None:
+async def test_options_that_cannot_be_used_are_one_line(
+    kcr: Start, serve: Serve, options: list[str], code: int, words: str
+) -> None:
     async with (
-        kcr("dev", "--no-controllers", "--runtime", "simulated") as dev,
-        kcr("run", *options, KCR_KUBECONFIG=str(await dev.kubeconfig())) as run,
+        serve() as path,
+        kcr("run", *options, KCR_KUBECONFIG=str(path)) as run,
     ):
         assert await asyncio.wait_for(run.end(), 30) == code
         (line,) = [line for line in run.err.splitlines() if words in line]

@@ -22,7 +22,7 @@ from kcr.api.meta import Key
 from kcr.client import Client, HttpTransport, load_config
 from kcr.errors import NotFoundError
 from kcr.testing import eventually
-from tests.e2e.processes import Running, Start
+from tests.e2e.processes import Running, Serve, Start
 from tests.kit.harness import conditions, create, ended, finished, manifest, nothing_left_behind, pods_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120), pytest.mark.asyncio]
@@ -67,9 +67,9 @@ async def is_gone(client: Client, name: str) -> bool:
     return False
 
 
-async def test_tunables_and_counters_are_those_of_the_environment(kcr: Start) -> None:
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+async def test_tunables_and_counters_are_those_of_the_environment(kcr: Start, serve: Serve) -> None:
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         async with (
             HttpTransport(load_config(kubeconfig)) as transport,
             kcr("run", KCR_KUBECONFIG=kubeconfig, **TUNED) as run,
@@ -105,11 +105,13 @@ async def counts_are_right(run: Running) -> bool:
     return True
 
 
-async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(kcr: Start, tmp_path: Path) -> None:
+async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(
+    kcr: Start, serve: Serve, tmp_path: Path
+) -> None:
     random, ready, took = Random(5), tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
-    async with kcr("dev", "--no-controllers") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+    async with serve(runtime="process") as path:
+        kubeconfig = str(path)
         tuned: dict[str, Any] = {**TUNED, "KCR_KUBECONFIG": kubeconfig, "KCR_READY_FILE": str(ready)}
         async with HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
@@ -140,11 +142,11 @@ async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(kcr: St
     assert min(took[::2]) < 1
 
 
-async def test_busy_worker_ends_within_a_second(kcr: Start, tmp_path: Path) -> None:
+async def test_busy_worker_ends_within_a_second(kcr: Start, serve: Serve, tmp_path: Path) -> None:
     ready, took = tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
-    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
-        kubeconfig = str(await dev.kubeconfig())
+    async with serve() as path:
+        kubeconfig = str(path)
         async with HttpTransport(load_config(kubeconfig)) as transport:
             client = Client(transport)
             for life in range(3):

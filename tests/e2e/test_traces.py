@@ -14,7 +14,7 @@ import pytest
 
 from kcr.testing import eventually
 from tests.e2e.kubectl import NEEDS_KUBECTL, Kubectl
-from tests.e2e.processes import ROOT, Start
+from tests.e2e.processes import ROOT, Serve
 from tests.kit.documents import blocks
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -50,11 +50,10 @@ def spans_in(text: str) -> list[dict[str, Any]]:
 
 @NEEDS_KUBECTL
 @pytest.mark.asyncio
-async def test_command_of_the_guide_traces_a_job(environment: Mapping[str, str], kcr: Start, tmp_path: Path) -> None:
+async def test_command_of_the_guide_traces_a_job(environment: Mapping[str, str], serve: Serve, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     exporters = {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
-    async with kcr("dev", "--no-controllers", "--runtime", "simulated") as dev:
-        kubeconfig = await dev.kubeconfig()
+    async with serve() as kubeconfig:
         log = tmp_path / "run.err"
         with log.open("wb") as stderr:
             running = await asyncio.create_subprocess_shell(
