@@ -20,7 +20,7 @@ PLATFORMS = linux/amd64,linux/arm64
 IMAGE_OUTPUT = --output type=oci,dest=dist/kcr-$(VERSION).tar
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade
 
-.PHONY: demo demo-example demo-website test soak lint clean image lock audit
+.PHONY: demo demo-example demo-website test hint soak lint clean image lock audit
 
 # The Job in Perl where perl can: perl-base has no bignum, and of Math::BigFloat, 1.999830 (perl 5.36) fails at so many digits,
 # 1.999831 never ends, 1.999832 prints zeros. Nothing is computed to find out: that takes seconds.
@@ -38,8 +38,11 @@ demo-example: $(BIN)/kcr
 demo-website: $(BIN)/kcr
 	@$(BIN)/kcr dev --controllers examples.website.controller:setup -f examples/website/manifests
 
-test: lint
+test: hint lint
 	$(BIN)/pytest -n auto --dist worksteal -m "not soak"
+
+hint:
+	@echo "make: everything takes up to five minutes on two cores; while working, the unit tests take one: $(BIN)/pytest tests/unit -q" >&2
 
 soak: $(STAMP)
 	$(BIN)/pytest -n auto --dist worksteal -m "soak or law" --timeout 0 --verbose --hypothesis-profile soak

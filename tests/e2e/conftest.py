@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kcr.cluster import EmbeddedCluster
+from kcr.cluster.cluster import ServiceAccounts
 from tests.e2e.processes import ROOT, Running, Serve, Start
 
 

@@ -14,7 +14,19 @@ from tests.e2e.processes import ROOT, Start
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 KCR = str(Path(sys.executable).with_name("kcr"))
-MANIFEST = """\
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: greeting}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, command: [sh, -c, "sleep 1; echo hello π"]}]
+"""
+# The log of such a pod is waited for, 5 s at the most.
+BESIDE = """\
+---
 apiVersion: v1
 kind: Pod
 metadata: {name: bare}
@@ -33,22 +45,13 @@ spec:
         spec:
           restartPolicy: Never
           containers: [{name: main, image: busybox, command: [echo, "2026"]}]
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: greeting}
-spec:
-  template:
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: busybox, command: [sh, -c, "sleep 1; echo hello π"]}]
 """
 
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> str:
-    path = tmp_path / "all.yaml"
-    path.write_text(MANIFEST)
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
     return str(path)
 
 
@@ -97,9 +100,11 @@ async def test_terminal_without_pictures_shows_plain_lines(
 
 
 @pytest.mark.asyncio
-async def test_picture_shows_cronjobs_and_bare_pods(kcr: Start, manifest: str) -> None:
+async def test_picture_shows_cronjobs_and_bare_pods(kcr: Start, tmp_path: Path) -> None:
+    manifest = tmp_path / "all.yaml"
+    manifest.write_text(JOB + BESIDE)
     terminal = Terminal()
-    async with kcr("dev", "-f", manifest, "--wait", terminal=terminal.side, TERM="xterm", COLUMNS="120") as dev:
+    async with kcr("dev", "-f", str(manifest), "--wait", terminal=terminal.side, TERM="xterm", COLUMNS="120") as dev:
         assert await dev.end() == 0, terminal.text
     last = terminal.text.rpartition("\x1b[2K")[2]
     terminal.close()

@@ -63,8 +63,8 @@ async def operator(
     "command",
     [
         pytest.param(["-m", "kopf", "run", "--standalone", "--namespace=default", "with_kopf.py"], id="kopf"),
-        pytest.param(["with_lightkube.py"], id="lightkube"),
-        pytest.param(["with_kr8s.py"], id="kr8s"),
+        pytest.param(["with_lightkube.py"], id="lightkube", marks=pytest.mark.soak),
+        pytest.param(["with_kr8s.py"], id="kr8s", marks=pytest.mark.soak),
     ],
 )
 async def test_operator_of_a_custom_resource_runs(

@@ -37,6 +37,7 @@ def test_every_block_is_for_the_shell_and_found() -> None:
         assert {block.language for block in blocks(GUIDE / name)} <= {"console", "json"}
 
 
+@pytest.mark.soak
 @NEEDS_KUBECTL
 @NEEDS_HELM
 @pytest.mark.asyncio

@@ -105,8 +105,9 @@ async def counts_are_right(run: Running) -> bool:
     return True
 
 
+@pytest.mark.parametrize("lives", [3, pytest.param(8, marks=pytest.mark.soak)])
 async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(
-    kcr: Start, serve: Serve, tmp_path: Path
+    kcr: Start, serve: Serve, tmp_path: Path, lives: int
 ) -> None:
     random, ready, took = Random(5), tmp_path / "ready", list[float]()
     now = asyncio.get_running_loop().time
@@ -117,7 +118,7 @@ async def test_worker_that_is_started_and_stopped_all_the_time_gets_done(
             client = Client(transport)
             sleeps = [{"name": "c", "image": "busybox", "command": ["sleep", "0.3"]}]
             await create(client, manifest(containers=sleeps, completions=40, parallelism=8, backoffLimit=0))
-            for life in range(8):
+            for life in range(lives):
                 async with kcr("run", **tuned) as run:
                     if life % 2:
                         # At any moment of its start, before it hears signals as well.
@@ -160,7 +161,9 @@ async def test_busy_worker_ends_within_a_second(kcr: Start, serve: Serve, tmp_pa
                     began = now()
                     assert await run.stop() == 0, run.err
                     took.append(now() - began)
-    assert min(took) < 1
+                if took[-1] < 1:
+                    return
+    pytest.fail(f"it took {took} s, at best")
 
 
 class OtherServer(BaseHTTPRequestHandler):

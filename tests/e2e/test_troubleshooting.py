@@ -179,6 +179,7 @@ class Shell:
             await process.wait()
 
 
+@pytest.mark.soak
 @pytest.mark.asyncio
 async def test_each_command_shows_what_the_pages_say(
     environment: Mapping[str, str], kcr: Start, tmp_path: Path

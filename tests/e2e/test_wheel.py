@@ -82,6 +82,7 @@ def test_wheel_has_one_top_level_package_with_all_its_files(wheel: Path) -> None
     assert any(name.startswith("kcr/apiserver/schema/") and name.endswith(".json") for name in sources)
 
 
+@pytest.mark.soak
 def test_sdist_makes_the_same_wheel(tree: Path, wheel: Path, tmp_path: Path) -> None:
     # Python before 3.11.4 has no filters, and one since 3.14 needs none.
     checked: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
@@ -151,6 +152,7 @@ async def running(folder: Path, *command: str | Path, **variables: str) -> Async
             await process.wait()
 
 
+@pytest.mark.soak
 def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path) -> None:
     programs = environment_for(wheel, "", tmp_path / "environment")
     code = "import sys, kcr; print(kcr.__file__, *sys.path)"
@@ -167,6 +169,7 @@ def test_base_package_runs_and_names_what_is_missing(wheel: Path, tmp_path: Path
     assert "kcr[embedded]" in line
 
 
+@pytest.mark.soak
 def test_dev_cluster_needs_its_extra_alone(wheel: Path, tmp_path: Path) -> None:
     programs = environment_for(wheel, "embedded", tmp_path / "environment")
     assert run(tmp_path, programs / "python", "-c", "import pytest").returncode == 1

@@ -62,6 +62,7 @@ async def test_perl_that_cannot_fails_the_job_cleanly() -> None:
     assert conditions(job)[-1] == ("Failed", "BackoffLimitExceeded")
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(shutil.which("perl") is None, reason="perl is not on this machine")
 async def test_perl_of_this_machine_ends_as_it_does_by_hand() -> None:
     manifest = example("pi")

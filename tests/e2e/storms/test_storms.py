@@ -32,7 +32,7 @@ MOST_GROWTH = 4 << 20
 @pytest.mark.parametrize(
     ("weather", "jobs", "seed"),
     [
-        pytest.param(SHORT, 10, 1, id="short", marks=pytest.mark.timeout(120)),
+        pytest.param(SHORT, 10, 1, id="short", marks=[pytest.mark.soak, pytest.mark.timeout(120)]),
         pytest.param(LONG, 200, 2, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(0)]),
     ],
 )

@@ -57,8 +57,8 @@ def drawn_change(random: Random, zones: tuple[str, ...]) -> tuple[ZoneInfo, date
     return ZoneInfo(zone), random.choice(changes(zone))
 
 
-# Each seed draws 20 schedules of 25 moments: 5,000 triples, and 100,000 in the soak.
-@pytest.mark.parametrize("seed", range(10))
+# Each seed draws 20 schedules of 25 moments: 1,000 triples, and 100,000 in the soak.
+@pytest.mark.parametrize("seed", range(2))
 def test_next_run_agrees_with_a_scan_of_minutes(seed: int) -> None:
     random = Random(seed)
     for _ in range(20):
@@ -66,7 +66,7 @@ def test_next_run_agrees_with_a_scan_of_minutes(seed: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(10, 210))
+@pytest.mark.parametrize("seed", range(2, 202))
 def test_next_run_agrees_with_many_scans_of_minutes(seed: int) -> None:
     random = Random(seed)
     for _ in range(20):
