@@ -18,7 +18,14 @@ from kcr.controllers.job.decisions.gang import is_gang, is_made_from, is_new, po
 from kcr.controllers.job.decisions.plan import Outcome, Snapshot
 from kcr.controllers.job.decisions.pod_template import IndexedPod, build_pod_template, for_index
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, index_unsettled, is_tracked, selects
-from kcr.dependents import Attempts, DependentControl, UnconfirmedCreateError, claim, is_namespace_ending
+from kcr.dependents import (
+    AlteredObjectError,
+    Attempts,
+    DependentControl,
+    UnconfirmedCreateError,
+    claim,
+    is_namespace_ending,
+)
 from kcr.errors import AlreadyExistsError, ConflictError, KcrError, NotFoundError, ServerError, TransportError
 from kcr.events import EventRecorder
 from kcr.informer import Store
@@ -138,7 +145,7 @@ class Actions:
         unconfirmed = len(errors) - len(refused)
         return Outcome(
             created=len(attempts.done) + unconfirmed,
-            refused=len(lasting),
+            refused=sum(not _is_repeated(error) for error in lasting),
             unconfirmed=unconfirmed,
             error=lasting[0] if lasting else errors[0] if unconfirmed else None,
         )
@@ -253,6 +260,11 @@ class _Removal(NamedTuple):
 
 
 _FREE = _Removal(True)
+
+
+def _is_repeated(error: KcrError) -> bool:
+    """Return whether nothing was sent, because of an error that was counted before."""
+    return isinstance(error, AlteredObjectError) and error.is_repeated
 
 
 def _deleted(pods: Sequence[Pod], attempts: Attempts[Pod]) -> Outcome:

@@ -14,7 +14,7 @@ from kcr.controller import Batching, OwnWrites, rights
 from kcr.controllers.job.actions import Actions, Gangs
 from kcr.controllers.job.decisions.lifecycle import KCR, RESERVED, is_ours
 from kcr.controllers.job.decisions.plan import Limits
-from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled
+from kcr.controllers.job.decisions.pods import ORPHANS, UNSETTLED, index_orphans, index_unsettled, selects
 from kcr.controllers.job.handlers import JobEvents, Keys, OrphanReconciler, PodEvents
 from kcr.controllers.job.memory import Memory
 from kcr.controllers.job.metrics import EndedPods, ExternalJobs, JobMetrics
@@ -94,7 +94,9 @@ def setup(manager: Manager, options: Options) -> None:
 
     memory = Memory(own_writes, Batching(queue, options.sync_job_batch_period), leading_since)
     recorder = manager.recorder(COMPONENT)
-    control = DependentControl(manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random)
+    control = DependentControl(
+        manager.client, recorder, Pod, store=pods, own_writes=own_writes, random=manager.random, selects=selects
+    )
     gangs, wanted = None, RIGHTS
     if WORKLOAD_WITH_JOB in read_gates(options.feature_gates):
         wanted |= rights(Workload, "get", "create") | rights(PodGroup, "get", "create")

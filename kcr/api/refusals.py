@@ -11,6 +11,12 @@ from typing import NamedTuple
 # pod-security-admission, apiserver/pkg/authorization.
 _REFUSALS: tuple[tuple[str, str, str], ...] = (
     # Before the others: a webhook words its denial as it likes, also like another plugin.
+    # This one is kcr's own, of objects that it has created and deleted again.
+    (
+        "was changed when it was created", "a mutating webhook or policy changes them, so that their owner loses them",
+        "exempt them there, or let it keep labels, owner references and finalizers: "
+        "kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies -o yaml",
+    ),
     (
         'failed calling webhook "(?P<name>[^"]*)"', "an admission webhook does not answer",
         "mend its service, or let it fail (failurePolicy); where it is called: "

@@ -4,6 +4,7 @@ Idempotent creates and deletions with slow start and events (`DependentControl`)
 belong to it (`claim`), the references and finalizers that say so, and one object by itself (`create_or_patch`).
 """
 
+from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.claim import Claimed, claim, claim_decision
 from kcr.dependents.control import DependentControl, UnconfirmedCreateError
 from kcr.dependents.emitter import EventEmitter, is_namespace_ending
@@ -22,6 +23,7 @@ from kcr.dependents.slow_start import Attempts, Failure, slow_start
 
 __all__ = [
     "AlreadyOwnedError",
+    "AlteredObjectError",
     "Attempts",
     "Claimed",
     "DependentControl",

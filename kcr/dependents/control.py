@@ -7,16 +7,18 @@ unconfirmed in `OwnWrites`, and the next `create` for the same owner sends it fi
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
 from kcr.api import codec
-from kcr.api.meta import Key, Resource, controller_of, is_controlled_by
+from kcr.api.meta import Resource, controller_of, is_controlled_by
 from kcr.client import Client
 from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.controller.own_writes import OwnWrites
+from kcr.dependents.altered import AlteredObjectError, CreateBackoffs, Selects, alterations
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
@@ -79,7 +81,7 @@ class DependentControl(Generic[R]):
     make a second pod.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # where objects come from and go to, by name
         self,
         client: Client,
         recorder: EventRecorder,
@@ -88,6 +90,7 @@ class DependentControl(Generic[R]):
         store: Store[R],
         own_writes: OwnWrites,
         random: Random,
+        selects: Selects | None = None,
     ) -> None:
         """Make a control.
 
@@ -98,12 +101,16 @@ class DependentControl(Generic[R]):
             store: Where the objects show up.
             own_writes: The controller's, in which every write is noted.
             random: Draws the names.
+            selects: Whether the selector of an owner picks an object, for owners that find theirs by labels. None for
+                those that go by the owner reference alone.
         """
         self._client = client
         self._kind = kind
         self.store = store
         self._own_writes = own_writes
         self._random = random
+        self._selects = selects
+        self._backoffs = CreateBackoffs()
         self._emitter = EventEmitter(recorder, kind.resource.kind.lower())
 
     async def create(
@@ -113,6 +120,10 @@ class DependentControl(Generic[R]):
 
         Creates of the same owner that are unconfirmed count among them: they are sent first, under their names.
 
+        An object that was created otherwise than asked for, by a mutating webhook or policy, and that does not belong
+        to its owner so (a label of its selector, the owner reference or a finalizer is missing) is deleted again, and
+        counts as refused. The next create of this owner fails for a second, then for two, for a minute at most.
+
         Args:
             owner: Becomes their controller.
             template: Its labels, annotations and finalizers are kept, with everything outside the metadata. The
@@ -121,12 +132,15 @@ class DependentControl(Generic[R]):
             count: How many.
 
         Returns:
-            The objects that exist. A failure with an `UnconfirmedCreateError` may exist.
+            The objects that exist. A failure with an `UnconfirmedCreateError` may exist; that of an altered object is
+            an `AlteredObjectError`.
 
         Raises:
             ValueError: The template has no labels, so that its objects could not be found again.
         """
         self.confirm(owner)
+        if count > 0 and (early := self._backoffs.refusal(owner, asyncio.get_running_loop().time())):
+            return Attempts((), (Failure(0, early),), count - 1)
         unconfirmed = list(self._own_writes.of(owner).creates.values())
         prepared = self._prepare(owner, template) if isinstance(template, Resource) else None
 
@@ -141,6 +155,8 @@ class DependentControl(Generic[R]):
             return await self._create_one(owner, _with_name(obj, again.metadata.name), unconfirmed=True)
 
         attempts = await slow_start(count, create)
+        if attempts.done:
+            self._backoffs.forget(owner)
         self._emitter.created(owner, [made.metadata.name for made in attempts.done])
         errors = [failure.error for failure in attempts.failures]
         self._emitter.not_created(owner, [error for error in errors if not isinstance(error, UnconfirmedCreateError)])
@@ -177,12 +193,12 @@ class DependentControl(Generic[R]):
                 if wanted:
                     done.append(await self._create_one(owner, sent, unconfirmed=True))
                 elif (found := await self._find(sent)) is not None:
-                    done.append(self._answered(owner, key, found))
+                    done.append(await self._answered(owner, sent, found))
                 else:
                     del creates[key]
             except UnconfirmedCreateError:
                 raise
-            except ApiError as error:
+            except (ApiError, AlteredObjectError) as error:
                 failures.append(Failure(number, error))
         self._emitter.created(owner, [made.metadata.name for made in done])
         return Attempts((*shown, *done), tuple(failures), 0)
@@ -245,7 +261,7 @@ class DependentControl(Generic[R]):
         for left in reversed(range(NAME_DRAWS)):
             creates[obj.key] = obj
             try:
-                return self._answered(owner, obj.key, await self._create_until_answered(obj, unconfirmed))
+                return await self._answered(owner, obj, await self._create_until_answered(obj, unconfirmed))
             except UnconfirmedCreateError:
                 raise
             except ApiError as error:
@@ -256,10 +272,42 @@ class DependentControl(Generic[R]):
             obj, unconfirmed = self._with_new_name(obj), False
         raise AssertionError("the last draw returns or raises")
 
-    def _answered(self, owner: Resource, key: Key, made: R) -> R:
-        self._own_writes.of(owner).creates.pop(key, None)
+    async def _answered(self, owner: Resource, sent: Resource, made: R) -> R:
+        """Note the answer to a create, and return the object.
+
+        Raises:
+            AlteredObjectError: It was created otherwise than asked for, and does not belong to its owner.
+        """
+        self._own_writes.of(owner).creates.pop(sent.key, None)
         self._own_writes.wrote(owner.key, self.store, made)
-        return made
+        if not (changes := alterations(owner, sent, made, self._selects)):
+            return made
+        undone = ", and is deleted again" if await self._undo(owner, sent, made) else ""
+        what = f"{self._kind.resource.kind.lower()} {made.key} was changed when it was created{undone}"
+        error = AlteredObjectError(f"{what}: {changes}: a mutating webhook or policy does not let its owner keep it")
+        self._backoffs.note(owner, error, asyncio.get_running_loop().time())
+        raise error
+
+    async def _undo(self, owner: Resource, sent: Resource, made: R) -> bool:
+        """Delete an object that its owner cannot keep, and return whether that went well.
+
+        The finalizers that it was sent with are removed first, for no reconcile would do it. What a crash in between
+        leaves behind is released by `claim`, as an object that the selector does not match.
+        """
+        metadata = made.metadata
+        kept = [name for name in metadata.finalizers if name not in sent.metadata.finalizers]
+        change = {"uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": kept}
+        with suppress(KcrError):
+            if len(kept) < len(metadata.finalizers):
+                freed = await self._client.merge_patch(self._kind, made.key, {"metadata": change})
+                self._own_writes.wrote(owner.key, self.store, freed)
+        try:
+            await self._delete_one(owner, made)
+        except NotFoundError:
+            return True
+        except KcrError:
+            return False
+        return True
 
     async def _create_until_answered(self, obj: Resource, unconfirmed: bool) -> R:
         error: KcrError = KcrError("not sent")

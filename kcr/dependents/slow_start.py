@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from kcr.dependents.altered import AlteredObjectError
 from kcr.errors import ApiError, ServerError, TransportError
 
 T = TypeVar("T")
@@ -13,7 +14,7 @@ class Failure(NamedTuple):
     """A call that failed: which one, and why; see `Attempts.undone` about what may have happened all the same."""
 
     number: int
-    error: ApiError | TransportError
+    error: ApiError | TransportError | AlteredObjectError
 
 
 class Attempts(NamedTuple, Generic[T]):
@@ -68,12 +69,12 @@ async def slow_start(count: int, call: Callable[[int], Awaitable[T]], *, initial
     return Attempts(tuple(done), tuple(failures), max(0, count - begun))
 
 
-def _is_refusal(error: ApiError | TransportError) -> bool:
+def _is_refusal(error: Exception) -> bool:
     return isinstance(error, ApiError) and not isinstance(error, ServerError)
 
 
 async def _attempt(call: Callable[[int], Awaitable[T]], index: int) -> T | Failure:
     try:
         return await call(index)
-    except (ApiError, TransportError) as error:
+    except (ApiError, TransportError, AlteredObjectError) as error:
         return Failure(index, error)

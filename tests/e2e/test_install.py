@@ -43,7 +43,7 @@ def test_every_block_is_for_the_shell_and_found() -> None:
 @pytest.mark.asyncio
 async def test_commands_do_what_the_guides_say(environment: Mapping[str, str], kcr: Start) -> None:
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    image, look, helm, plain, take_over = INSTALL
+    image, look, helm, plain, _, _, take_over = INSTALL
     # That of a hot loop is compared in tests/runtime.
     # What the debug port serves is read in test_ports, and the last starts kcr for traces, in test_traces.
     lease, protect, grant, pause, _, _, _, stacks, _, _, stuck, _ = OPERATE
@@ -130,3 +130,21 @@ async def test_commands_on_security_show_what_it_says(environment: Mapping[str, 
         policy = await kubectl("-n kcr-system get networkpolicy kcr -o yaml")
         assert "team: monitoring" in policy
         assert "tools.audit" in await kubectl.in_shell(audit.replace("make", "make --dry-run", 1), ROOT)
+
+
+@NEEDS_KUBECTL
+@pytest.mark.soak
+@pytest.mark.asyncio
+async def test_plain_manifest_runs_on_the_development_cluster(
+    environment: Mapping[str, str], kcr: Start, tmp_path: Path
+) -> None:
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    start, use = INSTALL[4:6]
+    arguments = [str(tmp_path / one) if one == "dev.kubeconfig" else one for one in shlex.split(start)[1:]]
+    async with kcr(*arguments, PATH=path) as dev:
+        kubectl = Kubectl(await dev.kubeconfig(), {**environment, "PATH": path})
+        await eventually(lambda: "deployment.apps/kcr created" in dev.err, seconds=30)
+        _, *lines = use.splitlines()
+        shown = await kubectl.in_shell("\n".join(lines), ROOT)
+        assert "job.batch/pi condition met" in shown
+        assert '"successfully acquired lease"' in shown

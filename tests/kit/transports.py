@@ -1,10 +1,12 @@
-"""Transports that delay, hold back, change or cut watches, and call a test before each request."""
+"""Transports that delay, hold back, change or cut watches, change creates, and call a test before each request."""
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 
 from kcr.client import Request, Response, Transport
 from kcr.errors import TransportError
@@ -113,6 +115,35 @@ class ChangedWatches:
             self.changed += changed != line
             if changed is not None:
                 yield changed
+
+
+class MutatedCreates:
+    """A transport whose creates of a kind are changed on their way, as by a mutating webhook."""
+
+    def __init__(self, inner: Transport, plural: str, mutate: Callable[[dict[str, Any]], object]) -> None:
+        """Pass the body of each create of a plural to a function that changes it."""
+        self.mutate = mutate
+        self._inner = inner
+        self._plural = plural
+
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        if request.method == "POST" and request.target.partition("?")[0].endswith(f"/{self._plural}"):
+            body = json.loads(request.body)
+            self.mutate(body["metadata"])
+            request = request._replace(body=json.dumps(body).encode())
+        async with self._inner.send(request) as response:
+            yield response
+
+
+def disown(metadata: dict[str, Any]) -> None:
+    """Take the owner reference away, for `MutatedCreates`."""
+    del metadata["ownerReferences"]
+
+
+def unfinalize(metadata: dict[str, Any]) -> None:
+    """Take the finalizers away."""
+    del metadata["finalizers"]
 
 
 class WatchGate:

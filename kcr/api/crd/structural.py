@@ -1,7 +1,8 @@
 """The structural schema of a class: what its values look like on the wire, as a CustomResourceDefinition says it.
 
-A field is required when the class needs it; it has the default that the class writes. None and emptiness, which the
-class leaves out on the wire, are no defaults.
+A field is required when the class needs it, and has the default of the class: the API server writes it where the class
+leaves it out, so that rules can rely on it. None is no default, nor are empty lists and maps: absence means the same,
+and a default would put the field into every object, in the name of the manager that creates it.
 
 Source: apiextensions-apiserver/pkg/apiserver/schema; sigs.k8s.io/controller-tools/pkg/crd/schema.go.
 """
@@ -149,7 +150,7 @@ def _property(owner: type, field: FieldInfo, outer: tuple[type, ...]) -> Schema:
     if field.required and NoneType in get_args(_bare(field.type)):
         schema["nullable"] = True
     default = _default(field, place)
-    if default is not None:
+    if default is not None and (field.default not in ("", b"") or _admits_empty(schema)):
         schema["default"] = default
     described = _own_description(field.type) or attributes(owner).get(field.name, "") or schema.get("description", "")
     return {"description": "", **schema} | {"description": described} if described else schema
@@ -162,18 +163,23 @@ def _own_description(of: Any) -> str:
 
 
 def _default(field: FieldInfo, place: _Place) -> Any:
-    """Return what the class writes where a field is not given, None when that is nothing."""
+    """Return the default of the class as the wire has it; None for none, and for empty lists and maps."""
     if field.required or field.default in (None, UNSET):
         return None
     made = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    # An empty text that a factory makes is written, like a default that is not empty.
-    is_empty = field.default in ("", b"") or (isinstance(made, tuple | list | Mapping | set | frozenset) and not made)
-    if is_empty:
+    if isinstance(made, tuple | list | Mapping | set | frozenset) and not made:
         return None
     try:
         return msgspec.json.decode(codec.encode(made))
     except (TypeError, NotImplementedError, msgspec.MsgspecError) as error:
         raise place.error(f"its default cannot be written as JSON ({error})", "give it another one, or None") from error
+
+
+def _admits_empty(schema: Schema) -> bool:
+    """Return whether an empty text fits, which the class leaves out: its limits and rules may be for other values."""
+    if schema.get("minLength") or schema.get("format", "byte") != "byte" or "x-kubernetes-validations" in schema:
+        return False
+    return "pattern" not in schema and "" in schema.get("enum", ("",))
 
 
 def _schema(of: Any, place: _Place) -> Schema:
@@ -230,7 +236,6 @@ def _annotated(of: Any, place: _Place) -> Schema:
             case msgspec.Meta():
                 schema |= _constraints(mark, schema, place)
             case ListType():
-                _default_empty_keys(mark, of, schema)
                 schema |= _list_type(mark, schema, place)
             case Validation():
                 schema["x-kubernetes-validations"] = [*schema.get("x-kubernetes-validations", ()), *rules((mark,))]
@@ -257,16 +262,6 @@ def _constraints(meta: msgspec.Meta, schema: Schema, place: _Place) -> Schema:
 
 def _is_base64(schema: Schema) -> bool:
     return schema.get("format") == "byte"
-
-
-def _default_empty_keys(mark: ListType, of: Any, schema: Schema) -> None:
-    """State the default `""` of keys: a server has to know it, while in other fields it is the same as none."""
-    item = next(iter(get_args(of.__origin__)), None)
-    item = get_args(item)[0] if get_origin(item) is Annotated else item
-    if isinstance(item, type) and issubclass(item, msgspec.Struct):
-        empty = {field.encode_name for field in fields(item) if field.default == ""}
-        for key in empty.intersection(mark.keys):
-            schema["items"]["properties"][key]["default"] = ""
 
 
 def _list_type(mark: ListType, schema: Schema, place: _Place) -> Schema:

@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,10 +11,14 @@ import click
 import yaml
 
 from kcr.api.crd.manifest import crd_manifest
+from kcr.api.crd.review import losses, unguarded
 from kcr.api.meta import Resource
 from kcr.app.faults import import_fault
 from kcr.cli.output import write_folder
 from kcr.errors import ConfigError
+
+# So many lost fields are named.
+_MOST_NAMED = 6
 
 # One kind in all its versions.
 Versions = tuple[type[Resource], ...]
@@ -41,6 +45,8 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool) -> None:
 
     A MODULE is named as in an import, or by its file; the folder you are in is searched first. KIND takes one of its
     kinds. Without it all of them are taken: classes with api_version= of a group of your own.
+
+    Warnings name fields that get lost between versions, and rules that fail where a field is absent.
     """
     if check and output == "-":
         raise click.UsageError("--check compares files: name their folder with -o")
@@ -48,6 +54,9 @@ def generate(modules: tuple[str, ...], output: str, *, check: bool) -> None:
     for module in modules:
         found |= dict.fromkeys(kinds_in(module))
     texts = {file_name(versions): manifest_text(versions) for versions in found}
+    for versions in found:
+        for words in _warnings(crd_manifest(*versions)):
+            click.echo(f"Warning: {words}", err=True)
     if output == "-":
         click.echo("---\n".join(texts.values()), nl=False)
     elif check:
@@ -98,6 +107,28 @@ def manifest_text(versions: Versions) -> str:
     except TypeError as error:
         raise ConfigError(str(error)) from error
     return yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+def _warnings(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the definition does in silence."""
+    name = manifest["metadata"]["name"]
+    for loss in losses(manifest):
+        fields = ", ".join(loss.fields[:_MOST_NAMED])
+        if len(loss.fields) > _MOST_NAMED:
+            fields += f" and {len(loss.fields) - _MOST_NAMED} more"
+        if loss.is_stored:
+            lost = (
+                f"the stored version {loss.other} has not {fields} of {loss.version}: what is written there gets lost"
+            )
+        else:
+            lost = f"{loss.other} has not {fields} of the stored version {loss.version}: updates through it remove them"
+        yield f"{name}: {lost}: without a conversion webhook all versions need the same fields"
+    for one in unguarded(manifest):
+        place = f"of {one.place}" if one.place else "of the object"
+        yield (
+            f"{name}, {one.version}: the rule `{one.rule}` {place} fails where {one.selection} is absent: "
+            f"begin it with `!has({one.selection}) ||`, or give the field a default"
+        )
 
 
 class _Dumper(yaml.SafeDumper):

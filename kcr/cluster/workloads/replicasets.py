@@ -13,7 +13,7 @@ from kcr.api.apps import ReplicaSet, ReplicaSetStatus
 from kcr.api.core import Pod
 from kcr.api.meta import Key
 from kcr.api.pods import count_replicas, is_active, is_terminal, pod_from_template
-from kcr.api.selectors import LabelSelector
+from kcr.api.selectors import LabelSelector, matches
 from kcr.controller import OwnWrites, Result, owned, watch
 from kcr.dependents import (
     DependentControl,
@@ -38,7 +38,7 @@ class ReplicaSetReconciler:
         self._own_writes = own_writes
         self._control = DependentControl(
             manager.client, manager.recorder("replicaset-controller"), Pod,
-            store=self._pods, own_writes=own_writes, random=manager.random,
+            store=self._pods, own_writes=own_writes, random=manager.random, selects=picks,
         )  # fmt: skip
 
     async def reconcile(self, key: Key) -> Result:
@@ -75,6 +75,11 @@ class ReplicaSetReconciler:
         if error is not None:
             raise error
         return Result(requeue_after=counts.next_available)
+
+
+def picks(replica_set: ReplicaSet, pod: Pod) -> bool:
+    """Return whether a ReplicaSet's selector picks a pod."""
+    return matches(replica_set.spec.selector or LabelSelector(), pod.metadata.labels)
 
 
 def replicas_of(replica_set: ReplicaSet) -> int:

@@ -90,6 +90,53 @@ def test_check_names_the_files_that_differ(folder: Path, capsys: pytest.CaptureF
     assert "kcr: crd/example.dev_widgets.yaml is not what the classes say: run" in capsys.readouterr().err
 
 
+VERSIONS = """
+import kcr
+
+
+class OldSpec(kcr.Object):
+    image: str
+    tags: tuple[str, ...] = ()
+
+
+class NewSpec(kcr.Object, validations=(kcr.Validation("self.hosts.size() > 0 || self.domain != ''"),)):
+    image: str
+    domain: str = ""
+    hosts: tuple[str, ...] = ()
+
+
+class Shop(kcr.Resource, api_version="example.dev/v1", plural="shops", storage=True):
+    spec: NewSpec
+
+
+class ShopV1Beta1(kcr.Resource, kind="Shop", api_version="example.dev/v1beta1", plural="shops"):
+    spec: OldSpec
+"""
+
+
+def test_lost_fields_and_rules_on_absent_fields_are_warned_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "shops.py").write_text(VERSIONS)
+    monkeypatch.delitem(sys.modules, "shops", raising=False)
+    assert exit_code_of(["crd", "generate", "shops", "-o", "crd"]) == 0
+    remedy = "without a conversion webhook all versions need the same fields"
+    assert capsys.readouterr().err.splitlines() == [
+        "Warning: shops.example.dev: the stored version v1 has not spec.tags of v1beta1: what is written there gets "
+        f"lost: {remedy}",
+        "Warning: shops.example.dev: v1beta1 has not spec.domain, spec.hosts of the stored version v1: updates through "
+        f"it remove them: {remedy}",
+        "Warning: shops.example.dev, v1: the rule `self.hosts.size() > 0 || self.domain != ''` of spec fails where "
+        "self.hosts is absent: begin it with `!has(self.hosts) ||`, or give the field a default",
+    ]
+    assert exit_code_of(["crd", "generate", "shops", "-o", "crd", "--check"]) == 0
+
+
+def test_definition_that_loses_nothing_is_written_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["crd", "generate", "gadgets"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
