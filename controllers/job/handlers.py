@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 from kcr.api.batch import Job, is_finished
@@ -36,8 +37,9 @@ class Keys(NamedTuple):
             job: The Job.
             version: The version of the object that the event shows; empty when the event is no echo for sure.
         """
-        if self.is_ours(job) and not self.memory.own_writes.is_echo(job.key, version):
-            self.memory.batching.enqueue(job.key)
+        if self.is_ours(job):
+            enqueue = partial(self.memory.batching.enqueue, job.key)
+            self.memory.own_writes.enqueue_unless_echo(job.key, version, enqueue)
 
     def enqueue_orphan(self, pod: Pod) -> None:
         """Enqueue a pod that no Job counts, if it has the tracking finalizer."""

@@ -32,7 +32,7 @@ from kcr.apiserver.endpoints.serialization import (
     negotiate,
     not_acceptable,
 )
-from kcr.apiserver.endpoints.watching import Watch, watch_options
+from kcr.apiserver.endpoints.watching import OpenWatches, Watch, watch_options
 from kcr.apiserver.endpoints.writing import Adviser, Write
 from kcr.apiserver.gojson import TOO_DEEP
 from kcr.apiserver.kinds.access.reviews import REVIEW_KINDS
@@ -148,7 +148,7 @@ class APIServer:
         self._random = random
         self._routes = Routes((*kinds, *REVIEW_KINDS))
         self._max_backlog = max_watch_backlog
-        self._watches: set[Watch] = set()
+        self._watches = OpenWatches()
         self._metrics = ServerMetrics(storage, self._routes, self._watches)
         self._documents = ServerDocuments(self._routes, self._metrics)
         self._methods: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
@@ -202,6 +202,7 @@ class APIServer:
             response = await (asyncio.wait_for(served, seconds) if seconds and request.method == "GET" else served)
         except StatusError as error:
             response = error.response()
+        await self._watches.send_changes()
         content_type = headers.get("content-type", "")
         self._metrics.observe(request.method, content_type, route, query, response.status, time() - started)
         # Errors carry the warning as well.

@@ -8,7 +8,8 @@ again. So a controller has one `OwnWrites`, in which its reconciler notes each w
   After 0.5 s that is an error, and the key is retried with backoff. So a reconcile sees every write that was answered.
 - **Objects that came and went.** An object that was created and is gone before a relist is never shown, and no watch
   event tells. So when a store has passed a version without showing what was written, the key is enqueued.
-- **Echoes.** The watch event of such a version shows nothing new; `is_echo` lets a handler ignore it, once.
+- **Echoes.** The watch event of such a version shows nothing new: `enqueue_unless_echo` ignores it, once. It often
+  arrives before the answer to the write; so an event that arrives during a reconcile is judged when the reconcile ends.
 - **Names to appear.** A create is noted before it is sent, and confirmed by its answer. Without an answer it is
   unconfirmed: the object may exist. It is created under the same name again, never under another one.
 - **Uids to vanish.** A deletion returns no version. Until the store shows the object terminating or gone, its uid is in
@@ -32,6 +33,7 @@ from kcr.api.meta import Key, Resource
 from kcr.errors import KcrError
 from kcr.informer import Store
 from kcr.informer.store import version_of
+from kcr.workqueue.reasons import for_dispatched_event
 
 # How long a key is deferred for a store, before that becomes an error.
 STALE_SECONDS = 0.5
@@ -61,6 +63,8 @@ class OwnWrites:
         self._versions: dict[Key, PendingVersions] = {}
         self._objects: dict[Key, PendingObjects] = {}
         self._on_stale = on_stale
+        # The events that arrive while their key is reconciled, each with what enqueues the key for it.
+        self._events: dict[Key, list[tuple[str, Callable[[], object]]]] = {}
 
     def wrote(self, key: Key, store: Store[Any], written: Resource) -> None:
         """Note a write that was answered.
@@ -95,11 +99,40 @@ class OwnWrites:
         pending.own_versions.discard(version)
         return True
 
-    def enqueue_if_unseen(self, key: Key, enqueue: Callable[[], None]) -> None:
-        """Enqueue a key once the stores have passed its writes, if one of them then lacks an object that was written.
+    def enqueue_unless_echo(self, key: Key, version: str, enqueue: Callable[[], object]) -> None:
+        """Enqueue a key for a watch event, unless the event shows nothing but a write of the key's own reconcile.
 
-        Called by the worker after each reconcile.
+        While the key is reconciled, its write may be unanswered, and so unknown. Then this is decided when the
+        reconcile ends, which loses no time: a key is never reconciled twice at once.
+
+        Args:
+            key: The key.
+            version: The version of the object that the event shows; empty when the event is no echo for sure.
+            enqueue: Enqueues the key.
         """
+        events = self._events.get(key)
+        if events is not None and version:
+            events.append((version, for_dispatched_event(enqueue)))
+        elif not self.is_echo(key, version):
+            enqueue()
+
+    def begin(self, key: Key) -> None:
+        """Note that a reconcile begins; called by the worker, and followed by `end`."""
+        self._events[key] = []
+
+    def end(self, key: Key, enqueue: Callable[[], None]) -> None:
+        """Note that a reconcile has ended, and enqueue its key for what it has not observed.
+
+        That is an event that was no echo; or an object that was written and that a store lacks once it has passed the
+        version.
+
+        Args:
+            key: The key.
+            enqueue: Enqueues it for the object.
+        """
+        for shown, wanted in self._events.pop(key, ()):
+            if not self.is_echo(key, shown):
+                wanted()
         pending = self._versions.get(key)
         if pending is None:
             return

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -200,15 +201,15 @@ class Worker:
         began = now()
         span = None if self._tracer is None else self._begin_span(self._tracer, key, run_id)
         metrics.active += 1
+        if self._own_writes is not None:
+            self._own_writes.begin(key)
         try:
             outcome, detail = await self._reconcile(key)
         finally:
             if span is not None:
                 span.finish(outcome)
             if self._own_writes is not None:
-                priority = self._queue.priority(key)
-                enqueue = partial(self._queue.add, key, priority=priority, reason=_UNSEEN_WRITE)
-                self._own_writes.enqueue_if_unseen(key, enqueue)
+                self._own_writes.end(key, self._enqueue_for_unseen_write(key))
             metrics.active -= 1
             metrics.results[outcome] += 1
             ended = now()
@@ -216,6 +217,9 @@ class Worker:
             self.journal.record((key, ended, ended - began, outcome, detail))
         if is_hot:
             await self._hot_loops.inspect(key)
+
+    def _enqueue_for_unseen_write(self, key: Key) -> Callable[[], None]:
+        return partial(self._queue.add, key, priority=self._queue.priority(key), reason=_UNSEEN_WRITE)
 
     def _begin_span(self, tracer: "Tracer", key: Key, run_id: str) -> ReconcileSpan:
         return ReconcileSpan(tracer, self._controller, key, run_id, self._queue.state(key))

@@ -1,5 +1,6 @@
 """Why a key is queued: for whoever debugs a controller, never for its decisions."""
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import NamedTuple, TypeAlias
 
@@ -116,3 +117,21 @@ class Dispatch:
 # The one of the informer whose task is running. An object that changes, and not a value: a task that a handler starts
 # inherits the context, but goes on when the handlers have been called.
 dispatch: ContextVar[Dispatch | None] = ContextVar("dispatch", default=None)
+
+
+def for_dispatched_event(call: Callable[[], object]) -> Callable[[], object]:
+    """Return a call to be made later, whose keys have the priority and reason of the event that is dispatched now."""
+    current = dispatch.get()
+    if current is None or current.reason is None:
+        return call
+    event = Dispatch()
+    event.reason, event.priority = current.reason, current.priority
+
+    def later() -> None:
+        token = dispatch.set(event)
+        try:
+            call()
+        finally:
+            dispatch.reset(token)
+
+    return later

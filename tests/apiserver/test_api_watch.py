@@ -3,7 +3,9 @@
 Source: kubernetes/staging/src/k8s.io/apiserver/pkg/storage/cacher.
 """
 
+import asyncio
 import random
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -114,6 +116,53 @@ async def test_future_version_with_initial_events_is_an_error(api: Api) -> None:
     events = await api.watch(f"{WATCH_LIST}resourceVersion=9999&")
     error = await events.next()
     assert (error["type"], error["object"]["code"]) == ("ERROR", 504)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/vnd.kubernetes.protobuf;type=watch"])
+async def test_readers_send_a_change_before_its_writer_is_answered(
+    api: Api, kcr_clock: VirtualClock, accept: str
+) -> None:
+    """Source: apiserver/pkg/storage/cacher: events are dispatched while the answer is encoded.
+
+    Go's controllers compare what they have read with what they wrote, and retry while it is older.
+    """
+    order: list[str] = []
+
+    async def read() -> None:
+        request = HTTPRequest("GET", f"{CONFIG_MAPS}?watch=true", {"accept": accept})
+        chunks = (await api.server.handle(request)).body
+        assert not isinstance(chunks, bytes)
+        async with aclosing(chunks):
+            async for _ in chunks:
+                order.append("event")
+
+    async def write(method: str, target: str, body: object = b"") -> None:
+        await api.call(method, target, body, content_type="application/merge-patch+json" if method == "PATCH" else "")
+        order.append(method)
+
+    async with asyncio.TaskGroup() as group:
+        readers = [group.create_task(read()) for _ in range(2)]
+        await kcr_clock.settle()
+        await write("POST", CONFIG_MAPS, config_map("a"))
+        await write("PATCH", f"{CONFIG_MAPS}/a", {"data": {"a": "2"}})
+        await write("DELETE", f"{CONFIG_MAPS}/a")
+        assert order == ["event", "event", "POST", "event", "event", "PATCH", "event", "event", "DELETE"]
+        order.clear()
+        # Both changes are made before a reader runs.
+        async with asyncio.TaskGroup() as writers:
+            for name in "bc":
+                writers.create_task(write("POST", CONFIG_MAPS, config_map(name)))
+        assert order == ["event", "event", "POST", "POST"]
+        for reader in readers:
+            reader.cancel()
+
+
+async def test_writer_does_not_wait_for_a_reader_that_is_busy(api: Api) -> None:
+    events = await api.watch(f"{CONFIG_MAPS}?")
+    for name in "ab":
+        await api.post(CONFIG_MAPS, config_map(name))
+    assert [name for _, name in await events.take(2)] == ["a", "b"]
+    await events.close()
 
 
 async def test_leaving_the_selector_is_a_deletion_of_the_old(api: Api) -> None:

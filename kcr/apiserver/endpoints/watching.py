@@ -69,6 +69,28 @@ def watch_options(query: Query) -> WatchOptions:
     )
 
 
+class OpenWatches(set["Watch"]):
+    """The open watches of a server.
+
+    Attributes:
+        has_woken_readers: Whether a change has woken readers since writers last waited for them.
+    """
+
+    has_woken_readers = False
+
+    async def send_changes(self) -> None:
+        """Let the readers that wait for a change fetch it and send it on, before its writer is answered.
+
+        Controllers compare the version that they wrote with the version that they have read, and retry while it is
+        older. On a real server the watch cache sends the event while the answer is still being encoded. A reader that
+        is busy with earlier changes is not waited for.
+        """
+        if self.has_woken_readers:
+            self.has_woken_readers = False
+            # The tasks of the readers were scheduled when the change was stored, and so run before this one.
+            await asyncio.sleep(0)
+
+
 class Watch:
     """One watch: an iterator over chunks of whole lines. Close it when it is no longer read.
 
@@ -96,13 +118,13 @@ class Watch:
         self._bookmarks = False
         self._ended = False
         # The open watches of the server.
-        self._watches: set[Watch] = set()
+        self._watches = OpenWatches()
         # What the reader waits for while nothing is pending.
         self._reader: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
 
-    async def start(self, options: WatchOptions, timeout_seconds: float, watches: "set[Watch]") -> None:
+    async def start(self, options: WatchOptions, timeout_seconds: float, watches: OpenWatches) -> None:
         """Make the first lines, and follow the changes from there on.
 
         An error is sent as an event of type ERROR, after which the watch ends.
@@ -198,7 +220,10 @@ class Watch:
         self._schedule_timer(loop)
 
     def _wake_reader(self) -> None:
-        if self._reader is not None and not self._reader.done():
+        if self._reader is None:
+            return
+        self._watches.has_woken_readers = True
+        if not self._reader.done():
             self._reader.set_result(None)
 
     def stop(self) -> None:
@@ -218,7 +243,10 @@ class Watch:
             if self._ended:
                 raise StopAsyncIteration
             self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
+            try:
+                await self._reader
+            finally:
+                self._reader = None
         lines, self._pending, self._backlog = self._pending, [], 0
         return b"".join(lines)
 

@@ -3,6 +3,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from kcr.api.meta import Key
 from kcr.controller import Controller, OwnWrites, Result
 from kcr.informer import Store
 from kcr.testing import FakeInformer, VirtualClock, build
-from kcr.workqueue import ItemExponential
+from kcr.workqueue import LOW_PRIORITY, ItemExponential, Reason, WorkQueue
+from kcr.workqueue.reasons import Dispatch, dispatch
 
 pytestmark = pytest.mark.kcr_virtual
 
@@ -213,6 +215,41 @@ async def test_own_write_is_an_echo_exactly_once() -> None:
     assert not own_writes.is_echo(KEY, "17")
     assert not own_writes.is_echo(KEY, "9")
     assert not own_writes.is_echo(Key("default", "b"), "17")
+
+
+async def test_echo_before_the_answer_is_judged_when_the_reconcile_ends() -> None:
+    own_writes, pods, enqueued = OwnWrites(), Store[Pod](), list[str]()
+
+    def shown(key: Key, version: str) -> None:
+        own_writes.enqueue_unless_echo(key, version, partial(enqueued.append, version))
+
+    own_writes.begin(KEY)
+    shown(KEY, "17")
+    shown(KEY, "16")
+    assert enqueued == []
+    shown(Key("default", "b"), "15")
+    # Surely no echo: an event of another object.
+    shown(KEY, "")
+    assert enqueued == ["15", ""]
+    own_writes.wrote(KEY, pods, pod_at("17"))
+    own_writes.end(KEY, lambda: None)
+    assert enqueued == ["15", "", "16"]
+    shown(KEY, "18")
+    assert enqueued[-1] == "18"
+
+
+async def test_event_that_waited_keeps_its_reason_and_priority() -> None:
+    own_writes, queue = OwnWrites(), WorkQueue[Key]()
+    event = Dispatch()
+    event.reason, event.priority = Reason("Pod", "update", "default", "p", "1", "2"), LOW_PRIORITY
+    own_writes.begin(KEY)
+    token = dispatch.set(event)
+    own_writes.enqueue_unless_echo(KEY, "2", partial(queue.add, KEY))
+    dispatch.reset(token)
+    event.reason = None
+    own_writes.end(KEY, lambda: None)
+    state = queue.state(KEY)
+    assert (state.queued, list(map(str, state.reasons))) == (LOW_PRIORITY, ["Pod update default/p 1→2"])
 
 
 # EX-8, EX-9
