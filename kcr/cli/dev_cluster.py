@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,22 @@ import click
 
 from kcr.api.batch import Job
 from kcr.api.crontab import UnknownZoneError, load_zone
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Key, Resource
+from kcr.api.unstructured import unstructured
 from kcr.app.dev import ClusterSettings, dev_cluster
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.process import run_to_end
 from kcr.cli import options as shared
+from kcr.cli.display.cluster_pages import ClusterPages
 from kcr.cli.display.dev_page import DevPage, check_port
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
 from kcr.cli.manifests import Applied, Document, apply, read_documents
+from kcr.cli.objects.look import look
+from kcr.cli.objects.target import ObjectName
+from kcr.manager import Manager
 
 _DEFINITION = "CustomResourceDefinition"
 # A cluster that ends with its Jobs says where to look once they have taken so long: before, it would be gone.
@@ -81,7 +89,8 @@ async def _dev(
             # Nothing is served, and the event loop is monitored all the same.
             manager.expose()
         else:
-            DevPage(dev, file, announce, zone).expose(values["debug_port"], values)
+            pages = ClusterPages(manager, zone, dev.read_log, partial(_explain, manager))
+            DevPage(dev, file, announce, pages).expose(values["debug_port"], values)
         if path not in (values["kubeconfig"], default) and not is_brief:
             display.say(f"{default} belongs to another kcr dev; this one writes {path}")
         for line in filter(None, (title, *_notes(values))):
@@ -113,6 +122,14 @@ def _zone(name: str) -> tzinfo:
         return load_zone(name)
     except UnknownZoneError:
         return UTC
+
+
+async def _explain(manager: Manager, kind: type[Resource], key: Key) -> Explanation:
+    """Return what `kcr explain` says of an object without its controller."""
+    place = kind.resource
+    if kind is not Job:
+        kind = unstructured(place.api_version, place.kind, plural=place.plural, namespaced=place.namespaced)
+    return (await look(manager.client, ObjectName(kind, key.name), key, manager.clock.now())).explanation
 
 
 async def _announce_late(lines: Sequence[str], display: Display) -> None:

@@ -206,22 +206,36 @@ async def test_jobs_of_kcr_dev_are_drawn_with_pods_and_logs(browser: Browser) ->
         process.cluster, process.job_pods = cluster_overview(), job_pods(left_out=160)
         process.log = "frame 1 rendered\nframe 2 rendered\n"
         async with browser.open(process.url) as tab:
-            await tab.wait_for("2 running, 1 suspended, 2 complete, 1 failed")
+            await tab.wait_for("2 running, 1 waiting, 1 suspended, 2 complete, 1 failed")
             jobs = await tab.text("[aria-label=Jobs]")
             assert "14 / 20" in jobs
             assert "7 pods failed · Failed: BackoffLimitExceeded: Job has reached" in jobs
             assert await tab.evaluate("document.querySelector('.stack .succeeded').style.width") == "70%"
             assert "in 2m51s" in await tab.text("[aria-label=CronJobs]")
             assert 'unknown time zone "Mars/Olympus"' in await tab.text("[aria-label=CronJobs]")
-            assert "ImagePullBackOff" in await tab.text("[aria-label='Other pods']")
+            assert (
+                "waits for 1 pod that cannot be scheduled\nLast warning 4 s ago: FailedScheduling (x3): 0/1 nodes"
+                in jobs
+            )
+            deployments = await tab.text("[aria-label=Deployments]")
+            assert "web-5d9c-x8x2f\nCrashLoopBackOff\n4 restarts" in deployments
+            assert "Last warning 4 s ago: BackOff (x5): Back-off restarting" in deployments
+            others = await tab.text("[aria-label='Other pods']")
+            assert "ImagePullBackOff" in others
+            assert "web-" not in others
             await tab.click(".job", "render")
             await tab.wait_for("160 pods more not drawn")
+            assert "creates no pod before one of them ends" in await tab.text(".explained")
             assert await tab.evaluate("document.querySelectorAll('.pod .failed').length") == 2
             assert await tab.evaluate("document.querySelectorAll('.pod').length") == 22
             await tab.click(".pod", "exit 137 · OOMKilled")
             await tab.wait_for("frame 2 rendered", "pre")
             process.log += "frame 3 rendered\n"
             await tab.wait_for("frame 3 rendered", "pre")
+            await tab.click(".below", "web-5d9c-4jq2m")
+            await tab.wait_for("Log of default/web-5d9c-4jq2m", "[aria-label=Deployments]")
+            process.cluster = cluster_overview(jobs=())
+            await tab.wait_for("There are no Jobs.", "[aria-label=Jobs]")
             assert any("logs?namespace=default&pod=render-6-f2x9q&tail=500" in asked for asked in process.questions)
             assert_calm(tab, process.url)
 

@@ -35,6 +35,48 @@ spec:
 """
 
 
+_TROUBLE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s, namespace: %s, annotations: {%s}}
+spec:
+  %s
+  template:
+    spec: {restartPolicy: Never, %s containers: [{name: main, image: busybox, command: [sleep, "1000"], %s}]}
+"""
+SIX_TROUBLES = "---".join(
+    [
+        "{apiVersion: v1, kind: Namespace, metadata: {name: full}}\n",
+        '\n{apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: full}, spec: {hard: {pods: "0"}}}\n',
+        _TROUBLE % ("unscheduled", "default", "", "", "nodeSelector: {disk: ssd},", ""),
+        _TROUBLE % ("unconfigured", "default", "", "", "", "envFrom: [{configMapRef: {name: gone}}]"),
+        _TROUBLE % ("refused", "full", "", "", "", ""),
+        _TROUBLE % ("foreign", "default", "", "managedBy: example.com/queue", "", ""),
+        _TROUBLE % ("on-hold", "default", 'kcr.dev/paused: "true"', "", "", ""),
+        _TROUBLE % ("fine", "default", "", "", "", ""),
+        """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: busybox, command: [sleep, "1000"]}]}
+""",
+    ]
+)
+# State, explanation, and the reason of the last warning.
+TOLD = {
+    "unscheduled": ("Waiting", "waits for 1 pod that cannot be scheduled", "FailedScheduling"),
+    "unconfigured": ("Waiting", "waits for 1 pod whose container lacks its configuration", "Failed"),
+    "refused": ("Waiting", "cannot create pods: a ResourceQuota is used up", "FailedCreate"),
+    "foreign": ("Left alone", "left to the controller example.com/queue", ""),
+    "on-hold": ("Paused", "is paused: no controller of kcr reconciles it", ""),
+    "fine": ("Running", "", ""),
+}
+
+
 def manifest(tmp_path: Path) -> str:
     path = tmp_path / "pi.yaml"
     path.write_text(JOB)
@@ -82,6 +124,29 @@ async def test_cluster_and_logs_are_there_for_those_with_the_token(kcr: Start, t
         status, text = await get(f"{address}/debug/kcr/state", token=token)
         assert msgspec.json.decode(text)["process"]["command"] == "kcr dev"
         assert await dev.stop() == 0
+
+
+async def test_six_jobs_that_wait_are_told_apart(kcr: Start, tmp_path: Path) -> None:
+    path = tmp_path / "six.yaml"
+    path.write_text(SIX_TROUBLES)
+    async with kcr("dev", "-f", str(path)) as dev:
+        address, token = await page_of(dev)
+
+        async def told() -> ClusterOverview | None:
+            shown = msgspec.json.decode(
+                (await get(f"{address}/debug/kcr/cluster", token=token))[1], type=ClusterOverview
+            )
+            found = {job.name: (job.state, job.why, job.warning.reason if job.warning else "") for job in shown.jobs}
+            is_available = [one.state for one in shown.deployments] == ["Available"]
+            return shown if found == TOLD and is_available else None
+
+        shown = await eventually(told, seconds=30)
+        assert shown
+        assert [pod.deployment for pod in shown.pods] == ["web"]
+        _, text = await get(f"{address}/debug/kcr/cluster", token=token, job="full/refused")
+        explanation = msgspec.json.decode(text, type=ClusterOverview).explanation
+        assert explanation is not None
+        assert "exceeded quota: none" in explanation.reasons[0]
 
 
 async def test_kubeconfig_names_the_page_of_this_start(kcr: Start, tmp_path: Path) -> None:

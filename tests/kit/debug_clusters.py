@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, CronJobOverview, JobOverview, PodOverview
+from kcr.api.explanation import Explanation, Step
+from kcr.debug.cluster_state import (
+    ClusterOverview,
+    ConditionOverview,
+    CronJobOverview,
+    DeploymentOverview,
+    JobOverview,
+    PodOverview,
+    WarningOverview,
+)
 
 NOW = datetime(2026, 5, 4, 3, 12, 9, tzinfo=UTC)
 
@@ -19,6 +28,9 @@ def job_overview(name: str, state: str = "Running", **changes: Any) -> JobOvervi
         "name": name,
         "uid": f"uid-{name}",
         "state": state,
+        "why": "",
+        "is_troubled": False,
+        "warning": None,
         "completions": 1,
         "parallelism": 1,
         "active": 0,
@@ -40,6 +52,7 @@ def pod_overview(name: str, phase: str = "Running", **changes: Any) -> PodOvervi
         "namespace": "default",
         "name": name,
         "job": "",
+        "deployment": "",
         "index": None,
         "phase": phase,
         "reason": "",
@@ -52,6 +65,28 @@ def pod_overview(name: str, phase: str = "Running", **changes: Any) -> PodOvervi
         "containers": ("main",),
     }
     return PodOverview(**{**values, **changes})
+
+
+def warning_overview(reason: str, message: str, **changes: Any) -> WarningOverview:
+    values: dict[str, Any] = {"about": "", "count": 1, "last_seen": moments_ago(4)}
+    return WarningOverview(reason=reason, message=message, **{**values, **changes})
+
+
+def deployment_overview(name: str, **changes: Any) -> DeploymentOverview:
+    values: dict[str, Any] = {
+        "namespace": "default",
+        "name": name,
+        "uid": f"uid-{name}",
+        "state": "Available",
+        "why": "",
+        "is_troubled": False,
+        "warning": None,
+        "replicas": 2,
+        "ready": 2,
+        "updated": 2,
+        "created_at": moments_ago(60),
+    }
+    return DeploymentOverview(**{**values, **changes})
 
 
 def cron_job_overview(name: str, **changes: Any) -> CronJobOverview:
@@ -104,7 +139,32 @@ def cluster_overview(**changes: Any) -> ClusterOverview:
         type="Complete", reason="CompletionsReached", message="Reached expected number of succeeded pods"
     )
     jobs = (
-        job_overview("render", completions=20, parallelism=6, active=6, ready=3, succeeded=14, failed=2, indexed=True),
+        job_overview(
+            "render",
+            completions=20,
+            parallelism=6,
+            active=6,
+            ready=3,
+            succeeded=14,
+            failed=2,
+            indexed=True,
+            why="runs 3 pods, and waits for 3 more pods to start",
+        ),
+        job_overview(
+            "train",
+            "Waiting",
+            active=1,
+            started_at=moments_ago(38),
+            why="waits for 1 pod that cannot be scheduled",
+            is_troubled=True,
+            warning=warning_overview(
+                "FailedScheduling",
+                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are "
+                "available: 1 Preemption is not helpful for scheduling.",
+                about="pod/train-9vxwk",
+                count=3,
+            ),
+        ),
         job_overview("crawl", completions=None, parallelism=4, active=4, ready=4, started_at=moments_ago(12)),
         job_overview(
             "paused-import",
@@ -140,6 +200,21 @@ def cluster_overview(**changes: Any) -> ClusterOverview:
         "jobs": jobs,
         "jobs_left_out": 0,
         "pods_left_out": 0,
+        "explanation": None,
+        "deployments": (
+            deployment_overview(
+                "web",
+                replicas=3,
+                ready=2,
+                updated=3,
+                state="Waiting",
+                is_troubled=True,
+                why="is not available for 51s: MinimumReplicasUnavailable",
+                warning=warning_overview(
+                    "BackOff", "Back-off restarting failed container main", about="pod/web-5d9c-x8x2f", count=5
+                ),
+            ),
+        ),
         "cron_jobs": (
             cron_job_overview("report"),
             cron_job_overview(
@@ -155,7 +230,9 @@ def cluster_overview(**changes: Any) -> ClusterOverview:
             ),
         ),
         "pods": (
-            pod_overview("web-5d9c-x8x2f"),
+            pod_overview("web-5d9c-4jq2m", deployment="web"),
+            pod_overview("web-5d9c-r7w8t", deployment="web"),
+            pod_overview("web-5d9c-x8x2f", deployment="web", reason="CrashLoopBackOff", restarts=4),
             pod_overview("debug", "Pending", reason="ImagePullBackOff", started_at=None),
         ),
     }
@@ -163,5 +240,12 @@ def cluster_overview(**changes: Any) -> ClusterOverview:
 
 
 def job_pods(*pods: PodOverview, left_out: int = 0) -> ClusterOverview:
-    """Return the answer to the question for the pods of one Job."""
-    return cluster_overview(pods=pods or tuple(pods_of_render()), pods_left_out=left_out)
+    """Return the answer to the question for one Job."""
+    explanation = Explanation(
+        headline="runs 3 pods, and waits for 3 more pods to start",
+        wanted="20 completions, by index, 6 pods at once, backoffLimit 6",
+        present="14 succeeded, 2 failed, 6 active (3 ready)",
+        next=(Step("creates no pod before one of them ends"), Step("at 5 more failures: fails (backoffLimit)")),
+        reasons=("pod render-17-k7m2p has not started on kcr-dev yet; the same holds for 2 more pods",),
+    )
+    return cluster_overview(pods=pods or tuple(pods_of_render()), pods_left_out=left_out, explanation=explanation)

@@ -1,19 +1,22 @@
-"""Jobs, CronJobs and pods as the page of `kcr dev` shows them: a pure function of what the stores have.
+"""Jobs, CronJobs, Deployments and pods as the page of `kcr dev` shows them: a pure function of what there is.
 
 Those in trouble come first where there are more than fit: a reader wants to see what still runs and what has failed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import NamedTuple
 
+from kcr.api.apps import Deployment, ReplicaSet
 from kcr.api.batch import CronJob, Job
 from kcr.api.conditions import find_condition
-from kcr.api.core import ContainerStateTerminated, ContainerStatus, Pod
+from kcr.api.core import ContainerStateTerminated, ContainerStatus, Event, Pod
 from kcr.api.crontab import CronError, UnknownZoneError, load_zone, parse
+from kcr.api.explanation import Explanation
 from kcr.api.meta import Key, Resource, controller_of
 from kcr.api.pods import is_terminal, is_terminating, sidecars
-from kcr.cli.display.view import INTERIM, JobView, cronjob_view, pod_view, view_of
+from kcr.cli.display.view import JobView, cronjob_view, pod_view, view_of
+from kcr.cli.display.workloads import UNSETTLED, Workloads
 from kcr.controllers.job.decisions.pods import completion_index, is_indexed
 from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, CronJobOverview, JobOverview, PodOverview
 
@@ -24,11 +27,19 @@ _NEVER = "no time fits its schedule"
 
 
 class ClusterObjects(NamedTuple):
-    """What there is in a cluster, each kind in any order."""
+    """What there is in a cluster, each kind in any order.
+
+    Attributes:
+        explanations: What `kcr explain` says of an object, by its uid, where that is known.
+    """
 
     jobs: Sequence[Job]
     cronjobs: Sequence[CronJob]
     pods: Sequence[Pod]
+    deployments: Sequence[Deployment] = ()
+    replica_sets: Sequence[ReplicaSet] = ()
+    events: Sequence[Event] = ()
+    explanations: Mapping[str, Explanation] = {}
 
 
 def cluster_overview(objects: ClusterObjects, now: datetime, zone: tzinfo, job: Key | None = None) -> ClusterOverview:
@@ -40,18 +51,22 @@ def cluster_overview(objects: ClusterObjects, now: datetime, zone: tzinfo, job: 
         zone: The zone of schedules that name none.
         job: The Job whose pods are shown; None for the pods that belong to no Job.
     """
+    workloads = Workloads(objects.pods, objects.replica_sets, objects.events, objects.explanations)
     jobs = sorted(((one, view_of(one)) for one in objects.jobs), key=_job_rank)
     pods = sorted((pod for pod in objects.pods if _job_of(pod) == job), key=_pod_rank)
     shown = pods[:MAX_PODS]
     if job is not None:
         shown.sort(key=_pod_place)
+    asked = next((one.metadata.uid for one in objects.jobs if one.key == job), "")
     return ClusterOverview(
         now=now,
-        jobs=tuple(_job(one, view) for one, view in jobs[:MAX_JOBS]),
+        jobs=tuple(_job(one, view, workloads) for one, view in jobs[:MAX_JOBS]),
         jobs_left_out=max(len(jobs) - MAX_JOBS, 0),
         cron_jobs=tuple(_cronjob(one, now, zone) for one in sorted(objects.cronjobs, key=lambda one: one.key)),
-        pods=tuple(_pod(pod) for pod in shown),
+        deployments=tuple(map(workloads.deployment, sorted(objects.deployments, key=lambda one: one.key))),
+        pods=tuple(_pod(pod, workloads) for pod in shown),
         pods_left_out=len(pods) - len(shown),
+        explanation=objects.explanations.get(asked),
     )
 
 
@@ -91,14 +106,17 @@ def _job_of(pod: Pod) -> Key | None:
     return Key(pod.metadata.namespace, name) if name else None
 
 
-def _job(job: Job, view: JobView) -> JobOverview:
+def _job(job: Job, view: JobView, workloads: Workloads) -> JobOverview:
     parallelism = job.spec.parallelism
-    is_ending = job.metadata.deletion_timestamp is not None or view.state in INTERIM
+    state = workloads.job_state(job)
     return JobOverview(
         namespace=view.key.namespace,
         name=view.key.name,
         uid=job.metadata.uid,
-        state="Terminating" if is_ending else view.state,
+        state=state,
+        why="" if view.has_ended else workloads.why(job),
+        is_troubled=state in UNSETTLED and workloads.has_remedy(job),
+        warning=None if view.has_ended else workloads.last_warning(job),
         completions=view.wanted,
         parallelism=1 if parallelism is None else parallelism,
         active=view.active,
@@ -156,13 +174,14 @@ def _schedule_error(cronjob: CronJob) -> str:
     return ""
 
 
-def _pod(pod: Pod) -> PodOverview:
+def _pod(pod: Pod, workloads: Workloads) -> PodOverview:
     view = pod_view(pod)
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return PodOverview(
         namespace=view.key.namespace,
         name=view.key.name,
         job=_owner(pod, Job),
+        deployment=workloads.deployment_of(pod),
         index=completion_index(pod),
         phase="Terminating" if is_terminating(pod) else pod.status.phase or "Pending",
         reason=_pod_reason(pod, statuses),

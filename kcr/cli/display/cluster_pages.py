@@ -1,21 +1,25 @@
 """What `kcr dev` adds to its debug port: `/debug/kcr/cluster` and `/debug/kcr/logs`.
 
-They only read, from stores and logs that are there in any case: before the first request they cost nothing. Objects are
-read on the port's thread, however busy the program's event loop is; logs on the loop, whose storage knows their pods.
+They only read, and before the first request they cost nothing. Jobs, CronJobs, pods and events come from stores that
+are there in any case, read on the port's thread, however busy the program's event loop is. Logs, Deployments and
+explanations are read on the loop, from the cluster itself; while that is blocked, those of before are shown.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import tzinfo
 
 import msgspec
 
 from kcr.api.batch import CronJob, Job
-from kcr.api.core import Pod
+from kcr.api.core import Event, Pod
 from kcr.api.meta import Key
 from kcr.apiserver.responses import StatusError
 from kcr.cli.display.cluster_overview import ClusterObjects, cluster_overview
+from kcr.cli.display.explanations import Explain, Explanations
 from kcr.debug.thread import ProgramLoop
 from kcr.endpoint import ProbeRequest, ProbeResponse
+from kcr.errors import KcrError
 from kcr.manager import Manager
 
 # Returns the end of a container's log: of a pod, the container (empty for the only one), and at most so many bytes.
@@ -24,6 +28,8 @@ ReadLog = Callable[[Key, str, int], bytes]
 LOG_BYTES = 256 * 1024
 # How long a log is waited for.
 LOG_SECONDS = 2.0
+# How long Deployments and explanations are waited for.
+EXPLAIN_SECONDS = 0.5
 # A longer number of lines is a slip of the finger.
 _MAX_DIGITS = 10
 
@@ -31,19 +37,22 @@ _MAX_DIGITS = 10
 class ClusterPages:
     """Answers requests for the Jobs, CronJobs and pods of a cluster, and for the logs of pods."""
 
-    def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog) -> None:
+    def __init__(self, manager: Manager, zone: tzinfo, read_log: ReadLog, explain: Explain) -> None:
         """Take what is read; it must be made on the program's event loop, before the manager runs.
 
         Args:
             manager: Its stores have the objects.
             zone: The zone of schedules that name none.
             read_log: Reads the end of a log, and raises StatusError when it cannot.
+            explain: Explains an object of the cluster.
         """
         self._clock = manager.clock
         self._zone = zone
         self._read_log = read_log
         self._program = ProgramLoop()
-        self._jobs, self._cronjobs, self._pods = manager.store(Job), manager.store(CronJob), manager.store(Pod)
+        self._explanations = Explanations(manager.client, explain)
+        self._jobs, self._cronjobs = manager.store(Job), manager.store(CronJob)
+        self._pods, self._events = manager.store(Pod), manager.store(Event)
 
     @property
     def routes(self) -> Mapping[str, Callable[[ProbeRequest], Awaitable[ProbeResponse]]]:
@@ -57,7 +66,13 @@ class ClusterPages:
             job = Key.parse(name if "/" in name else f"default/{name}") if name else None
         except ValueError:
             return _refusal(400, f"{name!r} is no Job: write job=NAMESPACE/NAME")
-        objects = ClusterObjects(self._jobs.snapshot(), self._cronjobs.snapshot(), self._pods.snapshot())
+        jobs = self._jobs.snapshot()
+        with suppress(TimeoutError, KcrError):
+            await self._program.call(lambda: self._explanations.refresh(jobs, job), EXPLAIN_SECONDS)
+        objects = ClusterObjects(
+            jobs, self._cronjobs.snapshot(), self._pods.snapshot(), events=self._events.snapshot(),
+            **self._explanations.last._asdict(),
+        )  # fmt: skip
         shown = cluster_overview(objects, self._clock.now(), self._zone, job)
         return ProbeResponse(200, msgspec.json.encode(shown), "application/json")
 

@@ -8,7 +8,6 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Mapping
-from datetime import tzinfo
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,20 +41,22 @@ def check_port(port: int) -> None:
 class DevPage:
     """Serves the page once the manager of the cluster runs."""
 
-    def __init__(self, dev: DevCluster, file: PrivateFile, announce: Callable[[str], object], zone: tzinfo) -> None:
+    def __init__(
+        self, dev: DevCluster, file: PrivateFile, announce: Callable[[str], object], pages: ClusterPages
+    ) -> None:
         """Make it; `expose` lets it be served.
 
         Args:
             dev: The cluster.
             file: Its kubeconfig.
             announce: Called with a line that names the address.
-            zone: The zone of schedules that name none.
+            pages: Show the objects of the cluster, and logs.
         """
         self._dev = dev
         self._file = file
         self._announce = announce
         self._token = secrets.token_urlsafe(16)
-        self._routes = ClusterPages(dev.manager, zone, dev.read_log).routes
+        self._routes = pages.routes
 
     def expose(self, port: int, options: Mapping[str, Any]) -> None:
         """Let the manager serve the page, and print its address when it does.

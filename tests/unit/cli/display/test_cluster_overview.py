@@ -19,6 +19,7 @@ from kcr.api.core import (
     PodSpec,
     PodStatus,
 )
+from kcr.api.explanation import Explanation
 from kcr.api.meta import Condition, Key, PodCondition
 from kcr.cli.display.cluster_overview import MAX_JOBS, MAX_PODS, ClusterObjects, cluster_overview
 from kcr.debug.cluster_state import ClusterOverview, ConditionOverview, JobOverview, PodOverview
@@ -72,7 +73,10 @@ def test_running_job_has_counts_and_times() -> None:
         namespace="default",
         name="pi",
         uid="uid-pi",
-        state="Running",
+        state="Waiting",
+        why="",
+        is_troubled=False,
+        warning=None,
         completions=9,
         parallelism=2,
         active=2,
@@ -86,6 +90,16 @@ def test_running_job_has_counts_and_times() -> None:
         owner="",
         indexed=True,
     )
+
+
+def test_job_is_told_as_kcr_explain_tells_it() -> None:
+    told = Explanation(headline="waits for 1 pod that cannot be scheduled", remedies=("add a node",))
+    objects = ClusterObjects([PI, build.job("other")], [], [], explanations={PI.metadata.uid: told})
+    shown, other = cluster_overview(objects, NOW, UTC, PI.key).jobs
+    assert (shown.why, shown.is_troubled) == ("waits for 1 pod that cannot be scheduled", True)
+    assert (other.why, other.is_troubled) == ("", False)
+    assert cluster_overview(objects, NOW, UTC, PI.key).explanation == told
+    assert cluster_overview(objects, NOW, UTC).explanation is None
 
 
 def test_failed_job_says_why_and_since_when() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Pod
-from kcr.api.meta import Key
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Key, Resource
 from kcr.apiserver.responses import StatusError
 from kcr.cli.display.cluster_pages import LOG_BYTES, ClusterPages
 from kcr.debug.cluster_state import ClusterOverview
@@ -28,6 +29,10 @@ def read_log(pod: Key, container: str, limit: int) -> bytes:
     return LOG
 
 
+async def explain(kind: type[Resource], key: Key) -> Explanation:
+    return Explanation(headline=f"{kind.resource.kind} {key.name} waits")
+
+
 @pytest.fixture
 def manager() -> FakeManager:
     manager = FakeManager()
@@ -40,7 +45,7 @@ def manager() -> FakeManager:
 
 async def ask(manager: FakeManager, path: str, **query: Any) -> ProbeResponse:
     path = f"/debug/kcr/{path}"
-    return await ClusterPages(manager, UTC, read_log).routes[path](
+    return await ClusterPages(manager, UTC, read_log, explain).routes[path](
         ProbeRequest(path, {name: [value] for name, value in query.items()})
     )
 
@@ -57,7 +62,8 @@ async def test_cluster_is_json_with_the_pods_asked_for(manager: FakeManager, job
     answer = await ask(manager, "cluster", job=job)
     assert (answer.status, answer.content_type) == (200, "application/json")
     shown = msgspec.json.decode(answer.body, type=ClusterOverview)
-    assert [one.name for one in shown.jobs] == ["pi"]
+    assert [(one.name, one.why) for one in shown.jobs] == [("pi", "Job pi waits")]
+    assert (shown.explanation is not None) is bool(job)
     assert [one.name for one in shown.cron_jobs] == ["nightly"]
     assert [one.name for one in shown.pods] == pods
 

@@ -1,0 +1,170 @@
+"""What Jobs and Deployments wait for: their states, the explanations of `kcr explain`, and their last warnings.
+
+The status of a Job says that pods are active, whether they run or wait for a node, a volume or an image for ever. So a
+state is made of the status and the pods, and the trouble is told by those who know it: `kcr explain` and events.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from kcr.api.apps import Deployment, DeploymentCondition, ReplicaSet
+from kcr.api.batch import Job
+from kcr.api.core import Event, Pod
+from kcr.api.explanation import Explanation
+from kcr.api.meta import OwnerReference, Resource, controller_of
+from kcr.cli.display.view import ENDED, INTERIM, view_of
+from kcr.controller.guards.pause import is_paused
+from kcr.controllers.job.decisions.lifecycle import is_ours
+from kcr.debug.cluster_state import DeploymentOverview, WarningOverview
+
+# The states of Jobs that may tell of trouble; of all others the reason is in the spec.
+UNSETTLED = ("Running", "Waiting", "Terminating")
+
+
+def job_state(job: Job, is_running: bool) -> str:
+    """Return the state of a Job in a word or two, as `JobOverview` lists them.
+
+    Args:
+        job: The Job.
+        is_running: Whether one of its pods runs.
+    """
+    state = view_of(job).state
+    if state in ENDED:
+        return state
+    if job.metadata.deletion_timestamp is not None or state in INTERIM:
+        return "Terminating"
+    if is_paused(job):
+        return "Paused"
+    if not is_ours(job, take_over=True):
+        return "Left alone"
+    return state if state != "Running" or is_running else "Waiting"
+
+
+def is_available(deployment: Deployment) -> bool:
+    """Return whether all pods of a Deployment are available, and of the present template."""
+    spec, status = deployment.spec, deployment.status
+    wanted = 1 if spec.replicas is None else spec.replicas
+    is_observed = status.observed_generation >= (deployment.metadata.generation or 0)
+    return is_observed and status.available_replicas == status.updated_replicas == status.replicas == wanted
+
+
+class Workloads:
+    """Jobs and Deployments with what belongs to them."""
+
+    def __init__(
+        self,
+        pods: Iterable[Pod],
+        replica_sets: Iterable[ReplicaSet],
+        events: Iterable[Event],
+        explanations: Mapping[str, Explanation],
+    ) -> None:
+        """Find out what belongs to what.
+
+        Args:
+            pods: All pods.
+            replica_sets: All ReplicaSets.
+            events: All events.
+            explanations: What `kcr explain` says of an object, by its uid.
+        """
+        self._explanations = explanations
+        # The uids of what objects control, by their uid.
+        self._controlled: dict[str, list[str]] = {}
+        # Of Jobs with a container that runs: a pod is in the phase Running between its container's crashes, too.
+        self._running: set[str] = set()
+        # The Deployments of ReplicaSets.
+        self._deployments: dict[str, str] = {}
+        self._warnings: dict[str, Event] = {}
+        for one in replica_sets:
+            owner = self._add(one)
+            if owner is not None and owner.kind == "Deployment":
+                self._deployments[one.metadata.uid] = owner.name
+        for pod in pods:
+            owner = self._add(pod)
+            if owner is not None and any(one.state.running is not None for one in pod.status.container_statuses):
+                self._running.add(owner.uid)
+        for event in events:
+            uid = event.involved_object.uid
+            if event.type == "Warning" and (uid not in self._warnings or _seen(self._warnings[uid]) <= _seen(event)):
+                self._warnings[uid] = event
+
+    def _add(self, obj: Resource) -> OwnerReference | None:
+        owner = controller_of(obj.metadata)
+        if owner is not None:
+            self._controlled.setdefault(owner.uid, []).append(obj.metadata.uid)
+        return owner
+
+    def job_state(self, job: Job) -> str:
+        """Return the state of a Job in a word or two."""
+        return job_state(job, job.metadata.uid in self._running)
+
+    def deployment_of(self, pod: Pod) -> str:
+        """Return the name of the Deployment that a pod belongs to; empty without one."""
+        owner = controller_of(pod.metadata)
+        return self._deployments.get(owner.uid, "") if owner is not None else ""
+
+    def why(self, obj: Resource) -> str:
+        """Return the headline of the explanation of an object; empty when there is none."""
+        explanation = self._explanations.get(obj.metadata.uid)
+        return "" if explanation is None else explanation.headline
+
+    def has_remedy(self, obj: Resource) -> bool:
+        """Return whether there is something that a user can do about an object."""
+        explanation = self._explanations.get(obj.metadata.uid)
+        return explanation is not None and bool(explanation.remedies)
+
+    def last_warning(self, obj: Resource) -> WarningOverview | None:
+        """Return the last warning about an object and what it controls; None without one."""
+        found = [self._warnings[uid] for uid in self._tree(obj.metadata.uid) if uid in self._warnings]
+        if not found:
+            return None
+        last, about = max(found, key=_seen), ""
+        if last.involved_object.uid != obj.metadata.uid:
+            about = f"{last.involved_object.kind.lower()}/{last.involved_object.name}"
+        return WarningOverview(
+            about=about,
+            reason=last.reason,
+            message=" ".join(last.message.split()),
+            count=max(last.count, 1),
+            last_seen=_seen(last),
+        )
+
+    def _tree(self, uid: str) -> Iterator[str]:
+        yield uid
+        for one in self._controlled.get(uid, ()):
+            yield from self._tree(one)
+
+    def deployment(self, deployment: Deployment) -> DeploymentOverview:
+        """Return what is shown of a Deployment."""
+        metadata, spec, status = deployment.metadata, deployment.spec, deployment.status
+        assert metadata.creation_timestamp is not None, "the server sets it"
+        is_fine = is_available(deployment)
+        warning = None if is_fine else self.last_warning(deployment)
+        state = "Available" if is_fine else "Waiting"
+        if metadata.deletion_timestamp is not None:
+            state = "Terminating"
+        elif is_paused(deployment):
+            state = "Paused"
+        return DeploymentOverview(
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            state=state,
+            why="" if is_fine else self.why(deployment),
+            is_troubled=warning is not None or (not is_fine and any(map(_is_trouble, status.conditions))),
+            warning=warning,
+            replicas=1 if spec.replicas is None else spec.replicas,
+            ready=status.ready_replicas,
+            updated=status.updated_replicas,
+            created_at=metadata.creation_timestamp,
+        )
+
+
+def _is_trouble(condition: DeploymentCondition) -> bool:
+    """Return whether a roll-out has failed or pods are refused. That too few are available is no trouble by itself."""
+    return (condition.type, condition.status) in (("Progressing", "False"), ("ReplicaFailure", "True"))
+
+
+def _seen(event: Event) -> datetime:
+    """Return when an event was last seen."""
+    moments = (event.last_timestamp, event.event_time, event.metadata.creation_timestamp)
+    return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
