@@ -6,7 +6,8 @@ belong to it (`claim`), the references and finalizers that say so, and one objec
 
 from kcr.dependents.altered import AlteredObjectError
 from kcr.dependents.claim import Claimed, claim, claim_decision
-from kcr.dependents.control import DependentControl, UnconfirmedCreateError
+from kcr.dependents.control import DependentControl
+from kcr.dependents.create import UnconfirmedCreateError
 from kcr.dependents.emitter import EventEmitter, is_namespace_ending
 from kcr.dependents.ensure import Ensured, create_or_patch
 from kcr.dependents.finalizers import add_finalizer, finalized, has_finalizer, remove_finalizer

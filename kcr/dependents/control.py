@@ -1,8 +1,8 @@
 """Creating and deleting the objects of an owner: idempotent creates, slow start, summarised events.
 
-A create whose reply is lost may have happened. So the client draws the name: the same create can be sent again, and
-either makes the object or finds it (AlreadyExists, with our owner's uid). While there is no answer the create is
-unconfirmed in `OwnWrites`, and the next `create` for the same owner sends it first, under its name.
+A create whose reply is lost may have happened. So its name is known before it is sent: the template states it, or the
+client draws it. While there is no answer the create is unconfirmed in `OwnWrites`, and the next `create` for the same
+owner sends it first, under its name.
 """
 
 import asyncio
@@ -13,32 +13,20 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from kcr.api import codec
-from kcr.api.meta import Resource, controller_of, is_controlled_by
+from kcr.api.meta import Resource, is_controlled_by
 from kcr.client import Client
-from kcr.client.wire.decoding import UNEXPECTED_RESPONSE
 from kcr.controller.own_writes import OwnWrites
 from kcr.dependents.altered import AlteredObjectError, CreateBackoffs, Selects, alterations
+from kcr.dependents.create import UnconfirmedCreateError, create_until_answered, find_own
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
-from kcr.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    KcrError,
-    NotFoundError,
-    ServerError,
-    TooManyRequestsError,
-    TransportError,
-)
+from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
 
 R = TypeVar("R", bound=Resource)
 
-# Pauses in seconds before a create whose reply was lost is sent again, under the same name.
-PAUSES = (0.0, 0.1, 0.5)
 # How many names are drawn before a taken one is an error: two of thousands may be the same.
 NAME_DRAWS = 3
 # What the server leaves of a generated name's prefix: a pod's name is a label value elsewhere, of 63 characters.
@@ -46,15 +34,6 @@ MAX_PREFIX = 58
 # As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
-
-_BUSY = (ConflictError, TooManyRequestsError)
-
-
-class UnconfirmedCreateError(TransportError):
-    """A create had no answer: the object may exist."""
-
-    def __init__(self, obj: Resource, cause: str) -> None:
-        super().__init__(f"{obj.resource.kind.lower()} {obj.key}: no answer to its creation: {cause}")
 
 
 class DependentControl(Generic[R]):
@@ -118,6 +97,10 @@ class DependentControl(Generic[R]):
     ) -> Attempts[R]:
         """Create so many objects after a template, in batches of 1, 2, 4, …; a batch with a failure is the last.
 
+        A template with a name makes the object of this name, such as `shop-0`; one that exists and is the owner's is
+        found, so that the call may be repeated at any time. One of another owner, or one that is being deleted, is an
+        AlreadyExistsError. Without a name, the name is drawn.
+
         Creates of the same owner that are unconfirmed count among them: they are sent first, under their names.
 
         An object that was created otherwise than asked for, by a mutating webhook or policy, and that does not belong
@@ -126,8 +109,8 @@ class DependentControl(Generic[R]):
 
         Args:
             owner: Becomes their controller.
-            template: Its labels, annotations and finalizers are kept, with everything outside the metadata. The
-                names begin with its `generateName`, by default the owner's name and a dash. Or a function that
+            template: Its name, labels, annotations and finalizers are kept, with everything outside the metadata. Names
+                that are drawn begin with its `generateName`, by default the owner's name and a dash. Or a function that
                 returns the template of the n-th object, from 0.
             count: How many.
 
@@ -136,28 +119,38 @@ class DependentControl(Generic[R]):
             an `AlteredObjectError`.
 
         Raises:
-            ValueError: The template has no labels, so that its objects could not be found again.
+            ValueError: The template has no labels, so that its objects could not be found again; or it has a name, and
+                there are to be several.
         """
         self.confirm(owner)
         if count > 0 and (early := self._backoffs.refusal(owner, asyncio.get_running_loop().time())):
             return Attempts((), (Failure(0, early),), count - 1)
         unconfirmed = list(self._own_writes.of(owner).creates.values())
         prepared = self._prepare(owner, template) if isinstance(template, Resource) else None
+        if prepared is not None and prepared.metadata.name and count > 1:
+            raise ValueError(f"{prepared.key}: {count} objects of one name: let a function return each one's template")
+        # Names of objects that were there before: their creation was told then.
+        found = set[str]()
 
         async def create(number: int) -> R:
             obj = prepared if isinstance(template, Resource) else self._prepare(owner, template(number))
             assert obj is not None
-            prefix = obj.metadata.generate_name
-            again = next((sent for sent in unconfirmed if sent.metadata.generate_name == prefix), None)
-            if again is None:
+            again = next((sent for sent in unconfirmed if _is_alike(sent, obj)), None)
+            if again is not None:
+                unconfirmed.remove(again)
+                return await self._create_one(owner, _with_name(obj, again.metadata.name), unconfirmed=True)
+            if not obj.metadata.name:
                 return await self._create_one(owner, self._with_new_name(obj))
-            unconfirmed.remove(again)
-            return await self._create_one(owner, _with_name(obj, again.metadata.name), unconfirmed=True)
+            try:
+                return await self._create_one(owner, obj)
+            except AlreadyExistsError:
+                found.add(obj.metadata.name)
+                return await self._find_named(owner, obj)
 
         attempts = await slow_start(count, create)
         if attempts.done:
             self._backoffs.forget(owner)
-        self._emitter.created(owner, [made.metadata.name for made in attempts.done])
+        self._emitter.created(owner, [made.metadata.name for made in attempts.done if made.metadata.name not in found])
         errors = [failure.error for failure in attempts.failures]
         self._emitter.not_created(owner, [error for error in errors if not isinstance(error, UnconfirmedCreateError)])
         return attempts
@@ -192,7 +185,7 @@ class DependentControl(Generic[R]):
             try:
                 if wanted:
                     done.append(await self._create_one(owner, sent, unconfirmed=True))
-                elif (found := await self._find(sent)) is not None:
+                elif (found := await find_own(self._client, self._kind, sent)) is not None:
                     done.append(await self._answered(owner, sent, found))
                 else:
                     del creates[key]
@@ -230,14 +223,16 @@ class DependentControl(Generic[R]):
         return Attempts(deleted, attempts.failures, len(attempts.done) - len(deleted))
 
     def _prepare(self, owner: Resource, template: Resource) -> Resource:
-        """Return the object to create, but for its name."""
+        """Return the object to create, but for a name that is to be drawn."""
         asked = template.metadata
         if not asked.labels:
             raise ValueError(
                 f"{owner.resource.display} {owner.key}: unable to create {self._kind.resource.plural}, no labels"
             )
         metadata = type(asked)(
-            generate_name=asked.generate_name or f"{owner.metadata.name}-",
+            name=asked.name,
+            # Only where a name is to be drawn.
+            generate_name="" if asked.name else asked.generate_name or f"{owner.metadata.name}-",
             namespace=owner.metadata.namespace or asked.namespace,
             labels=asked.labels,
             annotations=asked.annotations,
@@ -261,16 +256,36 @@ class DependentControl(Generic[R]):
         for left in reversed(range(NAME_DRAWS)):
             creates[obj.key] = obj
             try:
-                return await self._answered(owner, obj, await self._create_until_answered(obj, unconfirmed))
+                made = await create_until_answered(self._client, self._kind, obj, unconfirmed=unconfirmed)
+                return await self._answered(owner, obj, made)
             except UnconfirmedCreateError:
                 raise
             except ApiError as error:
                 creates.pop(obj.key, None)
-                if not isinstance(error, AlreadyExistsError) or not left:
+                if not isinstance(error, AlreadyExistsError) or not left or not obj.metadata.generate_name:
                     raise
             # Another object has the name, perhaps of this very owner; the next draw will be free.
             obj, unconfirmed = self._with_new_name(obj), False
         raise AssertionError("the last draw returns or raises")
+
+    async def _find_named(self, owner: Resource, obj: Resource) -> R:
+        """Return the object whose name the template states, if it is there and the owner's.
+
+        Raises:
+            AlreadyExistsError: It is another owner's, or is being deleted.
+            UnconfirmedCreateError: The server does not say.
+        """
+        found, what = await find_own(self._client, self._kind, obj), f"{self._kind.resource.kind.lower()} {obj.key}"
+        if found is None:
+            why = (
+                f"exists, and is not controlled by {owner.resource.display} {owner.key}: delete it, or use another name"
+            )
+        elif found.metadata.deletion_timestamp is not None:
+            why = "is being deleted: its name is free once it is gone"
+        else:
+            self._own_writes.wrote(owner.key, self.store, found)
+            return found
+        raise AlreadyExistsError(409, "AlreadyExists", f"{what} {why}")
 
     async def _answered(self, owner: Resource, sent: Resource, made: R) -> R:
         """Note the answer to a create, and return the object.
@@ -309,63 +324,6 @@ class DependentControl(Generic[R]):
             return False
         return True
 
-    async def _create_until_answered(self, obj: Resource, unconfirmed: bool) -> R:
-        error: KcrError = KcrError("not sent")
-        unanswered = unconfirmed
-        for pause in PAUSES:
-            await asyncio.sleep(pause)
-            try:
-                return await self._create_or_find(obj, unconfirmed=unconfirmed)
-            except TransportError as silence:
-                error, unconfirmed, unanswered = silence, True, True
-            except ServerError as failure:
-                # Behind a proxy that answers by itself, the server may still be at work.
-                error, unconfirmed = failure, True
-                unanswered |= failure.has_cause(UNEXPECTED_RESPONSE)
-            except AlreadyExistsError:
-                raise
-            except _BUSY as busy:
-                # This try was not executed; one before it may still be under way.
-                if not unconfirmed:
-                    raise
-                error = busy
-        if unanswered:
-            raise UnconfirmedCreateError(obj, str(error))
-        # The server may have made it, though it said that it had failed.
-        if unconfirmed and (found := await self._find(obj)) is not None:
-            return found
-        raise error
-
-    async def _create_or_find(self, obj: Resource, *, unconfirmed: bool) -> R:
-        """Create the object, or find it if it was created before and the reply was lost."""
-        try:
-            return await self._client.create_manifest(self._kind, codec.encode(obj), obj.metadata.namespace)
-        except ServerError:
-            raise
-        except ApiError:
-            # An object that is there may be refused for other reasons: it has used up the quota itself, for one. But
-            # one that was never sent before cannot be there: among thousands, two draw the same name.
-            if not unconfirmed:
-                raise
-            if (found := await self._find(obj)) is not None:
-                return found
-            raise
-
-    async def _find(self, obj: Resource) -> R | None:
-        """Return the object if the server has it, and it is ours.
-
-        Raises:
-            UnconfirmedCreateError: The server does not say.
-        """
-        try:
-            found = await self._client.get(self._kind, obj.key)
-        except NotFoundError:
-            return None
-        except KcrError as unknown:
-            raise UnconfirmedCreateError(obj, str(unknown)) from unknown
-        controller, ours = controller_of(found.metadata), controller_of(obj.metadata)
-        return found if controller is not None and ours is not None and controller.uid == ours.uid else None
-
     async def _delete_one(self, owner: Resource, obj: R) -> R:
         own = self._own_writes.of(owner)
         try:
@@ -379,6 +337,13 @@ class DependentControl(Generic[R]):
     def _with_new_name(self, obj: Resource) -> Resource:
         prefix = obj.metadata.generate_name[:MAX_PREFIX]
         return _with_name(obj, prefix + "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH)))
+
+
+def _is_alike(sent: Resource, obj: Resource) -> bool:
+    """Return whether a create that was sent will do for another object: of the same name, or drawn alike."""
+    if obj.metadata.name:
+        return sent.metadata.name == obj.metadata.name
+    return sent.metadata.generate_name == obj.metadata.generate_name
 
 
 def _with_name(obj: Resource, name: str) -> Resource:

@@ -16,7 +16,7 @@ from tests.kit.transports import MutatedCreates, disown, unfinalize
 
 pytestmark = pytest.mark.kcr_virtual
 
-TEMPLATE = build.config_map("ignored", {"x": "1"}, labels={"app": "shop", "tier": "a"}, finalizers=("kcr.dev/x",))
+TEMPLATE = build.config_map("", {"x": "1"}, labels={"app": "shop", "tier": "a"}, finalizers=("kcr.dev/x",))
 
 
 def selects(owner: ConfigMap, obj: ConfigMap) -> bool:

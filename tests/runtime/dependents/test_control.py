@@ -15,9 +15,7 @@ from kcr.testing import FakeInformer, FakeRecorder, FaultyTransport, VirtualCloc
 
 pytestmark = pytest.mark.kcr_virtual
 
-TEMPLATE = build.config_map(
-    "ignored", {"x": "1"}, labels={"app": "shop"}, annotations={"a": "b"}, finalizers=("kcr.dev/x",)
-)
+TEMPLATE = build.config_map("", {"x": "1"}, labels={"app": "shop"}, annotations={"a": "b"}, finalizers=("kcr.dev/x",))
 
 
 class Shop:
@@ -82,7 +80,7 @@ async def test_generated_names_may_begin_otherwise(kcr_cluster: EmbeddedCluster)
 async def test_template_without_labels_is_refused(kcr_cluster: EmbeddedCluster) -> None:  # EX-30
     shop = Shop(kcr_cluster)
     with pytest.raises(ValueError, match="configmaps default/shop: unable to create configmaps, no labels"):
-        await shop.control.create(await shop.owner(), build.config_map("bare"))
+        await shop.control.create(await shop.owner(), build.config_map(""))
 
 
 async def test_many_creations_are_three_events_and_a_summary(kcr_cluster: EmbeddedCluster) -> None:  # EX-18, EX-30

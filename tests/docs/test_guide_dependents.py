@@ -1,0 +1,100 @@
+"""The guide on objects of an owner: its shop keeps numbered pods."""
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import kcr
+from kcr.api.core import Event, Pod
+from kcr.client import Client
+from kcr.cluster import EmbeddedCluster
+from kcr.testing import CrashingTransport, VirtualClock
+from tests.kit.documents import ROOT, blocks, files
+
+GUIDE = ROOT / "docs" / "guide" / "dependents.md"
+KEY = kcr.Key("default", "shop")
+
+pytestmark = [pytest.mark.kcr_virtual, pytest.mark.asyncio]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    (tmp_path / "shop.py").write_text(files(GUIDE)["shop.py"])
+    monkeypatch.syspath_prepend(tmp_path)
+    yield __import__("shop")
+    sys.modules.pop("shop", None)
+
+
+def managed(cluster: EmbeddedCluster, shop: ModuleType, transport: Any = None) -> kcr.Manager:
+    manager = kcr.Manager(Client(transport or cluster.transport), random=random.Random(1))
+    shop.setup(manager)
+    return manager
+
+
+async def pods(cluster: EmbeddedCluster) -> list[str]:
+    return sorted(pod.metadata.name for pod in await cluster.client.list(Pod, "default"))
+
+
+async def scale(cluster: EmbeddedCluster, shop: ModuleType, replicas: int) -> None:
+    await cluster.client.merge_patch(shop.Shop, KEY, {"spec": {"replicas": replicas}})
+
+
+def opened(shop: ModuleType, replicas: int) -> Any:
+    metadata = kcr.ObjectMeta(name=KEY.name, namespace=KEY.namespace)
+    return shop.Shop(metadata=metadata, spec=shop.ShopSpec(image="busybox", replicas=replicas))
+
+
+async def test_every_block_is_run() -> None:
+    assert {block.file for block in blocks(GUIDE)} == {"shop.py"}
+
+
+async def test_shop_keeps_its_numbered_pods(shop: ModuleType, kcr_clock: VirtualClock) -> None:
+    async with (
+        EmbeddedCluster(clock=kcr_clock, random=random.Random(1), runtime=None, kinds=[shop.Shop]) as cluster,
+        managed(cluster, shop).running(),
+    ):
+        await cluster.client.create(opened(shop, 3))
+        await kcr_clock.advance(1)
+        assert await pods(cluster) == ["shop-0", "shop-1", "shop-2"]
+        await cluster.client.delete(Pod, kcr.Key("default", "shop-1"), grace_period_seconds=0)
+        await kcr_clock.advance(1)
+        assert await pods(cluster) == ["shop-0", "shop-1", "shop-2"]
+        await scale(cluster, shop, 1)
+        await kcr_clock.advance(60)
+        assert await pods(cluster) == ["shop-0"]
+        assert (await cluster.client.get(shop.Shop, KEY)).status.replicas == 1
+
+
+@pytest.mark.parametrize("write", range(1, 6))
+async def test_shop_that_crashes_makes_no_pod_twice(shop: ModuleType, kcr_clock: VirtualClock, write: int) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(1), runtime=None, kinds=[shop.Shop]) as cluster:
+        wire = CrashingTransport(cluster.transport)
+        wire.crash_after(write)
+        async with managed(cluster, shop, wire).running():
+            await cluster.client.create(opened(shop, 3))
+            await kcr_clock.advance(5)
+        async with managed(cluster, shop).running():
+            await kcr_clock.advance(5)
+        assert await pods(cluster) == ["shop-0", "shop-1", "shop-2"]
+        assert (await cluster.client.get(shop.Shop, KEY)).status.replicas == 3
+
+
+async def test_pod_of_another_owner_is_named_in_a_warning(shop: ModuleType, kcr_clock: VirtualClock) -> None:
+    async with EmbeddedCluster(clock=kcr_clock, random=random.Random(1), runtime=None, kinds=[shop.Shop]) as cluster:
+        other = shop.new_pod(opened(shop, 1), "shop-1")
+        await cluster.client.create_manifest(Pod, kcr.api.codec.encode(other), "default")
+        async with managed(cluster, shop).running():
+            await cluster.client.create(opened(shop, 2))
+            await kcr_clock.advance(5)
+            events = await cluster.client.list(Event, "default")
+        assert await pods(cluster) == ["shop-0", "shop-1"]
+        refusals = {event.message for event in events if event.reason == "FailedCreate"}
+        assert refusals == {
+            "Error creating: pod default/shop-1 exists, and is not controlled by shops.example.dev default/shop: "
+            "delete it, or use another name"
+        }
