@@ -10,6 +10,8 @@ from kcr.api.batch import CronJob, Job
 from kcr.api.meta import Key
 from kcr.controllers.cronjob.decisions.plan import Outcome, Start
 from kcr.controllers.cronjob.decisions.status import Run
+from kcr.log import get_logger
+from kcr.ratelimitedlog import RateLimitedLogger
 
 
 class CronJobState:
@@ -54,6 +56,18 @@ class Memory:
         """Start with nothing; `since` returns the version with which this process leads, 0 without election."""
         self._since = since
         self._crons: dict[Key, CronJobState] = {}
+        self._log = RateLimitedLogger(get_logger())
+
+    def warn_of_future_run(self, cron: CronJob, now: float) -> None:
+        """Warn that the last run of a CronJob lies in the future: one line for all CronJobs, at most twice a minute.
+
+        Args:
+            cron: The CronJob.
+            now: The loop's time.
+        """
+        message = "last run lies in the future, none is started before: was the clock set back?"
+        last = cron.status.last_schedule_time
+        self._log.warning(now, message, cronjob=str(cron.key), last_schedule_time=None if last is None else str(last))
 
     def of(self, cron: CronJob) -> CronJobState:
         """Return the memory of this CronJob, empty if there is none; another UID's under this name is dropped."""

@@ -1,5 +1,6 @@
 """One pass over one CronJob: restore, clear away, confirm, decide, act, record."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
@@ -14,7 +15,7 @@ from kcr.client import Client
 from kcr.clock import Clock
 from kcr.controller import OwnWrites, Result
 from kcr.controllers.cronjob.actions import Actions
-from kcr.controllers.cronjob.decisions.decide import decide, look_again
+from kcr.controllers.cronjob.decisions.decide import FUTURE_RUN, decide, look_again
 from kcr.controllers.cronjob.decisions.jobs import BY_CONTROLLER, surplus
 from kcr.controllers.cronjob.decisions.plan import Facts, NoOp, Outcome, Plan, Start
 from kcr.controllers.cronjob.decisions.status import (
@@ -175,6 +176,8 @@ class CronJobReconciler:
     async def _carry_out(self, cron: CronJob, seen: Facts, plan: Plan, state: CronJobState) -> Result:
         for told in plan.announcements:
             self.recorder.event(cron, told.type, told.reason, told.message)
+            if told.reason == FUTURE_RUN:
+                self.memory.warn_of_future_run(cron, asyncio.get_running_loop().time())
         match plan.work:
             case NoOp(requeue_after):
                 await self._record(cron, plan.status)

@@ -13,6 +13,7 @@ from kcr.controllers.cronjob.decisions.schedule import (
     NeverDueError,
     Timetable,
     due,
+    is_ahead,
     names_zone,
     requeue_delay,
     timetable_of,
@@ -74,7 +75,7 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
     except NeverDueError as error:
         return NoOp(), _warned("InvalidSchedule", f"invalid schedule: {seen.cron.spec.schedule} : {error}")
     if run is None:
-        return NoOp(requeue_delay(seen.cron, timetable, seen.now)), ()
+        return NoOp(requeue_delay(seen.cron, timetable, seen.now)), _clock_warning(seen)
     told = _warned("TooManyMissedTimes", _TOO_MANY) if too_many else ()
     for objection in OBJECTIONS:
         reasons = objection(seen, run)
@@ -84,6 +85,11 @@ def _run(seen: Facts, timetable: Timetable) -> Step:
     zone = zone_of(seen.cron, seen.local) if seen.cron.spec.time_zone is not None else None
     replaces = seen.cron.status.active if seen.cron.spec.concurrency_policy == "Replace" else ()
     return Start(run=run, job=job_of(seen.cron, run, zone), replaces=replaces), told
+
+
+def _clock_warning(seen: Facts) -> tuple[Announcement, ...]:
+    last = seen.cron.status.last_schedule_time
+    return _warned(FUTURE_RUN, _IN_FUTURE.format(last)) if last is not None and is_ahead(seen.cron, seen.now) else ()
 
 
 def too_late(seen: Facts, run: datetime) -> tuple[Announcement, ...] | None:
@@ -116,6 +122,13 @@ Objection = Callable[[Facts, datetime], tuple[Announcement, ...] | None]
 # to object is the one that is heard, so order is contract.
 OBJECTIONS: tuple[Objection, ...] = (too_late, already_started, forbidden)
 
+# The reason of the event about a last run in the future.
+FUTURE_RUN = "LastScheduleTimeInFuture"
+_IN_FUTURE = (
+    "The last run is on record for {:%Y-%m-%dT%H:%M:%SZ}, which lies in the future: no run is started before a later "
+    "one is due. A clock was set back, or was wrong then: set the clock of the controller right, or remove "
+    "status.lastScheduleTime"
+)
 _UNSUPPORTED = (
     'CRON_TZ or TZ used in schedule "{}" is not officially supported, '
     "see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"

@@ -10,6 +10,8 @@ from kcr.api.crontab import Expression, UnknownZoneError, load_zone, parse
 
 # A timer fires this much after its run is due, so that it is never early.
 PADDING = timedelta(milliseconds=100)
+# By so much the clocks of two machines may differ without a word.
+SKEW = timedelta(seconds=10)
 # More missed runs than these are worth a warning.
 MANY = 100
 # Steps of a walk over missed runs, before it starts to halve the way.
@@ -109,6 +111,15 @@ def due(cronjob: CronJob, timetable: Timetable, now: datetime) -> Due:
     """
     found = recent(cronjob, timetable, now, use_deadline=True)
     return Due(found.run, found.run is not None and found.missed is Missed.MANY)
+
+
+def is_ahead(cronjob: CronJob, now: datetime) -> bool:
+    """Return whether the last run lies in the future, so that nothing is started until the clock has passed it.
+
+    A clock was wrong when it was put on record, or is now. Upstream says nothing.
+    """
+    last = cronjob.status.last_schedule_time
+    return last is not None and last - now > SKEW
 
 
 def requeue_delay(cronjob: CronJob, timetable: Timetable, now: datetime) -> timedelta | None:

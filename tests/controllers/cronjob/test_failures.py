@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from kcr.api.batch import CronJob, Job
 from kcr.cluster import EmbeddedCluster
@@ -140,3 +141,29 @@ async def test_run_that_was_slept_through_starts_within_a_minute(
         shifted.by = timedelta(hours=8)
         await kcr_clock.advance(61)
         assert await names_of(server.client) == ["hello-29671920"]
+
+
+async def test_clock_that_was_set_back_is_told_by_event_and_log(
+    server: EmbeddedCluster, kcr_clock: VirtualClock
+) -> None:
+    await create(server.client, manifest())
+    shifted = ShiftedClock(kcr_clock)
+    with capture_logs() as logs:
+        async with cronjob_controller(server, shifted):
+            await until(kcr_clock, at("10:00:20"))
+            assert await names_of(server.client) == ["hello-29671800"]
+            shifted.by = -timedelta(hours=2)
+            await kcr_clock.advance(61)
+            told = [message for reason, message in await events_of(server.client) if "Future" in reason]
+            assert told == [
+                "The last run is on record for 2026-06-01T10:00:00Z, which lies in the future: no run is started "
+                "before a later one is due. A clock was set back, or was wrong then: set the clock of the controller "
+                "right, or remove status.lastScheduleTime"
+            ]
+            assert await names_of(server.client) == ["hello-29671800"]
+            shifted.by = timedelta()
+            await kcr_clock.advance(61)
+            assert await names_of(server.client) == ["hello-29671800", "hello-29671802"]
+            assert len([reason for reason, _ in await events_of(server.client) if "Future" in reason]) == 1
+    (line,) = (line for line in logs if "future" in line["event"])
+    assert (line["cronjob"], line["log_level"]) == ("default/hello", "warning")

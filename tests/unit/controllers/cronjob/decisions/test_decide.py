@@ -271,3 +271,17 @@ def test_run_whose_deadline_is_over_is_missed() -> None:
 def test_next_run_is_due_whatever_becomes_of_this_one(what: CronJob, seconds: float | None) -> None:
     left = look_again(what, UTC, at("10:00:00.1"))
     assert left == (None if seconds is None else timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        pytest.param("09:59:49", ["LastScheduleTimeInFuture"], id="clock-was-set-back"),
+        pytest.param("09:59:50", [], id="clocks-that-differ-a-little"),
+        pytest.param("10:00:30", [], id="past"),
+    ],
+)
+def test_last_run_in_the_future_is_told(now: str, told: list[str]) -> None:
+    plan = decide(Facts(cron=cron(last=TEN), jobs=(), local=UTC, now=at(now)))
+    assert [one.reason for one in plan.announcements] == told
+    assert isinstance(plan.work, NoOp)
