@@ -47,11 +47,18 @@ class Note(NamedTuple):
 
 
 class Seen:
-    """An event as it is to be on the server; `written` once it has been created."""
+    """An event as it is to be on the server.
+
+    Attributes:
+        event: The event.
+        written: Whether it has been created.
+        was_sent: Whether its creation was sent under its name, so that it may be there without an answer.
+    """
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self.written = False
+        self.was_sent = False
 
 
 class _Similar:
@@ -178,6 +185,11 @@ class Correlator:
             last_timestamp=note.moment,
             count=0,  # counted with all that are the same
         )
+
+    def rename(self, seen: Seen) -> None:
+        """Give an event another name, because another recorder's event has it."""
+        metadata = replace(seen.event.metadata, name=self._name(seen.event.involved_object.name))
+        seen.event, seen.was_sent = replace(seen.event, metadata=metadata), False
 
     def _name(self, about: str) -> str:
         """Name an event after its object and the nanosecond, as upstream does."""

@@ -22,6 +22,8 @@ FLUSH_SECONDS = 0.3
 # Source: client-go/tools/record/event.go, maxTriesPerEvent and defaultSleepDuration.
 TRIES = 12
 RETRY_SECONDS = 10.0
+# How many names an event gets that are taken.
+NAME_DRAWS = 3
 
 
 class EventRecorder:
@@ -172,14 +174,23 @@ class EventRecorder:
                 await self._client.merge_patch(Event, event.key, change)
             except NotFoundError:
                 # The server deletes events after an hour.
-                seen.written = False
+                seen.written = seen.was_sent = False
             else:
                 return
-        try:
-            await self._client.create(event)
-        except AlreadyExistsError:
-            # Created by the try before, whose answer was lost.
-            _log.debug("event already written", name=event.metadata.name)
+        for left in reversed(range(NAME_DRAWS)):
+            was_sent, seen.was_sent = seen.was_sent, True
+            try:
+                await self._client.create(seen.event)
+            except AlreadyExistsError:
+                if not was_sent:
+                    # Another recorder's event of the same nanosecond: to count on it would overwrite its message.
+                    if not left:
+                        raise
+                    self._correlator.rename(seen)
+                    continue
+                # Created by the try before, whose answer was lost.
+                _log.debug("event already written", name=seen.event.metadata.name)
+            break
         seen.written = True
 
 

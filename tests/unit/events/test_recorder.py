@@ -133,6 +133,33 @@ async def test_identical_events_become_one_that_counts(kcr_clock: VirtualClock) 
     assert server.requests == ["POST", "PATCH", "PATCH"]
 
 
+async def test_name_that_another_recorder_has_taken_is_left_to_it(kcr_clock: VirtualClock) -> None:
+    server = Events()
+    # Of one seed and one moment: both draw the same name.
+    async with recording(server, kcr_clock) as recorder, recording(server, kcr_clock) as other:
+        recorder.event(JOB, "Normal", "Pulled", "mine")
+        await kcr_clock.settle()
+        other.event(JOB, "Normal", "Completed", "yours")
+        await kcr_clock.settle()
+        other.event(JOB, "Normal", "Completed", "yours")
+        await kcr_clock.settle()
+        assert not other.dropped
+    assert server.summary() == [("Pulled", "mine", 1), ("Completed", "yours", 2)]
+    assert server.requests == ["POST", "POST", "POST", "PATCH"]
+
+
+async def test_own_event_whose_reply_was_lost_is_not_written_twice(kcr_clock: VirtualClock) -> None:
+    server = Events()
+    server.lose_replies = 2
+    async with recording(server, kcr_clock) as recorder:
+        recorder.event(JOB, "Normal", "Pulled", "mine")
+        await kcr_clock.advance(60)
+        recorder.event(JOB, "Normal", "Pulled", "mine")
+        await kcr_clock.settle()
+    assert server.summary() == [("Pulled", "mine", 2)]
+    assert server.requests == ["POST", "POST", "POST", "PATCH"]
+
+
 # EV-9
 async def test_counted_event_that_was_cleared_away_is_made_anew(kcr_clock: VirtualClock) -> None:
     server = Events()
