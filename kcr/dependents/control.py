@@ -21,7 +21,7 @@ from kcr.dependents.create import UnconfirmedCreateError, create_until_answered,
 from kcr.dependents.emitter import EventEmitter
 from kcr.dependents.ownership import set_controller
 from kcr.dependents.slow_start import Attempts, Failure, slow_start
-from kcr.errors import AlreadyExistsError, ApiError, KcrError, NotFoundError
+from kcr.errors import AlreadyExistsError, ApiError, ConflictError, KcrError, NotFoundError
 from kcr.events import EventRecorder
 from kcr.informer import Store
 
@@ -34,6 +34,8 @@ MAX_PREFIX = 58
 # As the server draws them: no vowels and nothing that looks like another letter, so that no words appear.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
+# How often finalizers are removed from an object that others write to.
+_CONFLICT_TRIES = 3
 
 
 class DependentControl(Generic[R]):
@@ -309,13 +311,8 @@ class DependentControl(Generic[R]):
         The finalizers that it was sent with are removed first, for no reconcile would do it. What a crash in between
         leaves behind is released by `claim`, as an object that the selector does not match.
         """
-        metadata = made.metadata
-        kept = [name for name in metadata.finalizers if name not in sent.metadata.finalizers]
-        change = {"uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": kept}
         with suppress(KcrError):
-            if len(kept) < len(metadata.finalizers):
-                freed = await self._client.merge_patch(self._kind, made.key, {"metadata": change})
-                self._own_writes.wrote(owner.key, self.store, freed)
+            await self._untrack(owner, sent, made)
         try:
             await self._delete_one(owner, made)
         except NotFoundError:
@@ -323,6 +320,22 @@ class DependentControl(Generic[R]):
         except KcrError:
             return False
         return True
+
+    async def _untrack(self, owner: Resource, sent: Resource, made: R) -> None:
+        """Remove the finalizers that an object was sent with; others may write to it at the same time."""
+        for _ in range(_CONFLICT_TRIES):
+            metadata = made.metadata
+            kept = [name for name in metadata.finalizers if name not in sent.metadata.finalizers]
+            if len(kept) == len(metadata.finalizers):
+                return
+            change = {"uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": kept}
+            try:
+                freed = await self._client.merge_patch(self._kind, made.key, {"metadata": change})
+            except ConflictError:
+                made = await self._client.get(self._kind, made.key)
+            else:
+                self._own_writes.wrote(owner.key, self.store, freed)
+                return
 
     async def _delete_one(self, owner: Resource, obj: R) -> R:
         own = self._own_writes.of(owner)

@@ -32,9 +32,9 @@ async def test_pods_that_a_webhook_alters_are_few_and_gone(
     async with job_controller(kcr_cluster, kcr_clock, transport=webhook):
         await create(kcr_cluster.client, manifest(completions=3, parallelism=3))
         await kcr_clock.advance(30)
-        # At 0, 1, 3, 7 and 15 s, perhaps a little later; Go's controller makes 90 in this time.
+        # At 0, 1, 3, 7 and 15 s, or later, as the key is retried with backoff; Go's controller makes 90 in this time.
         told = sum(event.count for event in await refusals(kcr_cluster))
-        assert 4 <= told <= 5
+        assert 3 <= told <= 5
         assert not await kcr_cluster.client.list(Pod, "default")
         job = await read(kcr_cluster.client)
         assert (job.status.active, job.status.succeeded, job.status.failed) == (0, 0, 0)

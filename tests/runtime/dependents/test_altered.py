@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kcr.api.core import ConfigMap
+from kcr.api.meta import Key
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.controller import OwnWrites
@@ -140,6 +141,19 @@ async def test_lost_reply_leaves_nothing_behind(kcr_cluster: EmbeddedCluster, ve
     assert await shop.left() == []
     # A deletion without an answer is not promised.
     assert ("is deleted again" in str(attempts.failures[0].error)) is (verb != "delete")
+
+
+async def test_altered_object_that_another_client_writes_to_is_freed(kcr_cluster: EmbeddedCluster) -> None:
+    shop = Shop(kcr_cluster, relabel)
+    await shop.create(0)
+
+    async def label() -> None:
+        (name,) = await shop.left()
+        await shop.client.merge_patch(ConfigMap, Key("default", name), {"metadata": {"labels": {"by": "a-scheduler"}}})
+
+    shop.faults.on("patch", ConfigMap, nth=1).then(label)
+    await shop.create()
+    assert await shop.left() == []
 
 
 async def test_object_that_was_found_altered_after_a_lost_reply_is_deleted(
