@@ -35,6 +35,8 @@ batch/v1 CronJob cronjobs namespaced cj all status,generation
 batch/v1 Job jobs namespaced - all status,generation
 coordination.k8s.io/v1 Lease leases namespaced - - -
 discovery.k8s.io/v1 EndpointSlice endpointslices namespaced - - generation
+flowcontrol.apiserver.k8s.io/v1 FlowSchema flowschemas cluster - - status,generation
+flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration prioritylevelconfigurations cluster - - status,generation
 networking.k8s.io/v1 Ingress ingresses namespaced ing - status,generation
 networking.k8s.io/v1 IngressClass ingressclasses cluster - - generation
 networking.k8s.io/v1 NetworkPolicy networkpolicies namespaced netpol - generation
@@ -44,6 +46,10 @@ rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster - - any-name
 rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster - - any-name
 rbac.authorization.k8s.io/v1 Role roles namespaced - - any-name
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced - - any-name
+resource.k8s.io/v1 DeviceClass deviceclasses cluster - - generation
+resource.k8s.io/v1 ResourceClaim resourceclaims namespaced - - status
+resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates namespaced - - -
+resource.k8s.io/v1 ResourceSlice resourceslices cluster - - generation
 scheduling.k8s.io/v1 PriorityClass priorityclasses cluster pc - generation
 storage.k8s.io/v1 CSIDriver csidrivers cluster - - -
 storage.k8s.io/v1 CSINode csinodes cluster - - -

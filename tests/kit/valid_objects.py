@@ -93,6 +93,11 @@ VALID_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "ClusterRole": {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]},
                               {"verbs": ["*"], "nonResourceURLs": ["/metrics"]}],
                     "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": ""}}]}},
+    "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "p"}, "rules": [{
+        "subjects": [{"kind": "User", "user": {"name": "u"}}],
+        "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "namespaces": ["*"]}]}]}},
+    "ResourceSlice": {"spec": {"driver": "gpu.ex.io", "nodeName": "n1",
+                               "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}},
     "RoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
                     "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "default"}]},
     "ClusterRoleBinding": {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "r"},

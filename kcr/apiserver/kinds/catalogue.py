@@ -320,6 +320,13 @@ CUSTOM_RESOURCE_DEFINITIONS = Kind(
 )
 
 _PLAIN = (
+    _kind(
+        "resource.k8s.io/v1",
+        "ResourceSlice",
+        GenericStrategy("resourceslices.resource.k8s.io", has_generation=True),
+        fields=_paths("spec.driver", "spec.nodeName"),
+        unknown_field_message=_LABEL_NOT_SUPPORTED,
+    ),
     _kind("v1", "PodTemplate", PodTemplateStrategy()),
     _kind(
         "v1",

@@ -22,6 +22,9 @@ WITHOUT_CONTROLLER: Mapping[str, str] = {
     "persistentvolumes": "no claim is bound to them",
     "services": "neither their names nor their addresses lead to pods",
     "endpointslices.discovery.k8s.io": "no traffic is routed",
+    "flowschemas.flowcontrol.apiserver.k8s.io": "no request is queued or refused",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "no request is queued or refused",
+    "resourceclaims.resource.k8s.io": "no device is allocated",
     "apiservices.apiregistration.k8s.io": "requests are not forwarded to other servers",
 }
 

@@ -1,7 +1,7 @@
 """The columns and cells of kinds that this server stores, and nothing here acts on.
 
-Source: kubernetes/pkg/printers/internalversion/printers.go, printHorizontalPodAutoscaler, printEndpointSlice and
-printIngressClass; kube-aggregator/pkg/registry/apiservice/etcd/etcd.go, ConvertToTable.
+Source: kubernetes/pkg/printers/internalversion/printers.go, printHorizontalPodAutoscaler, printEndpointSlice,
+printIngressClass, printFlowSchema and printResourceSlice; kube-aggregator/pkg/registry/apiservice/etcd/etcd.go, ConvertToTable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,10 +79,28 @@ def _ingress_class(obj: Manifest, since: str) -> Cells:
     return [spec.get("controller", ""), parameters, since]
 
 
+def _flow_schema(obj: Manifest, since: str) -> Cells:
+    spec, conditions = obj.get("spec") or {}, (obj.get("status") or {}).get("conditions") or ()
+    level = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
+    distinguisher = (spec.get("distinguisherMethod") or {}).get("type", _NONE)
+    missing = next((one.get("status") for one in conditions if one.get("type") == "Dangling"), "?")
+    return [level, spec.get("matchingPrecedence", 0), distinguisher, since, missing]
+
+
+def _resource_slice(obj: Manifest, since: str) -> Cells:
+    spec = obj.get("spec") or {}
+    return [spec.get("nodeName", _UNSET), spec.get("driver", ""), (spec.get("pool") or {}).get("name", ""), since]
+
+
 # The columns by resource, and the cells behind the name, given the age.
 STORED: Mapping[str, tuple[str, Callable[[Manifest, str], Cells]]] = {
     "horizontalpodautoscalers.autoscaling": ("Name,Reference,Targets,MinPods,MaxPods,Replicas,Age", _autoscaler),
     "apiservices.apiregistration.k8s.io": ("Name,Service,Available,Age", _api_service),
     "endpointslices.discovery.k8s.io": ("Name,AddressType,Ports,Endpoints,Age", _endpoint_slice),
+    "flowschemas.flowcontrol.apiserver.k8s.io": (
+        "Name,PriorityLevel,MatchingPrecedence,DistinguisherMethod,Age,MissingPL",
+        _flow_schema,
+    ),
+    "resourceslices.resource.k8s.io": ("Name,Node,Driver,Pool,Age", _resource_slice),
     "ingressclasses.networking.k8s.io": ("Name,Controller,Parameters,Age", _ingress_class),
 }

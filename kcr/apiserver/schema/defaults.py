@@ -4,7 +4,8 @@ Where a field is absent, a value of its type gets the one that stands here; `{}`
 What depends on other fields is set by the strategies of the kinds. Fields of status whose default is a zero value are
 those that Go always writes, and that clients' models insist on.
 
-Source: kubernetes/pkg/apis/{apps,autoscaling,batch,core,scheduling,storage}/*/defaults.go; k8s.io/api/*/v1/types.go.
+Source: kubernetes/pkg/apis/{apps,autoscaling,batch,core,flowcontrol,scheduling,storage}/*/defaults.go;
+k8s.io/api/*/v1/types.go.
 """
 
 from collections.abc import Mapping
@@ -101,6 +102,10 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "policy.v1.PodDisruptionBudget": {"spec": {}},
     "rbac.v1.ClusterRole": {"rules": None},
     "rbac.v1.Role": {"rules": None},
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
+    "flowcontrol.v1.FlowSchemaSpec": {"matchingPrecedence": 1000},
+    "flowcontrol.v1.LimitedPriorityLevelConfiguration": {"nominalConcurrencyShares": 30, "lendablePercent": 0},
+    "flowcontrol.v1.QueuingConfiguration": {"handSize": 8, "queues": 64, "queueLengthLimit": 50},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "storage.v1.CSIDriver": {"spec": {}},
     "storage.v1.CSINodeSpec": {"drivers": None},
