@@ -15,11 +15,14 @@ PERL, PYTHON = "kcr dev -f examples/pi.yaml --wait", "kcr dev -f examples/pi-pyt
 
 
 def commands(modules: Path) -> str:
-    """Return what `make demo` would run, where perl finds modules in a folder first."""
+    """Return what `make demo` would run, where the perl of the PATH has the modules of a folder."""
+    perl = modules / "perl"
+    perl.write_text(f'#!/bin/sh\nexec {shutil.which("perl")} -I"{modules}" "$@"\n')
+    perl.chmod(0o755)
+    path = f"{modules}:{os.environ['PATH']}"
     done = subprocess.run(
-        ["make", "-n", "demo"], cwd=ROOT, env={**os.environ, "PERL5LIB": str(modules)}, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
+        ["make", "-n", "demo"], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
@@ -49,3 +52,12 @@ def test_demo_runs_python_where_perl_has_no_bignum(tmp_path: Path) -> None:
     # As perl-base of Debian has none.
     (tmp_path / "bignum.pm").write_text("die 'not installed';")
     assert PYTHON in commands(tmp_path)
+
+
+def test_modules_that_pods_do_not_get_count_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, systems = tmp_path / "own", tmp_path / "systems"
+    own.mkdir()
+    systems.mkdir()
+    monkeypatch.setenv("PERL5LIB", str(with_perl(own, "1.999837")))
+    (systems / "bignum.pm").write_text("die 'not installed';")
+    assert PYTHON in commands(systems)

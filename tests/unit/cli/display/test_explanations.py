@@ -84,6 +84,16 @@ async def test_many_objects_are_explained_by_turns(kcr_clock: VirtualClock) -> N
     assert len(explanations.last.explanations) == 10
 
 
+async def test_object_that_takes_long_is_explained_less_often(kcr_clock: VirtualClock) -> None:
+    explainer = Explainer(seconds=0.2)
+    explanations = Explanations(FakeManager().client, explainer.explain)
+    for seconds in (0, 5, 4, 2):
+        await kcr_clock.advance(seconds)
+        await explanations.refresh(jobs(1), None)
+    # At 0 s, and at 11 s: not before ten seconds have passed.
+    assert len(explainer.asked) == 2
+
+
 async def test_job_that_is_shown_in_full_goes_first(kcr_clock: VirtualClock) -> None:
     explainer = Explainer(seconds=BUDGET_SECONDS)
     explanations = Explanations(FakeManager().client, explainer.explain)
