@@ -124,15 +124,18 @@ def load_yaml_documents(text: str | bytes) -> Iterator[Any]:
 
 
 def repeated_keys(text: str | bytes) -> list[tuple[int, str]]:
-    """Return the names that a mapping of a document has twice, each with its line, in the order of the text.
+    """Return the names that a mapping of any document has twice, each with its line, in the order of the text.
 
     Raises:
         YamlError: The text cannot be read.
     """
     found: list[tuple[int, str]] = []
     seen: set[int] = set()
+    nodes: list[Any] = []
     try:
-        nodes = [_Loader(text).get_single_node()]
+        loader = _Loader(text)
+        while loader.check_node():
+            nodes.append(loader.get_node())
     except yaml.YAMLError as error:
         raise YamlError(_described(error)) from None
     while nodes:

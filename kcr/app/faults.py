@@ -22,7 +22,7 @@ def unexpected(error: Exception) -> str:
     who = ", ".join(getattr(error, "__notes__", ()))
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
-    place = _place_of_user(error.__traceback__)
+    place = place_of_user(error.__traceback__)
     if place:
         where = f" at {place}"
     return f"{who + ': ' if who else ''}{type(error).__name__}: {error}{where}"
@@ -30,7 +30,7 @@ def unexpected(error: Exception) -> str:
 
 def remedy(error: Exception) -> str:
     """Return what to do about an unexpected error: whose bug it is."""
-    return _YOUR_BUG if _place_of_user(error.__traceback__) else _OUR_BUG
+    return _YOUR_BUG if place_of_user(error.__traceback__) else _OUR_BUG
 
 
 def import_fault(error: Exception, module: str, hint: str) -> str:
@@ -47,14 +47,18 @@ def import_fault(error: Exception, module: str, hint: str) -> str:
     if isinstance(error, SyntaxError):
         # Its text names file and line.
         return f"{text}: correct it there"
-    place = _place_of_user(error.__traceback__)
+    place = place_of_user(error.__traceback__)
     if place:
         return f"{text} at {place}: correct it there"
     return f"{text}: {hint}"
 
 
-def _place_of_user(trace: TracebackType | None) -> str:
-    """Return the innermost place that belongs to none of kcr, Python and installed packages, or `""`."""
+def place_of_user(trace: TracebackType | None) -> str:
+    """Return the innermost place that belongs to none of kcr, Python and installed packages, or `""`.
+
+    Args:
+        trace: The traceback of an error.
+    """
     place = ""
     for frame, line in traceback.walk_tb(trace):
         code, top = frame.f_code, str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -7,21 +7,38 @@ command line. A plugin without options is `setup(manager)`.
 
 import inspect
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_type_hints
 
 import click
 import msgspec
 
-from kcr.app.faults import import_fault
-from kcr.errors import ConfigError
+from kcr.app.faults import import_fault, place_of_user, unexpected
+from kcr.errors import ConfigError, KcrError
+from kcr.log import get_logger
 from kcr.manager import Manager
 
 GROUP = "kcr.controllers"
 
 Setup = Callable[..., object]
+
+_SHAPE = "name a function that adds controllers to a manager: `def setup(manager)`, or with a struct of its options"
+# What msgspec expected, and what a value is then that is none.
+_TYPES: Mapping[str, str] = {
+    "expected int": "its value is no whole number", "expected float": "its value is no number",
+    "expected bool": "its value is neither true nor false",
+}  # fmt: skip
+# No options: what containers have beside a Service called kcr or kcr-metrics, and what those of `kcr dev` have.
+_NO_OPTION = re.compile(
+    r"KCR_((\w+_)?(SERVICE_(HOST|PORT)\w*|PORT(_\d+_(TCP|UDP|SCTP)\w*)?)|MOUNT_\w+|TERMINATION_LOG)"
+)
+_PREFIX = "KCR_"
+# How much of a name has to be right for the nearest to be proposed.
+_LIKENESS = 0.75
 
 
 def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | None = None) -> dict[str, Setup]:
@@ -36,7 +53,7 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
         The setup functions by what errors call them, such as `controller 'job'`.
 
     Raises:
-        click.UsageError: There is no plugin of this name.
+        click.UsageError: There is no plugin of this name, or it is none.
         ConfigError: A plugin cannot be imported.
     """
     known = {point.name: point for point in entry_points(group=GROUP)} if installed is None else installed
@@ -45,6 +62,8 @@ def find_plugins(names: tuple[str, ...], installed: Mapping[str, EntryPoint] | N
             # `sys.path` begins with the folder of the command `kcr` and lacks the working directory.
             if os.getcwd() not in sys.path:
                 sys.path.insert(0, os.getcwd())
+            if EntryPoint.pattern.match(name) is None:
+                raise click.UsageError(f"{name!r} names no controller: write module:setup, as in an import")
             known = {**known, name: EntryPoint(name, name, GROUP)}
         elif name not in known:
             listed = ", ".join(sorted(known)) or "none is installed"
@@ -86,7 +105,7 @@ def read_options(kind: type[Any], environ: Mapping[str, str], given: Mapping[str
     values: dict[str, object] = {}
     read = []
     for field in msgspec.structs.fields(kind):
-        variable = f"KCR_{field.name.upper()}"
+        variable = f"{_PREFIX}{field.name.upper()}"
         if given.get(field.name) is not None:
             values[field.name] = given[field.name]
         elif environ.get(variable):
@@ -108,7 +127,7 @@ def _converted(text: str, wanted: Any, variable: str) -> object:
         # "Expected `float`, got `str`": that a variable is text, the user knows.
         fault = str(error).partition(", got")[0].replace("`", "").lower()
         # Without the value, which may be a secret of a user's plugin.
-        raise click.UsageError(f"{variable}: {fault}") from None
+        raise click.UsageError(f"{variable}: {_TYPES.get(fault, fault)}") from None
 
 
 def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, str], **given: object) -> None:
@@ -125,17 +144,88 @@ def attach(setups: Mapping[str, Setup], manager: Manager, environ: Mapping[str, 
         ConfigError: A setup is not made as the module's docstring says.
     """
     for name, setup in setups.items():
-        arguments: list[object] = [manager]
-        parameters = tuple(inspect.signature(setup).parameters)
-        if len(parameters) > 1:
-            kind = get_type_hints(setup).get(parameters[1])
-            if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-                raise ConfigError(f"{name}: the options of its setup are no struct: annotate them with one")
-            arguments.append(read_options(kind, environ, given))
-        result = setup(*arguments)
+        kind = options_type(name, setup)
+        result = _call(name, setup, [manager] if kind is None else [manager, read_options(kind, environ, given)])
         if inspect.iscoroutine(result):
             result.close()
             raise ConfigError(
                 f"{name}: its setup is an async function: write `def setup(manager)`, and await in a component that "
                 "is given to manager.add"
             )
+
+
+def options_type(name: str, setup: Setup) -> type[msgspec.Struct] | None:
+    """Return the struct of a setup's options, None where it takes the manager alone.
+
+    Args:
+        name: What errors call it.
+        setup: The function.
+
+    Raises:
+        ConfigError: It cannot be called with a manager, or with a manager and options.
+    """
+    try:
+        parameters = tuple(inspect.signature(setup).parameters.values())
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}: {_SHAPE}") from error
+    placed = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one for one in parameters if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    if not any(one in placed or one.kind is one.VAR_POSITIONAL for one in parameters):
+        raise ConfigError(f"{name}: it takes no manager: {_SHAPE}")
+    beyond = [one.name for one in needed if one not in placed[:2] and one.kind is not one.VAR_POSITIONAL]
+    if beyond:
+        raise ConfigError(f"{name}: it needs {', '.join(beyond)} as well, which nothing gives it: {_SHAPE}")
+    if len(placed) < 2:
+        return None
+    try:
+        kind = get_type_hints(setup).get(placed[1].name)
+    except NameError as error:
+        raise ConfigError(f"{name}: {error}: import in its module what the annotations of its setup name") from error
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        raise ConfigError(f"{name}: the options of its setup are no struct: annotate them with one")
+    return kind
+
+
+def _call(name: str, setup: Setup, arguments: list[object]) -> object:
+    try:
+        return setup(*arguments)
+    except (KcrError, click.UsageError):
+        raise
+    except Exception as error:
+        # An error in the user's code is shown with its place there.
+        if place_of_user(error.__traceback__):
+            raise
+        get_logger().debug("setup failed", exc_info=error)
+        raise ConfigError(f"{name}: {unexpected(error)}: {_SHAPE}") from error
+
+
+def variables_of(setups: Mapping[str, Setup]) -> Iterator[str]:
+    """Yield the variables that the options of plugins are read from.
+
+    Args:
+        setups: Their setup functions, by what errors call them.
+    """
+    for name, setup in setups.items():
+        kind = options_type(name, setup)
+        yield from () if kind is None else (f"{_PREFIX}{field.name.upper()}" for field in msgspec.structs.fields(kind))
+
+
+def unknown_variables(environ: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+    """Return the variables that begin with `KCR_` and that no option has, and the nearest that one has.
+
+    Args:
+        environ: The environment.
+        known: The variables of all options.
+
+    Returns:
+        By variable the nearest name, empty where none is near.
+    """
+    names = sorted(one for one in environ if one.startswith(_PREFIX) and one not in known)
+    # Without what all of them begin with: it would make them alike.
+    rests = {one.removeprefix(_PREFIX): one for one in known}
+    found = {}
+    for name in names:
+        if not _NO_OPTION.fullmatch(name):
+            near = get_close_matches(name.removeprefix(_PREFIX), rests, 1, _LIKENESS)
+            found[name] = rests[near[0]] if near else ""
+    return found

@@ -12,6 +12,7 @@ from kcr.app.plugins import Setup, find_plugins
 from kcr.app.rbac import declared_by
 from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
+from kcr.cli.main import warn_of_unknown_variables
 from kcr.client import Client, HttpTransport, load_config
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
@@ -36,7 +37,9 @@ from kcr.errors import ApiError, ConfigError, TransportError
 def command(*, controllers: str, **values: Any) -> None:
     """Check a cluster before controllers run on it; nothing is written."""
     names = shared.names(controllers)
-    findings = asyncio.run(_findings(find_plugins(names), values))
+    setups = find_plugins(names)
+    warn_of_unknown_variables(setups, lambda words: click.echo(f"Warning: {words}", err=True))
+    findings = asyncio.run(_findings(setups, values))
     for finding in findings:
         click.echo(f"{'FAIL' if finding.is_wrong else 'ok':<6}{finding.check:<13}{finding.text}")
     if any(finding.is_wrong for finding in findings):

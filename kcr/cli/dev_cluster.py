@@ -26,9 +26,11 @@ from kcr.cli.display.dev_page import DevPage, check_port
 from kcr.cli.display.display import Display, open_display
 from kcr.cli.display.progress import Progress
 from kcr.cli.kubeconfig.private_file import candidates, default_path, private_file
+from kcr.cli.main import warn_of_unknown_variables
 from kcr.cli.manifests import Applied, Document, apply, read_documents
 from kcr.cli.objects.look import look
 from kcr.cli.objects.target import ObjectName
+from kcr.log import get_logger
 from kcr.manager import Manager
 
 _DEFINITION = "CustomResourceDefinition"
@@ -48,6 +50,7 @@ def start(title: str, values: Mapping[str, Any]) -> int:
         ConfigError: A port cannot be used, or a file cannot be read or written, or an object of it is refused.
     """
     setups = {} if values["no_controllers"] else find_plugins(shared.names(values["controllers"]))
+    warn_of_unknown_variables(setups, get_logger().warning)
     documents = [document for file in values["files"] for document in read_documents(file)]
     kinds = {document.kind for document in documents}
     if values["wait"] and "Job" not in kinds:

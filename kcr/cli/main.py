@@ -7,7 +7,9 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +49,12 @@ COMMANDS: Mapping[str, _Entry] = {
     "version": _Entry("version", "Print the versions of kcr and of what it stands on."),
     "wait": _Entry("objects.wait", "Wait until Jobs have ended, whichever way."),
 }
+
+
+# What click's types are called in its messages, and what a value is that is none.
+_TYPES: Mapping[str, str] = {
+    "integer": "no whole number", "int": "no whole number", "float": "no number", "boolean": "neither true nor false",
+}  # fmt: skip
 
 
 class _Commands(click.Group):
@@ -141,6 +149,44 @@ def explain(error: BaseException, program: str, *, has_help: bool = True) -> int
             raise error
 
 
+def warn_of_unknown_variables(setups: Mapping[str, Callable[..., object]], warn: Callable[[str], object]) -> None:
+    """Warn of variables that begin with `KCR_` and that no option has; called by the command that reads options.
+
+    Args:
+        setups: The plugins of the command, whose options have variables as well.
+        warn: Says a warning.
+    """
+    from kcr.app.plugins import find_plugins, unknown_variables, variables_of  # noqa: PLC0415  # half the commands
+
+    ctx = click.get_current_context()
+    known = {*_variables(ctx.command, ctx.auto_envvar_prefix), *variables_of(setups)}
+    if not unknown_variables(os.environ, known):
+        return
+    # They may be for another command, or for a plugin that does not run now.
+    for name in COMMANDS:
+        command = cli.get_command(ctx, name)
+        assert command is not None
+        known.update(_variables(command, None))
+    for point in entry_points(group="kcr.controllers"):
+        with suppress(KcrError, click.UsageError):
+            known.update(variables_of(find_plugins((point.name,))))
+    for variable, nearest in unknown_variables(os.environ, known).items():
+        hint = f"is it {nearest}?" if nearest else "see --help for those that are read"
+        warn(f"no option has the variable {variable}: {hint}")
+
+
+def _variables(command: click.Command, prefix: str | None) -> Iterator[str]:
+    """Yield the variables of a command's options, and of the commands below it."""
+    prefix = command.context_settings.get("auto_envvar_prefix", prefix)
+    for option in command.params:
+        if isinstance(option.envvar, str):
+            yield option.envvar
+        elif prefix and option.name:
+            yield f"{prefix}_{option.name.upper()}"
+    for one in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _variables(one, prefix and f"{prefix}_{(one.name or '').upper()}")
+
+
 def _fault(error: click.UsageError) -> str:
     """Return click's message, with the variable or keyword that a wrong value came from, which click leaves out."""
     match error:
@@ -148,10 +194,19 @@ def _fault(error: click.UsageError) -> str:
             match ctx.get_parameter_source(option.name):
                 case ParameterSource.ENVIRONMENT:
                     variable = option.envvar or f"{ctx.auto_envvar_prefix}_{option.name.upper()}"
-                    return f"Invalid value for {variable}: {error.message}"
+                    return f"Invalid value for {variable}: {_plainer(error.message)}"
                 case ParameterSource.DEFAULT_MAP:
-                    return f"Invalid value for {option.name}: {error.message}"
-    return error.format_message()
+                    return f"Invalid value for {option.name}: {_plainer(error.message)}"
+    return _plainer(error.format_message())
+
+
+def _plainer(message: str) -> str:
+    """Return click's message about a value, which names its own types, in words for what the value is not."""
+    value, said, kind = message.partition(" is not a valid ")
+    if not said:
+        return message
+    words = next((words for name, words in _TYPES.items() if kind.startswith(name)), "")
+    return f"{value} is {words}" if words else message
 
 
 def single(error: BaseException) -> BaseException:

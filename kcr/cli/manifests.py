@@ -12,7 +12,7 @@ import msgspec
 
 from kcr.api.meta import Key
 from kcr.api.resources import ResourceType
-from kcr.api.yaml_json import YamlError, load_yaml_documents
+from kcr.api.yaml_json import YamlError, load_yaml_documents, repeated_keys
 from kcr.client import Client
 from kcr.client.discovery import served_kinds
 from kcr.client.writes import STRATEGIC_PATCH
@@ -76,8 +76,13 @@ def read_documents(path: str) -> tuple[Document, ...]:
 def _documents(shown: str, text: str) -> Iterator[Document]:
     try:
         found = [document for document in load_yaml_documents(text) if document is not None]
+        twice = repeated_keys(text)
     except YamlError as error:
         raise ConfigError(f"{shown}: no YAML: {str(error).removeprefix('yaml: ')}") from error
+    if twice:
+        # The last one would win, as with `metadata` of two objects that are one for want of `---`.
+        line, name = twice[0]
+        raise ConfigError(f"{shown}: line {line}: {name} is there twice in one mapping: keep one, or write --- between")
     if not found:
         raise ConfigError(f"{shown}: no object in it")
     several = len(found) > 1

@@ -16,7 +16,8 @@ from kcr.app.logs import configure_logs
 from kcr.app.plugins import Setup, find_plugins
 from kcr.app.run import Settings, run
 from kcr.cli import options as shared
-from kcr.cli.main import explain, open_standard_streams, single
+from kcr.cli.main import explain, open_standard_streams, single, warn_of_unknown_variables
+from kcr.log import get_logger
 from kcr.log.lines import flush_stderr
 
 
@@ -44,7 +45,13 @@ def command(**values: Any) -> None:
     if not names:
         raise click.UsageError("--controllers names none")
     given = {name: values.pop(name) for name in ("workers", "take_over", "feature_gates")}
-    run(Settings.of(values), lambda: find_plugins(names), given, command="kcr run", controllers=names)
+    run(Settings.of(values), lambda: _warned(find_plugins(names)), given, command="kcr run", controllers=names)
+
+
+def _warned(setups: Mapping[str, Setup]) -> Mapping[str, Setup]:
+    """Log variables that no option has, once the logs are set up."""
+    warn_of_unknown_variables(setups, get_logger().warning)
+    return setups
 
 
 def run_program(setup: Setup, args: Sequence[str] | None, defaults: Mapping[str, Any]) -> None:
@@ -85,6 +92,6 @@ def _command(setup: Setup, defaults: Mapping[str, Any]) -> click.Command:
     @shared.election_options("")
     @shared.operation_options("info")
     def command(**values: Any) -> None:
-        run(Settings.of(values), lambda: {"the program": setup}, {})
+        run(Settings.of(values), lambda: _warned({"the program": setup}), {})
 
     return command

@@ -61,8 +61,15 @@ async def all_served_kinds(client: "Calls") -> tuple[ServedKind, ...]:
 
 
 def find_kind(kinds: Iterable[ServedKind], text: str) -> ServedKind | None:
-    """Return the kind that a text names as kubectl reads it, the first in the server's order; None for none."""
-    return next((kind for kind in kinds if kind.matches(text)), None)
+    """Return the kind that a text names as kubectl reads it; None for none.
+
+    A short name goes before what another kind is called in full; of several the first in the server's order.
+
+    Source: client-go/restmapper/shortcut.go, expandResourceShortcut.
+    """
+    named = [kind for kind in kinds if kind.matches(text)]
+    short = text.lower().partition(".")[0]
+    return next((kind for kind in named if short in kind.short_names), next(iter(named), None))
 
 
 def near_names(kinds: Iterable[ServedKind], text: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ takes it from there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import NamedTuple
 
@@ -86,13 +87,27 @@ def builtin_kind(api_version: str, name: str) -> KindFacts:
     """
     of = type_of_kind(api_version, name)
     if of is None:
-        others = [f"{version}/{kind}" for version, kind in kind_types() if kind == name]
-        remedy = f"there is {' and '.join(others)}" if others else "name apiVersion/Kind"
-        raise ConfigError(f"{api_version}/{name} is no kind of Kubernetes {kubernetes_version()}: {remedy}")
+        raise ConfigError(
+            f"{api_version}/{name} is no kind of Kubernetes {kubernetes_version()}: {_hint(api_version, name)}"
+        )
     named = builtin_kinds().get((api_version, name))
     if named is None:
         return KindFacts(api_version, name, of, _plural(name.lower()), name in _NAMESPACED)
     return KindFacts(api_version, name, of, named.plural, named.namespaced)
+
+
+def _hint(api_version: str, name: str) -> str:
+    """Return what may be meant by an apiVersion and a name that are no kind."""
+    others = [f"{version}/{kind}" for version, kind in kind_types() if kind == name]
+    if others:
+        return f"there is {' and '.join(others)}"
+    # By all its names: in lower case, and as in paths.
+    names: dict[str, str] = {}
+    for version, kind in kind_types():
+        if version == api_version:
+            names |= dict.fromkeys((kind.lower(), _plural(kind.lower())), kind)
+    near = get_close_matches(name.lower(), names, 1)
+    return f"is it {names[near[0]]}?" if near else "name apiVersion/Kind"
 
 
 def _plural(name: str) -> str:

@@ -86,7 +86,7 @@ async def test_bad_plugin_option_names_its_variable(kcr: Start, serve: Serve) ->
         kubeconfig = str(path)
         async with kcr("run", "--kubeconfig", kubeconfig, KCR_MAX_UNCOUNTED_PODS="lots") as run:
             assert await run.end() == 2
-            assert run.err == "kcr: KCR_MAX_UNCOUNTED_PODS: expected int: see 'kcr run --help'\n"
+            assert run.err == "kcr: KCR_MAX_UNCOUNTED_PODS: its value is no whole number: see 'kcr run --help'\n"
 
 
 async def test_embedded_cluster_is_not_loaded() -> None:

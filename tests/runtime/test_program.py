@@ -343,7 +343,7 @@ async def test_setup_of_a_program_may_have_options_of_its_own(tmp_path: Path) ->
         process = await start(tmp_path / "kubeconfig", program, KCR_GREETING="hello")
         _, stderr = await process.communicate()
         assert process.returncode == 2
-        assert stderr.decode() == "greeter.py: KCR_GREETING: expected int\n"
+        assert stderr.decode() == "greeter.py: KCR_GREETING: its value is no whole number\n"
 
 
 async def test_asynchronous_setup_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Finding plugins and reading their options."""
 
+import json
+import math
 import sys
 from datetime import timedelta
 from importlib.metadata import EntryPoint
@@ -10,7 +12,7 @@ import msgspec
 import pytest
 
 from kcr.api.core import Pod
-from kcr.app.plugins import GROUP, attach, find_plugins, read_options
+from kcr.app.plugins import GROUP, Setup, attach, find_plugins, read_options, unknown_variables
 from kcr.client import Client
 from kcr.errors import ConfigError
 from kcr.manager import Manager
@@ -64,9 +66,9 @@ def test_values_for_other_plugins_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "fault"),
     [
-        pytest.param("KCR_WORKERS", "many", "expected int", id="word-for-a-number"),
-        pytest.param("KCR_TAKE_OVER", "perhaps", "expected bool", id="word-for-a-truth"),
-        pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "1s", "expected float", id="unit-in-a-number"),
+        pytest.param("KCR_WORKERS", "many", "its value is no whole number", id="word-for-a-number"),
+        pytest.param("KCR_TAKE_OVER", "perhaps", "its value is neither true nor false", id="word-for-a-truth"),
+        pytest.param("KCR_SYNC_JOB_BATCH_PERIOD", "1s", "its value is no number", id="unit-in-a-number"),
     ],
 )
 def test_bad_value_is_named_with_its_variable(variable: str, value: str, fault: str) -> None:
@@ -107,6 +109,65 @@ def test_plugin_that_cannot_be_imported_is_named() -> None:
 def test_plugin_that_is_no_function_is_refused(value: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         find_plugins(("mine",), point("mine", value))
+
+
+@pytest.mark.parametrize("name", ["json:", ":setup", "my-module:setup", "module:"])
+def test_name_that_is_no_module_and_function_is_refused(name: str) -> None:
+    with pytest.raises(click.UsageError, match=f"{name!r} names no controller: write module:setup, as in an import"):
+        find_plugins((name,), {})
+
+
+def no_manager() -> None: ...
+
+
+def too_much(manager: object, options: Options, more: int) -> None: ...
+
+
+def keyword(manager: object, *, zone: str) -> None: ...
+
+
+def unnamed(manager: object, options: "Missing") -> None: ...  # type: ignore[name-defined]  # noqa: F821  # that is it
+
+
+@pytest.mark.parametrize(
+    ("setup", "fault"),
+    [
+        pytest.param(no_manager, "it takes no manager: name a function that adds controllers", id="no-argument"),
+        pytest.param(too_much, "it needs more as well, which nothing gives it: name a function", id="three-arguments"),
+        pytest.param(keyword, "it needs zone as well, which nothing gives it: name a function", id="keyword"),
+        pytest.param(unnamed, "name 'Missing' is not defined: import in its module what", id="missing-name"),
+        pytest.param(math.hypot, "no signature found for builtin .*: name a function that adds", id="of-c"),
+        pytest.param(
+            json.dumps, "TypeError: Object of type Manager is not JSON serializable at .*: name a function that adds",
+            id="function-for-something-else",
+        ),
+    ],
+)  # fmt: skip
+def test_function_that_is_no_setup_is_refused(setup: Setup, fault: str) -> None:
+    with pytest.raises(ConfigError, match=f"^controller 'mine': {fault}"):
+        attach({"controller 'mine'": setup}, Manager(Client(FakeSource(Pod))), {})
+
+
+def test_error_of_the_users_setup_stays_as_it_is() -> None:
+    def setup(manager: Manager) -> None:
+        raise LookupError("of mine")
+
+    with pytest.raises(LookupError, match="of mine"):
+        attach({"the program": setup}, Manager(Client(FakeSource(Pod))), {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        pytest.param("KCR_WORKER", "KCR_WORKERS", id="letter-missing"),
+        pytest.param("KCR_TAKEOVER", "KCR_TAKE_OVER", id="underscore-missing"),
+        pytest.param("KCR_WORKERS_", "KCR_WORKERS", id="letter-too-much"),
+        pytest.param("KCR_FOO", "", id="like-none"),
+    ],
+)
+def test_unknown_variable_has_its_nearest_name(variable: str, nearest: str) -> None:
+    known = ("KCR_WORKERS", "KCR_TAKE_OVER", "KCR_FOLLOW")
+    assert unknown_variables({variable: "", "KCR_WORKERS": "", "KUBECONFIG": ""}, known) == {variable: nearest}
 
 
 async def asynchronous(manager: object) -> None: ...

@@ -75,7 +75,7 @@ def test_all_options_of_the_job_controller_are_in_the_table() -> None:
     ],
 )
 def test_value_that_makes_no_sense_is_named(variable: str, text: str) -> None:
-    with pytest.raises(click.UsageError, match=f"{variable}: expected"):
+    with pytest.raises(click.UsageError, match=f"{variable}: (expected|its value is no whole number)"):
         read_options(job.Options, {variable: text}, {})
 
 

@@ -33,7 +33,7 @@ def logs_as_before() -> Iterator[None]:
         pytest.param(["walk"], "No such command 'walk'", id="unknown-command"),
         pytest.param(["run", "--fast"], "No such option", id="unknown-option"),
         pytest.param(["run", "--workers", "0"], "0 is not in the range", id="value-out-of-range"),
-        pytest.param(["run", "--workers", "x"], "'x' is not a valid integer", id="value-of-another-type"),
+        pytest.param(["run", "--workers", "x"], "'x' is no whole number", id="value-of-another-type"),
         pytest.param(
             ["run", "--controllers", "jop"], "no controller is named 'jop': known are", id="unknown-controller"
         ),
@@ -75,7 +75,7 @@ def test_wrong_variable_is_named(
 ) -> None:
     monkeypatch.setenv(variable, "none")
     assert exit_code_of(["run"]) == 2
-    assert f"Invalid value for {variable}: 'none' is not a valid integer" in capsys.readouterr().err
+    assert f"Invalid value for {variable}: 'none' is no whole number" in capsys.readouterr().err
 
 
 def test_missing_kubeconfig_is_one_line_and_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,3 +146,56 @@ def test_missing_extra_is_named_with_its_remedy(
     monkeypatch.setitem(sys.modules, missing, None)
     assert exit_code_of(["dev"]) == 1
     assert capsys.readouterr().err == "kcr: kcr dev needs the extra 'embedded': pip install 'kcr[embedded]'\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "fault"),
+    [
+        pytest.param("KCR_KUBE_API_BURST", "many", "'many' is no whole number", id="whole-number"),
+        pytest.param("KCR_KUBE_API_QPS", "many", "'many' is no number", id="number"),
+        pytest.param("KCR_TAKE_OVER", "many", "'many' is neither true nor false", id="truth"),
+    ],
+)
+def test_value_of_another_type_is_said_plainly(
+    variable: str, text: str, fault: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, text)
+    assert exit_code_of(["run"]) == 2
+    assert capsys.readouterr().err == f"kcr: Invalid value for {variable}: {fault}: see 'kcr run --help'\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        pytest.param("KCR_LEADER_ELEKT", "is it KCR_LEADER_ELECT?", id="of-this-command"),
+        pytest.param("KCR_SYNC_JOB_BATCH_PERIODS", "is it KCR_SYNC_JOB_BATCH_PERIOD?", id="of-a-plugin"),
+        pytest.param("KCR_CRONJOB_TIMEZONE", "is it KCR_CRONJOB_TIME_ZONE?", id="of-a-plugin-that-does-not-run"),
+        pytest.param("KCR_DEV_DATADIR", "is it KCR_DEV_DATA_DIR?", id="of-another-command"),
+        pytest.param("KCR_ZZZ", "see --help for those that are read", id="like-none"),
+    ],
+)
+def test_variable_that_no_option_has_is_warned_of(
+    variable: str, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, "x")
+    assert exit_code_of(["check", "--kubeconfig", "/there/is/none"]) == 1
+    warning, _ = capsys.readouterr().err.splitlines()
+    assert warning == f"Warning: no option has the variable {variable}: {hint}"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        pytest.param("KCR_DEV_DATA_DIR", id="of-another-command"),
+        pytest.param("KCR_CRONJOB_TIME_ZONE", id="of-a-plugin-that-does-not-run"),
+        pytest.param("KCR_METRICS_SERVICE_HOST", id="of-a-service"),
+        pytest.param("KCR_METRICS_PORT_8080_TCP_ADDR", id="of-a-port-of-a-service"),
+        pytest.param("KCR_MOUNT_DATA", id="in-a-pod-of-the-development-cluster"),
+    ],
+)
+def test_variable_for_something_else_is_no_mistake(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, "x")
+    assert exit_code_of(["check", "--kubeconfig", "/there/is/none"]) == 1
+    assert "Warning" not in capsys.readouterr().err

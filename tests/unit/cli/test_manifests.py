@@ -86,6 +86,12 @@ def test_time_stays_text(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         pytest.param("a: [1", "no YAML: line 1, column 6", id="broken"),
+        pytest.param(
+            "a: {b: 1}\n---\nkind: A\nmetadata: {name: a}\nmetadata: {name: b}",
+            "line 5: metadata is there twice in one",
+            id="two-objects-in-one",
+        ),
+        pytest.param("spec:\n  a: 1\n  a: 1", "line 3: a is there twice in one mapping: keep one", id="field-twice"),
         pytest.param("", "no object in it", id="empty"),
         pytest.param("- 1", "is a mapping", id="no-mapping"),
         pytest.param("kind: Job", "apiVersion is missing", id="no-version"),

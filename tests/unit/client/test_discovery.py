@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kcr.api.resources import ResourceType
-from kcr.client.discovery import all_served_kinds, find_kind, near_names
+from kcr.client.discovery import ServedKind, all_served_kinds, find_kind, near_names
 from kcr.cluster import EmbeddedCluster
 from kcr.testing import eventually
 from tests.kit.custom_resources import DEFINITIONS, definition, spec_schema, version
@@ -52,3 +52,11 @@ async def test_names_that_are_spelled_alike_are_near(kcr_cluster: EmbeddedCluste
     kinds = await all_served_kinds(kcr_cluster.client)
     assert near_names(kinds, "deploymnet")[0] == "deployments.apps"
     assert near_names(kinds, "xyzzy") == ()
+
+
+def test_short_name_goes_before_the_whole_name_of_another_kind() -> None:
+    db = ServedKind(ResourceType("a.dev", "v1", "DB", "dbs"), "db", ())
+    database = ServedKind(ResourceType("shop.dev", "v1", "Database", "databases"), "database", ("db",))
+    assert find_kind((db, database), "db") == database
+    assert find_kind((db, database), "db.a.dev") == db
+    assert find_kind((db, database), "dbs") == db
