@@ -2,9 +2,10 @@
 
 import asyncio
 import random as randomness
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, overload
 
 from kcr.api.core import Event
@@ -233,6 +234,11 @@ class Manager:
         handles = [self.add_watch(controller, source) for source in watches]
         self._add(controller, [handle for handle in handles if handle is not None], needs_leader_election)
         return controller
+
+    @property
+    def controllers(self) -> Mapping[str, Controller]:
+        """The controllers by name: a test looks at the queue of one that a `setup` function has added."""
+        return MappingProxyType(self._controllers)
 
     @overload
     def add_watch(self, controller: Controller, source: Source) -> InformerHandle[Any]: ...

@@ -2,13 +2,46 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kcr.api.meta import Condition, PodCondition, whole_seconds
+from kcr.api.meta import Condition, whole_seconds
 
-C = TypeVar("C", bound=PodCondition)
+
+class ConditionFields(Protocol):
+    """The fields that conditions of all kinds have: `kcr.Condition`, and the classes of `kcr types generate`."""
+
+    @property
+    def type(self) -> str:
+        """What it is about."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """`True`, `False` or `Unknown`."""
+        ...
+
+    @property
+    def reason(self) -> str | None:
+        """Why, in one word."""
+        ...
+
+    @property
+    def message(self) -> str | None:
+        """Why, for people."""
+        ...
+
+    @property
+    def last_transition_time(self) -> datetime | None:
+        """When the status changed."""
+        ...
+
+
+C = TypeVar("C", bound=ConditionFields)
+
+# What a condition takes from the one that is wanted. Not all classes have all of them.
+_TAKEN = ("status", "reason", "message", "observed_generation")
 
 
 def find_condition(conditions: Iterable[C], kind: str) -> C | None:
@@ -19,7 +52,7 @@ def find_condition(conditions: Iterable[C], kind: str) -> C | None:
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
-def is_condition_true(conditions: Iterable[PodCondition], kind: str) -> bool:
+def is_condition_true(conditions: Iterable[ConditionFields], kind: str) -> bool:
     """Return whether a condition of this type has the status `True`; an absent one has not.
 
     ```python
@@ -39,7 +72,7 @@ def made(kind: str, status: str, reason: str, message: str, now: datetime) -> Co
     )
 
 
-def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: datetime) -> tuple[Condition, ...]:
+def set_condition(conditions: tuple[C, ...], wanted: C, now: datetime) -> tuple[C, ...]:
     """Return the conditions with `wanted` among them; the very same tuple when nothing changes.
 
     A new type is appended, whatever its status is. Of a type that is there, status, reason, message and
@@ -52,8 +85,9 @@ def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: dat
     ```
 
     Args:
-        conditions: As the status has them.
-        wanted: What is to be said. Its `last_transition_time` is used where the status changes, if there is one.
+        conditions: As the status has them: `kcr.Condition`, or a class of `kcr types generate`.
+        wanted: What is to be said, of the same class. Its `last_transition_time` is used where the status changes, if
+            there is one.
         now: The moment of a transition otherwise.
 
     Source: apimachinery/pkg/api/meta/conditions.go, SetStatusCondition.
@@ -61,21 +95,20 @@ def set_condition(conditions: tuple[Condition, ...], wanted: Condition, now: dat
     present = find_condition(conditions, wanted.type)
     moment = wanted.last_transition_time or whole_seconds(now)
     if present is None:
-        return (*conditions, replace(wanted, last_transition_time=moment))
-    changed = replace(
-        present,
-        status=wanted.status,
-        reason=wanted.reason,
-        message=wanted.message,
-        observed_generation=wanted.observed_generation,
-        last_transition_time=present.last_transition_time if present.status == wanted.status else moment,
-    )
+        return (*conditions, _changed(wanted, last_transition_time=moment))
+    taken = {name: getattr(wanted, name) for name in _TAKEN if hasattr(wanted, name)}
+    at = present.last_transition_time if present.status == wanted.status else moment
+    changed = _changed(present, **taken, last_transition_time=at)
     if changed == present:
         return conditions
     return tuple(changed if condition is present else condition for condition in conditions)
 
 
-def remove_condition(conditions: tuple[Condition, ...], kind: str) -> tuple[Condition, ...]:
+def _changed(condition: C, **fields: object) -> C:
+    return cast("C", replace(cast("Any", condition), **fields))
+
+
+def remove_condition(conditions: tuple[C, ...], kind: str) -> tuple[C, ...]:
     """Return the conditions without those of a type; the very same tuple when there is none.
 
     Source: apimachinery/pkg/api/meta/conditions.go, RemoveStatusCondition.

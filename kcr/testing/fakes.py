@@ -36,6 +36,7 @@ from kcr.informer import Informer, Selection
 from kcr.informer.store import version_of
 from kcr.manager import Manager
 from kcr.testing.source import FakeSource
+from kcr.workqueue.reasons import dispatch
 
 R = TypeVar("R", bound=Resource)
 
@@ -114,7 +115,12 @@ class FakeInformer(Informer[R], Generic[R]):
             self._present.pop(obj.key, None)
         else:
             self._present[obj.key] = obj
-        self.apply(WatchEvent(type=type, object=obj))
+        # As in the task of an informer: keys that are enqueued know the event.
+        outer = dispatch.set(self._current)
+        try:
+            self.apply(WatchEvent(type=type, object=obj))
+        finally:
+            dispatch.reset(outer)
         return obj
 
     def _changed(self, obj: R) -> R:

@@ -50,6 +50,42 @@ site.metadata.labels["a"] = "b"
 WebsiteSpec()
 """
 
+# As `kcr types generate` writes a condition that is not metav1's to the letter.
+GENERATED = """
+from datetime import datetime
+from typing import Literal
+from msgspec.structs import replace
+import kcr
+
+class GadgetConditions(kcr.Object):
+    last_transition_time: datetime
+    reason: str
+    status: Literal["True", "False", "Unknown"]
+    type: str
+    message: str | None = None
+
+class GadgetStatus(kcr.Object):
+    conditions: tuple[GadgetConditions, ...] = ()
+
+class Gadget(kcr.FullResource, api_version="example.dev/v1", plural="gadgets"):
+    status: GadgetStatus = GadgetStatus()
+
+async def set_ready(client: kcr.Client, gadget: Gadget, now: datetime) -> bool:
+    ready = GadgetConditions(type="Ready", status="True", reason="Made", last_transition_time=now)
+    conditions = kcr.set_condition(gadget.status.conditions, ready, now)
+    conditions = kcr.remove_condition(conditions, "Old")
+    await client.patch_status(gadget, replace(gadget, status=replace(gadget.status, conditions=conditions)))
+    found = kcr.find_condition(conditions, "Ready")
+    return found is not None and found.reason == "Made" and kcr.is_condition_true(conditions, "Ready")
+"""
+
+
+@pytest.mark.timeout(60)
+def test_helpers_of_conditions_take_generated_classes(tmp_path: Path) -> None:
+    (tmp_path / "gadgets.py").write_text(GENERATED)
+    files = ["--strict", "--config-file", "", "--cache-dir", str(tmp_path), str(tmp_path / "gadgets.py")]
+    assert api.run(files)[0].startswith("Success")
+
 
 @pytest.mark.timeout(60)
 def test_example_is_accepted_and_its_misuse_refused(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from typing import Literal
 
 import msgspec
 import pytest
@@ -87,3 +88,23 @@ def test_condition_is_written_as_metav1_requires_it() -> None:
         "type": "Ready", "status": "False", "reason": "NoPods", "message": "", "observedGeneration": 1,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }  # fmt: skip
+
+
+class ForeignCondition(kcr.Object):
+    """As `kcr types generate` writes one without `observedGeneration`."""
+
+    last_transition_time: datetime
+    status: Literal["True", "False"]
+    type: str
+    reason: str | None = None
+    message: str | None = None
+
+
+def test_condition_of_a_generated_class_is_set() -> None:
+    ready = ForeignCondition(type="Ready", status="False", reason="NoPods", last_transition_time=NOW)
+    conditions = kcr.set_condition((), ready, LATER)
+    assert conditions == (ready,)
+    said = replace(ready, reason="Waits", last_transition_time=LATER)
+    assert kcr.set_condition(conditions, said, LATER) == (replace(said, last_transition_time=NOW),)
+    assert kcr.set_condition(conditions, replace(said, status="True"), NOW) == (replace(said, status="True"),)
+    assert kcr.set_condition(conditions, ready, LATER) is conditions

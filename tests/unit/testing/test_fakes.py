@@ -213,3 +213,17 @@ async def test_closed_handle_of_a_fake_manager_takes_the_fake_along() -> None:
         with pytest.raises(NotSyncedError, match="pods: its informer was removed"):
             pods.store.list()
     assert manager.store(Pod).list() == ()
+
+
+@pytest.mark.kcr_virtual
+async def test_queue_of_a_controller_of_a_setup_knows_why() -> None:
+    def setup(manager: kcr.Manager) -> None:
+        manager.add_controller("copier", Noting(), watches=[kcr.watch(ConfigMap)])
+
+    manager = FakeManager()
+    setup(manager)
+    colors = manager.informer(ConfigMap).add(build.config_map("colors"))
+    state = manager.controllers["copier"].queue.state(colors.key)
+    assert (state.queued, *map(str, state.reasons)) == (0, "ConfigMap add default/colors 1")
+    with pytest.raises(KeyError):
+        manager.controllers["painter"]
