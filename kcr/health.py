@@ -5,18 +5,16 @@ on the API server: an outage would restart every controller without mending anyt
 """
 
 import asyncio
-import itertools
 import math
-import selectors
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from prometheus_client import Histogram
 
 from kcr.log import get_logger
+from kcr.runnables import loop_calls
 
 _log = get_logger("kcr.health")
 
@@ -30,9 +28,6 @@ STUCK_SECONDS = 5.0
 MEMORY_SECONDS = 30.0
 # At most one such log line in so many seconds.
 QUIET_SECONDS = 10.0
-
-# The files of the loop itself.
-_LOOPS = (asyncio.__file__.removesuffix("__init__.py"), selectors.__file__)
 
 
 class ProbeResult(NamedTuple):
@@ -218,8 +213,4 @@ class LoopMonitor:
 
 def _place(thread: int) -> str:
     """Return the innermost lines of a thread's stack outside asyncio, the innermost last; empty when it only waits."""
-    walk = traceback.walk_stack(sys._current_frames().get(thread))
-    codes = ((frame.f_code, line) for frame, line in walk)
-    ours = itertools.takewhile(lambda one: not one[0].co_filename.startswith(_LOOPS), codes)
-    lines = [f"{code.co_filename.rpartition('/')[2]}:{line} {code.co_name}" for code, line in ours]
-    return " > ".join(reversed(lines[:3]))
+    return loop_calls(sys._current_frames().get(thread))

@@ -7,10 +7,13 @@ handler or in another thread than the event loop's.
 import _thread
 import asyncio
 import contextvars
+import selectors
 import sys
+import sysconfig
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -21,6 +24,13 @@ R = TypeVar("R", bound="Runnable")
 
 # The innermost frames of a stack that are shown.
 MAX_FRAMES = 12
+
+# Where installed packages lie, and where code lies that is no user's own: Python's library and kcr.
+_SITES = tuple({f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib")})
+_KCR = f"{Path(__file__).parent}/"
+_STDLIB = f"{Path(threading.__file__).parent}/"
+# The files of the event loop itself.
+_LOOPS = (f"{Path(asyncio.__file__).parent}/", selectors.__file__)
 
 _log = get_logger()
 
@@ -138,23 +148,74 @@ async def _named(run: Callable[[], Awaitable[None]], name: str) -> None:
         raise
 
 
+class Line(NamedTuple):
+    """A line of code that a stack has.
+
+    Attributes:
+        file: The path of its file.
+        number: Its number.
+        function: The function that it is in.
+    """
+
+    file: str
+    number: int
+    function: str
+
+    def __str__(self) -> str:
+        """Return the line as it is shown: `server.py:12 serve`."""
+        return f"{self.file.rpartition('/')[2]}:{self.number} {self.function}"
+
+
+def shown(lines: Sequence[Line], max_frames: int) -> str:
+    """Return the innermost lines of a stack; the innermost line of the user's own code is always among them.
+
+    Which line of his called a library tells a user more than where in the library it waits.
+
+    Args:
+        lines: The stack, the innermost line last.
+        max_frames: How many lines; with one, it is the innermost of all.
+    """
+    # Of installed packages that call each other the outermost is the program: its reconciler is called by kcr.
+    entry = next((line.file for line in lines if _is_program(line.file, _package(line.file))), "")
+    is_own = [_is_program(line.file, _package(entry)) for line in lines]
+    own = next((place for place in reversed(range(len(lines))) if is_own[place]), None)
+    if own is None or own >= len(lines) - max_frames or max_frames < 2:
+        return " > ".join(map(str, lines[-max_frames:]))
+    # What calls it is most likely the user's, too; of the library's lines the innermost says what is waited for.
+    outer = [line for place, line in enumerate(lines[: own + 1]) if is_own[place]]
+    return " > ".join([*map(str, outer[1 - max_frames :]), "…", str(lines[-1])])
+
+
+def _is_program(file: str, package: str) -> bool:
+    """Return whether a file is the program's own: neither kcr's, nor Python's, nor of another installed package."""
+    if file.startswith((_KCR, "<")):
+        return False
+    return _package(file) == package if file.startswith(_SITES) else not file.startswith(_STDLIB)
+
+
+def _package(file: str) -> str:
+    """Return the installed package that a file is of, as its path; empty for none, and for kcr."""
+    root = next((path for path in _SITES if file.startswith(path) and not file.startswith(_KCR)), None)
+    return "" if root is None else root + file[len(root) :].partition("/")[0]
+
+
 def await_stack(task: asyncio.Task[Any], max_frames: int = 3) -> str:
-    """Name the lines at which a task waits, the innermost last.
+    """Name the lines at which a task waits, the innermost last; see `shown`.
 
     Args:
         task: The task. Of one that runs just now only the outermost line is known.
         max_frames: How many of the innermost lines.
     """
-    frames = []
+    frames: list[Line] = []
     awaited: Any = task.get_coro()
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
         if frame is None:
             frame = getattr(awaited, "ag_frame", None)
         if frame is not None:
-            frames.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}")
+            frames.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
-    return " > ".join(frames[-max_frames:]) or "not started"
+    return shown(frames, max_frames) or "not started"
 
 
 def stuck_tasks(tasks: Collection[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
@@ -207,9 +268,22 @@ def collect_stacks(loop: asyncio.AbstractEventLoop, interrupted: FrameType | Non
 
 def calls_of(frame: FrameType | None, max_frames: int = MAX_FRAMES) -> str:
     """Return the innermost calls of a frame, the innermost last: `server.py:12 serve > server.py:40 read`."""
-    calls: list[str] = []
-    while frame is not None and len(calls) < max_frames:
-        code = frame.f_code
-        calls.append(f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {code.co_name}")
+    lines: list[Line] = []
+    while frame is not None:
+        lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    return " > ".join(reversed(calls))
+    return " > ".join(map(str, lines[:max_frames][::-1]))
+
+
+def loop_calls(frame: FrameType | None, max_frames: int = 3) -> str:
+    """Return the innermost calls that the event loop makes just now, the innermost last; empty when it only waits.
+
+    Args:
+        frame: The innermost frame of the loop's thread.
+        max_frames: How many lines; see `shown`.
+    """
+    lines: list[Line] = []
+    while frame is not None and not frame.f_code.co_filename.startswith(_LOOPS):
+        lines.append(Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return shown(lines[::-1], max_frames)

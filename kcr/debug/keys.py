@@ -19,7 +19,7 @@ from kcr.controller.journal import EndedReconcile
 from kcr.debug.grouping import error_groups
 from kcr.debug.sources import retried
 from kcr.debug.state import ControllerState, KeyState, RunningState, RunState, SlowKey
-from kcr.runnables import await_stack, calls_of
+from kcr.runnables import await_stack, loop_calls
 
 # How much of each is shown.
 RECENT, SLOWEST, RUNS_OF_KEY = 30, 10, 20
@@ -172,5 +172,5 @@ class ControllerReader:
 def _place(task: asyncio.Task[Any], thread: int) -> str:
     """Return the innermost lines of a reconcile, the innermost last, also of the one that runs just now."""
     if getattr(task.get_coro(), "cr_running", False):
-        return calls_of(sys._current_frames().get(thread), _FRAMES)
+        return loop_calls(sys._current_frames().get(thread), _FRAMES)
     return await_stack(task, _FRAMES)

@@ -1,9 +1,12 @@
 import asyncio
+import sysconfig
+from pathlib import Path
 
 import pytest
 from structlog.contextvars import bind_contextvars, get_contextvars
 
-from kcr.runnables import RunnableGroup, await_stack, running
+import kcr
+from kcr.runnables import Line, RunnableGroup, await_stack, running, shown
 from kcr.testing import VirtualClock
 
 pytestmark = pytest.mark.kcr_virtual
@@ -117,3 +120,31 @@ async def test_failure_of_the_component_ends_the_body_and_is_raised_as_it_is(rea
         async with running(Broken(), lambda: asyncio.sleep(ready_after)):
             await asyncio.sleep(60)
     assert asyncio.get_running_loop().time() == 1
+
+
+STDLIB, SITES = f"{sysconfig.get_path('stdlib')}/", f"{sysconfig.get_path('purelib')}/"
+LIBRARY = [f"{SITES}aiohttp/client.py", f"{SITES}aiohttp/connector.py", f"{STDLIB}asyncio/streams.py"]
+KCR = str(Path(kcr.__file__).parent / "controller" / "workers.py")
+
+
+def stack(*files: str) -> list[Line]:
+    return [Line(file, number, "call") for number, file in enumerate(files, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param([KCR, "/app/site.py", "/app/dns.py"], "workers.py:1 > site.py:2 > dns.py:3", id="own-is-last"),
+        pytest.param(
+            [KCR, "/app/site.py", "/app/dns.py", *LIBRARY],
+            "site.py:2 > dns.py:3 > … > streams.py:6", id="library-waits",
+        ),
+        pytest.param(
+            [KCR, f"{SITES}shop/site.py", f"{SITES}shop/dns.py", *LIBRARY],
+            "site.py:2 > dns.py:3 > … > streams.py:6", id="installed-program",
+        ),
+        pytest.param([KCR, KCR, KCR, KCR], "workers.py:2 > workers.py:3 > workers.py:4", id="no-program"),
+    ],
+)  # fmt: skip
+def test_users_own_line_is_never_cut_off(files: list[str], expected: str) -> None:
+    assert shown(stack(*files), 3).replace(" call", "") == expected
