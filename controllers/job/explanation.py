@@ -8,20 +8,19 @@ from kcr.api.batch import Job, is_finished
 from kcr.api.core import Event, Pod
 from kcr.api.explanation import Explanation, counted
 from kcr.api.meta import Key, Object, is_controlled_by
+from kcr.api.pod_symptoms import DetailedPod
 from kcr.client import Client
+from kcr.client.surroundings import read_surroundings
 from kcr.controller.guards.pause import PAUSED
 from kcr.controller.own_writes import PendingObjects
-from kcr.controllers.job.decisions.explain import Evidence, explain
+from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.failures import Backoff, advanced
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from kcr.controllers.job.decisions.pods import index_unsettled
 from kcr.controllers.job.memory import JobState
-from kcr.errors import ForbiddenError
 
 # Two controllers that both wrote the status within this time are both at work.
 _LATELY = timedelta(minutes=5)
-# The warnings about so many pods that have not started are read: the others are most likely held up alike.
-_ASKED = 3
 # So many of its creates are named.
 _NAMED = 3
 
@@ -64,7 +63,7 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
     body = await client.request("GET", Job.resource.path(key.namespace, key.name))
     job = codec.decode(Job, body)
     labels = selectors.text(job.spec.selector) if job.spec.selector is not None else ""
-    found = await client.list(Pod, key.namespace, labels=labels)
+    found = await client.list(DetailedPod, key.namespace, labels=labels)
     pods = tuple(pod for pod in found if is_controlled_by(pod, job))
     seen = Snapshot(
         job=job,
@@ -82,7 +81,7 @@ async def explain_job(client: Client, key: Key, events: Sequence[Event], now: da
         events=about,
         writers=() if is_finished(job) else _writers(managed, now),
         told_twice=_told_twice(about, now),
-        pod_events=await _warnings(client, pods),
+        around=await read_surroundings(client, pods, CHANGE),
         # A controller that heeds the pause is silent.
         is_own=job.metadata.annotations.get(PAUSED) == "true",
         changed=max((entry.time for entry in managed if entry.time is not None), default=None),
@@ -119,19 +118,6 @@ def own_evidence(state: JobState, own: PendingObjects, pods: tuple[Pod, ...], no
         pending=tuple(pending),
         is_own=True,
     )
-
-
-async def _warnings(client: Client, pods: Iterable[Pod]) -> tuple[Event, ...]:
-    """Return the warnings about pods that have a node and have not started, in the order in which they were seen."""
-    waiting = [pod for pod in pods if pod.status.phase == "Pending" and pod.spec.node_name]
-    found: list[Event] = []
-    for pod in waiting[:_ASKED]:
-        fields = f"involvedObject.kind=Pod,involvedObject.name={pod.metadata.name},type=Warning"
-        try:
-            found += await client.list(Event, pod.metadata.namespace, fields=fields)
-        except ForbiddenError:
-            break
-    return tuple(sorted(found, key=lambda event: str(event.last_timestamp or event.metadata.creation_timestamp)))
 
 
 def _backoff(counted: Iterable[Pod]) -> Backoff:

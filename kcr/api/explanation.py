@@ -1,10 +1,47 @@
 """Why an object is where it is, and what happens next: what `kcr explain` shows."""
 
 from datetime import datetime, timedelta
+from enum import Enum
 
 import msgspec
 
 from kcr.api.durations import human_duration
+
+
+class Code(Enum):
+    """The situation that an explanation describes, from the least to the most telling.
+
+    Of several explanations of one object the one that ranks highest has the headline: a controller that fails or an
+    event loop that is blocked goes before a status that was written when all was well.
+    """
+
+    FINE = "Fine"  # nothing suggests trouble
+    ENDED = "Ended"  # finished, well or badly: nothing happens any more
+    WAITING = "Waiting"  # for a time, or a step that comes by itself
+    STATED = "Stated"  # the words of a reconciler that says no code
+    RUNNING = "Running"  # its pods run, or are about to
+    CREATING = "Creating"  # what is due now is to be created
+    UNSTARTED = "Unstarted"  # it has no status: no controller has written one
+    UNREADY = "Unready"  # its own conditions tell of trouble
+    UNATTENDED = "Unattended"  # something is due, and no controller does it
+    DELETING = "Deleting"
+    PODS = "Pods"  # pods do not start, crash, or are not ready
+    SLOW = "Slow"  # a reconcile takes long, or has no worker
+    FAILING = "Failing"  # its reconciles fail
+    HOT_LOOP = "HotLoop"  # it is reconciled without end
+    REFUSED = "Refused"  # the API server refuses what is to be written
+    RIVALS = "Rivals"  # several controllers work on it
+    BLOCKED = "Blocked"  # the event loop of its controller stands still
+    PAUSED = "Paused"
+    ABSENT = "Absent"
+
+    @property
+    def rank(self) -> int:
+        """How telling it is: its place in the order of the names."""
+        return _RANKS[self]
+
+
+_RANKS = {code: rank for rank, code in enumerate(Code)}
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -29,6 +66,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         next: What happens next, in the order of time; those without a time last.
         reasons: Facts that the headline follows from, the most telling first.
         remedies: What a user can do about it; empty when all is well.
+        code: The kind of situation; it decides which of several headlines leads.
     """
 
     headline: str
@@ -37,6 +75,39 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     next: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
+    code: Code = Code.STATED
+
+
+# What an explanation of these kinds adds to one that ranks higher: nothing.
+_SILENT = frozenset({Code.FINE, Code.UNSTARTED, Code.UNATTENDED})
+
+
+def merged(explanation: Explanation, other: Explanation) -> Explanation:
+    """Return two explanations of one object as one: the headline of the higher rank, the facts of both.
+
+    Args:
+        explanation: Has the headline when both rank alike, and says what is wanted and present.
+        other: Another one.
+    """
+    if other.code.rank <= explanation.code.rank:
+        return msgspec.structs.replace(
+            explanation,
+            reasons=_distinct(explanation.reasons, (other.headline,), other.reasons),
+            remedies=_distinct(explanation.remedies, other.remedies),
+        )
+    adds = explanation.code not in _SILENT
+    return msgspec.structs.replace(
+        explanation,
+        headline=other.headline,
+        reasons=_distinct(other.reasons, (f"it {explanation.headline}",) if adds else (), explanation.reasons),
+        remedies=_distinct(other.remedies, explanation.remedies if adds else ()),
+        next=explanation.next if adds else (),
+        code=other.code,
+    )
+
+
+def _distinct(*texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for part in texts for text in part if text))
 
 
 def ordered(steps: list[Step]) -> tuple[Step, ...]:

@@ -2,10 +2,18 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import NamedTuple
 
+# Source: apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
+_DENIAL = (
+    'User "(?P<user>[^"]*)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+    '(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+
 # What a refusal's message has, the cause, and the remedy. The first that fits, the last one always. A remedy's fields
-# are the groups of the pattern, and `namespace`, `resource`, `group` and `change`: how a user gets another template.
+# are the groups of the pattern, and `namespace`, `resource` and `change`: how a user gets another template. That of a
+# missing right is made below.
 # Source of the messages: apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 # .../webhook/mutating/dispatcher.go, plugin/pkg/admission/{resourcequota,limitranger,serviceaccount,priority},
 # pod-security-admission, apiserver/pkg/authorization.
@@ -56,11 +64,7 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
         "being terminated", "their namespace is being deleted",
         "use another namespace; what holds this one: kubectl get namespace {namespace} -o yaml",
     ),
-    (
-        'User "(?P<user>[^"]*)" cannot create resource', "their controller has no right to create them",
-        "grant it: kubectl -n {namespace} create role {resource}-creator --verb=create --resource={resource}{group} && "
-        "kubectl -n {namespace} create rolebinding {resource}-creator --role={resource}-creator --user={user}",
-    ),
+    (_DENIAL, "their controller has no right to create them", ""),
     (
         "(maximum|minimum) .* usage per", "a LimitRange does not allow what they ask for",
         "{change} within the limits: kubectl -n {namespace} describe limitrange",
@@ -83,20 +87,98 @@ class Refusal(NamedTuple):
     remedy: str
 
 
-def refusal_of(message: str, *, namespace: str, resource: str, group: str = "", change: str) -> Refusal:
+class Denial(NamedTuple):
+    """A right that a user lacks, as an API server names it.
+
+    Attributes:
+        user: Who lacks it.
+        verb: What was to be done.
+        group: The API group; empty for core.
+        resource: The plural, with a subresource behind a slash, such as `jobs/status`.
+        namespace: Where; empty for the cluster scope.
+    """
+
+    user: str
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+
+
+_ACCOUNT = re.compile("system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)")
+
+
+def denials_in(text: str) -> tuple[Denial, ...]:
+    """Return the rights that a text of an API server names as missing."""
+    return tuple(
+        Denial(**{name: word or "" for name, word in found.groupdict().items()}) for found in re.finditer(_DENIAL, text)
+    )
+
+
+def grant_remedy(denials: Sequence[Denial], plugin: str = "") -> str:
+    """Return how to grant what is missing, with a command that grants all of it at once.
+
+    Args:
+        denials: The rights that are known to be missing, of one user; one at least.
+        plugin: The controller of kcr that lacks them: all its rights are granted then, for those that it has not asked
+            for yet are most likely missing too. Empty for another program: those that are named, and events.
+    """
+    first = denials[0]
+    if plugin:
+        return f"grant all that it needs: {_plugin_command(first, plugin)}"
+    wanted: dict[tuple[str, str], set[str]] = {("", "events"): {"create", "patch"}}
+    for one in denials:
+        wanted.setdefault((one.group, one.resource), set()).add(one.verb)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for (group, resource), verbs in wanted.items():
+        plural, _, subresource = resource.partition("/")
+        name = f"{plural}{group and f'.{group}'}{subresource and f'/{subresource}'}"
+        alike.setdefault(tuple(sorted(verbs)), []).append(name)
+    place, kind = (
+        (f"kubectl -n {shlex.quote(first.namespace)}", "role") if first.namespace else ("kubectl", "clusterrole")
+    )
+    account = _ACCOUNT.fullmatch(first.user)
+    who = f"--serviceaccount={account[1]}:{account[2]}" if account else f"--user={shlex.quote(first.user)}"
+    short = re.sub("[^a-z0-9]+", "-", first.user.rpartition(":")[2].lower()).strip("-")
+    commands = []
+    for allowed, resources in reversed(alike.items()):
+        name = f"{short}-{resources[-1].replace('/', '-')}"
+        granted = f"--verb={','.join(allowed)} --resource={shlex.quote(','.join(resources))}"
+        commands.append(f"{place} create {kind} {shlex.quote(name)} {granted}")
+        commands.append(f"{place} create {kind}binding {shlex.quote(name)} --{kind}={shlex.quote(name)} {who}")
+    return f"grant what is missing, and events: {' && '.join(commands)}"
+
+
+def _plugin_command(denial: Denial, plugin: str) -> str:
+    account, place = _ACCOUNT.fullmatch(denial.user), shlex.quote(denial.namespace)
+    command = f"kcr rbac generate --controllers {plugin}{f' --namespace {place}' if place != repr('') else ''}"
+    if account is not None:
+        return f"{command} --service-account {account[1]}/{account[2]} | kubectl apply -f -"
+    bind = (
+        f"create rolebinding kcr-{plugin} --role=kcr-{plugin}"
+        if denial.namespace
+        else (f"create clusterrolebinding kcr-{plugin} --clusterrole=kcr-{plugin}")
+    )
+    where = f"kubectl -n {place}" if denial.namespace else "kubectl"
+    return f"{command} --name kcr-{plugin} | kubectl apply -f - && {where} {bind} --user={shlex.quote(denial.user)}"
+
+
+def refusal_of(message: str, *, namespace: str, resource: str, change: str, plugin: str = "") -> Refusal:
     """Return what a message tells of with which an API server refuses to create objects.
 
     Args:
         message: The message.
         namespace: Where the objects were to be.
         resource: Their plural.
-        group: Their API group, for the command that grants the right to create them; empty for the core group.
         change: How a user gets another template, such as `create the Job anew with a template`.
+        plugin: The controller of kcr that creates them; empty for another program's.
     """
-    fields = {"namespace": namespace, "resource": resource, "group": group and f".{group}", "change": change}
+    fields = {"namespace": namespace, "resource": resource, "change": change}
     for pattern, cause, remedy in _REFUSALS:
         if found := re.search(pattern, message):
             # Whoever may create events or webhooks chooses these words, and a user copies the command into a shell.
             words = {name: shlex.quote(word) for name, word in found.groupdict().items()}
+            if not remedy and (denials := denials_in(message)):
+                return Refusal(cause, grant_remedy(denials, plugin))
             return Refusal(cause, remedy.format(**fields, **words))
     raise AssertionError("the last pattern fits everything")

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from kcr.api.core import Pod
+from kcr.api.core import Node, Pod
 from kcr.api.meta import whole_seconds
 from kcr.client import Client
 from kcr.testing import VirtualClock
@@ -14,17 +14,25 @@ from kcr.testing import VirtualClock
 class FakeNode:
     """Binds pods, reports their status, and confirms that they are deleted."""
 
+    _is_registered = False
+
     def __init__(self, client: Client, clock: VirtualClock) -> None:
         self.clock = clock
         self.client = client
 
     async def bind(self, *pods: Pod) -> None:
-        """Give pods a node: from now on they go only when the kubelet says so."""
+        """Give pods a node: from now on they are deleted only when the kubelet says so."""
+        await self._register()
         for pod in pods:
             target = {"apiVersion": "v1", "kind": "Node", "name": "node-1"}
             binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.metadata.name}, "target": target}
             path = Pod.resource.path(pod.metadata.namespace, pod.metadata.name, "binding")
             await self.client.request("POST", path, msgspec.json.encode(binding))
+
+    async def _register(self) -> None:
+        if not self._is_registered:
+            self._is_registered = True
+            await self.client.create_manifest(Node, {"metadata": {"name": "node-1"}}, "")
 
     async def kill(self, pods: Iterable[Pod]) -> None:
         """Let the kubelet confirm that pods are gone."""

@@ -10,7 +10,7 @@ from kcr.api.batch import CronJob, Job, finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.core import Event
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, Step, ago, counted
+from kcr.api.explanation import Code, Explanation, Step, ago, counted, in_time
 from kcr.api.refusals import refusal_of
 from kcr.controllers.cronjob.decisions.decide import decide
 from kcr.controllers.cronjob.decisions.explain_times import lost_run, moment_text, next_run_of
@@ -70,7 +70,7 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
     """
     plan = decide(seen)
     failed = _latest_failure(seen.jobs)
-    headline, reasons, remedies = _headline(seen, plan, known.events, failed)
+    headline, reasons, remedies, code = _headline(seen, plan, known.events, failed)
     remedies += _stuck_run(seen, plan)
     if failed is not None:
         remedies += (f"see why it failed: kcr explain -n {failed.metadata.namespace} job/{failed.metadata.name}",)
@@ -81,57 +81,86 @@ def explain(seen: Facts, known: CronJobEvidence = NOTHING) -> Explanation:
         next=_next(seen, plan, _refused(known.events) is not None),
         reasons=(*reasons, *_announced(plan), *_failure(failed, seen.now), *known.pending),
         remedies=remedies,
+        code=code,
     )
 
 
-def _headline(
-    seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | None
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the one thing to know, facts behind it, and what a user can do about it."""
+class _Case(NamedTuple):
+    """The one thing to know, facts behind it, what a user can do about it, and what kind of situation it is."""
+
+    headline: str
+    reasons: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    code: Code = Code.WAITING
+
+
+def _headline(seen: Facts, plan: Plan, events: Sequence[Event], failed: Job | None) -> _Case:
+    """Return the situation that it is in."""
     cron = seen.cron
     if cron.metadata.deletion_timestamp is not None:
         held = ", ".join(cron.metadata.finalizers)
-        return "is being deleted", (f"it stays until its finalizers are removed: {held}",) if held else (), ()
+        facts = (f"it stays until its finalizers are removed: {held}",) if held else ()
+        return _Case("is being deleted", facts, code=Code.DELETING)
     told = next((one for one in plan.announcements if one.reason in _STOPS), None)
     if told is not None:
         headline, remedy = _STOPS[told.reason]
-        return headline, (), (remedy,)
+        return _Case(headline, (), (remedy,))
     if cron.spec.suspend:
         name, namespace = cron.metadata.name, cron.metadata.namespace
         patch = f'kubectl -n {namespace} patch cronjob {name} -p \'{{"spec":{{"suspend":false}}}}\''
-        return "suspended", ("spec.suspend is true",), (f"to resume it: {patch}",)
+        return _Case("suspended", ("spec.suspend is true",), (f"to resume it: {patch}",))
     if isinstance(plan.work, Start):
         return _due(seen, plan, plan.work, events)
     following = next_run_of(seen)
     if following is None:
-        return "never runs again: no time fits its schedule", (), ()
+        return _Case("never runs again: no time fits its schedule")
     headline = f"runs next in {human_duration(following - seen.now)}, at {moment_text(following, seen)}"
     if (lost := lost_run(seen)) is not None:
         limit = f"startingDeadlineSeconds ({cron.spec.starting_deadline_seconds}) was over before it was started"
         fact = f"the run of {moment_text(lost, seen)} was missed: {limit}"
-        return f"{headline}; has missed a run", (fact,), ("set a longer startingDeadlineSeconds", _CONTROLLER)
-    return f"{headline}; its latest Job failed" if failed is not None else headline, (), ()
+        remedies = ("set a longer startingDeadlineSeconds", _CONTROLLER)
+        return _Case(f"{headline}; has missed a run", (fact,), remedies)
+    if (ahead := _ahead(seen)) is not None:
+        return _set_back(seen, ahead, headline)
+    return _Case(f"{headline}; its latest Job failed" if failed is not None else headline)
 
 
-def _due(
-    seen: Facts, plan: Plan, start: Start, events: Sequence[Event]
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _ahead(seen: Facts) -> datetime | None:
+    """Return the time of the last run when it lies in the future; None otherwise."""
+    last = seen.cron.status.last_schedule_time
+    return last if last is not None and last - seen.now > _PATIENCE else None
+
+
+def _set_back(seen: Facts, last: datetime, headline: str) -> _Case:
+    """Return that the last run lies in the future, and that no run is due before it."""
+    metadata = seen.cron.metadata
+    fact = (
+        f"status.lastScheduleTime is {moment_text(last, seen)}, {in_time(last, seen.now)}: a clock was set back since, "
+        "or was ahead then; no run is due before that time"
+    )
+    patch = '{"status":{"lastScheduleTime":null}}'
+    command = f"kubectl -n {metadata.namespace} patch cronjob {metadata.name} --subresource=status"
+    remedies = (
+        "see whether the clock of its controller is right, and that of this machine",
+        f"if they are, to have it run before that time: {command} -p '{patch}'",
+    )
+    return _Case(f"{headline}: its last run lies in the future", (fact,), remedies, Code.UNREADY)
+
+
+def _due(seen: Facts, plan: Plan, start: Start, events: Sequence[Event]) -> _Case:
     """Return the headline of a run that is due: a controller should have started it."""
     namespace = seen.cron.metadata.namespace
     last = _refused(events)
     if last is not None:
-        found = refusal_of(last.message, namespace=namespace, resource="jobs", group="batch", change=_CHANGE)
-        return (
-            f"cannot create Jobs: {found.cause}",
-            (f"{ago(last.last_timestamp, seen.now)}: {last.message}",),
-            (found.remedy,),
-        )
+        found = refusal_of(last.message, namespace=namespace, resource="jobs", change=_CHANGE, plugin="cronjob")
+        facts = (f"{ago(last.last_timestamp, seen.now)}: {last.message}",)
+        return _Case(f"cannot create Jobs: {found.cause}", facts, (found.remedy,), Code.REFUSED)
     if any(one.reason == "TooManyMissedTimes" for one in plan.announcements):
-        return "has missed more than 100 runs: only the latest is started", (), (_SKEW,)
+        return _Case("has missed more than 100 runs: only the latest is started", (), (_SKEW,))
     late = seen.now - start.run
     if late < _PATIENCE:
-        return f"starts Job {start.job.metadata.name} now", (), ()
-    return f"is due for {human_duration(late)}", (), (_CONTROLLER,)
+        return _Case(f"starts Job {start.job.metadata.name} now", code=Code.CREATING)
+    return _Case(f"is due for {human_duration(late)}", (), (_CONTROLLER,), Code.CREATING)
 
 
 def _refused(events: Sequence[Event]) -> Event | None:
@@ -233,6 +262,9 @@ def _present(seen: Facts, plan: Plan) -> str:
         count = sum(finished_type(job) == end for job in seen.jobs)
         parts += [f"{count} {end}{f' (keeps {limit})' if limit is not None else ''}"] if count else []
     last, succeeded = plan.status.last_schedule_time, plan.status.last_successful_time
-    parts.append(f"last run {ago(last, seen.now)}" if last else "no run so far")
+    if _ahead(seen) is not None and last is not None:
+        parts.append(f"last run {in_time(last, seen.now)}")
+    else:
+        parts.append(f"last run {ago(last, seen.now)}" if last else "no run so far")
     parts += [f"last success {ago(succeeded, seen.now)}"] if succeeded else []
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kcr.api.refusals import refusal_of
+from kcr.api.refusals import Denial, denials_in, grant_remedy, refusal_of
 
 QUOTA = 'pods "a" is forbidden: exceeded quota: team, requested: pods=1, used: pods=9, limited: pods=9'
 POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'labels' with binding 'all' denied request: no owner"
@@ -10,8 +10,11 @@ PRIORITY = 'pods "a" is forbidden: no PriorityClass with name urgent was found'
 ENDING = 'pods "a" is forbidden: unable to create new content in namespace ns because it is being terminated'
 RIGHT = 'jobs.batch is forbidden: User "ann" cannot create resource "jobs" in API group "batch" in the namespace "ns"'
 GRANT = (
-    "grant it: kubectl -n ns create role jobs-creator --verb=create --resource=jobs.batch && "
-    "kubectl -n ns create rolebinding jobs-creator --role=jobs-creator --user=ann"
+    "grant what is missing, and events: "
+    "kubectl -n ns create role ann-jobs.batch --verb=create --resource=jobs.batch && "
+    "kubectl -n ns create rolebinding ann-jobs.batch --role=ann-jobs.batch --user=ann && "
+    "kubectl -n ns create role ann-events --verb=create,patch --resource=events && "
+    "kubectl -n ns create rolebinding ann-events --role=ann-events --user=ann"
 )
 
 
@@ -56,7 +59,7 @@ GRANT = (
     ],
 )  # fmt: skip
 def test_refusal_has_cause_and_remedy(message: str, cause: str, remedy: str) -> None:
-    found = refusal_of(message, namespace="ns", resource="jobs", group="batch", change="change it to one")
+    found = refusal_of(message, namespace="ns", resource="jobs", change="change it to one")
     assert (found.cause, found.remedy) == (cause, remedy)
 
 
@@ -69,3 +72,27 @@ def test_webhook_that_words_its_denial_like_a_quota_is_a_webhook() -> None:
     message = 'admission webhook "q.example" denied the request: exceeded quota: team, requested: pods=1'
     found = refusal_of(message, namespace="ns", resource="pods", change="create it with a template")
     assert found.cause == "an admission webhook denies them"
+
+
+def test_missing_rights_of_a_plugin_are_granted_all_at_once() -> None:
+    denied = denials_in(RIGHT.replace('"ann"', '"system:serviceaccount:kcr-system:kcr"'))
+    assert denied == (Denial("system:serviceaccount:kcr-system:kcr", "create", "batch", "jobs", "ns"),)
+    assert grant_remedy(denied, "cronjob") == (
+        "grant all that it needs: kcr rbac generate --controllers cronjob --namespace ns "
+        "--service-account kcr-system/kcr | kubectl apply -f -"
+    )
+    assert grant_remedy(denials_in(RIGHT), "cronjob") == (
+        "grant all that it needs: kcr rbac generate --controllers cronjob --namespace ns --name kcr-cronjob | "
+        "kubectl apply -f - && kubectl -n ns create rolebinding kcr-cronjob --role=kcr-cronjob --user=ann"
+    )
+
+
+def test_missing_rights_of_a_cluster_are_granted_by_verbs() -> None:
+    cluster = 'cannot patch resource "sites/status" in API group "example.dev" at the cluster scope'
+    denied = denials_in(f'User "a b" {cluster}; User "a b" {cluster.replace("patch", "create")}')
+    assert grant_remedy(denied) == (
+        "grant what is missing, and events: kubectl create clusterrole a-b-sites.example.dev-status "
+        "--verb=create,patch --resource=events,sites.example.dev/status && "
+        "kubectl create clusterrolebinding a-b-sites.example.dev-status "
+        "--clusterrole=a-b-sites.example.dev-status --user='a b'"
+    )

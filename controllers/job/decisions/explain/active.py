@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from kcr.api.core import Pod
-from kcr.api.explanation import Step, counted
+from kcr.api.durations import human_duration
+from kcr.api.explanation import Code, Step, counted
+from kcr.api.pod_troubles import Trouble, alike, not_ready_since, text_of, trouble_of
 from kcr.controllers.job.decisions import failures
 from kcr.controllers.job.decisions.explain.evidence import NAMED, Case, Evidence
 from kcr.controllers.job.decisions.explain.pods import lingering_text
 from kcr.controllers.job.decisions.explain.steps import pod_ends, replacements, terminating_texts
-from kcr.controllers.job.decisions.explain.troubles import Trouble, alike, not_ready_text, text_of, trouble_of
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pod_template import restart_policy
 
@@ -16,16 +17,17 @@ from kcr.controllers.job.decisions.pod_template import restart_policy
 def running(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     """It waits for its pods."""
     active = sorted(plan.counts.active, key=lambda pod: pod.metadata.name)
-    found = [(pod, trouble_of(pod, known.pod_events, seen.now)) for pod in active]
+    found = [(pod, trouble_of(pod, known.around, seen.now)) for pod in active]
     started = [pod for pod, trouble in found if trouble is None]
     troubles = [trouble for _, trouble in found if trouble is not None]
     groups = alike(troubles)
     facts = [text_of(group) for group in groups[:NAMED]]
-    facts += not_ready_text(started, seen.now)
+    facts += _not_ready(started, seen)
     facts += terminating_texts(seen.pods, seen.now)
     facts += [text for pod in known.pods if (text := lingering_text(pod))][:NAMED]
     steps = [pod_ends(seen, plan), *replacements(seen, plan), *_restarts_left(seen, active)]
-    return Case(_headline(len(started), groups), facts, steps, _remedies(seen, groups))
+    code = Code.PODS if any(group[0].symptom.clause for group in groups) else Code.RUNNING
+    return Case(_headline(len(started), groups), facts, steps, _remedies(groups), code)
 
 
 def _headline(started: int, groups: Sequence[Sequence[Trouble]]) -> str:
@@ -33,22 +35,27 @@ def _headline(started: int, groups: Sequence[Sequence[Trouble]]) -> str:
     runs = f"runs {counted(started, 'pod')}"
     if not groups:
         return runs
-    main = next((group for group in groups if group[0].clause), None)
+    main = next((group for group in groups if group[0].symptom.clause), None)
     count = len(main) if main is not None else sum(map(len, groups))
-    clause = main[0].clause if main is not None else "to start"
+    clause = main[0].symptom.clause if main is not None else "to start"
     if not started:
         return f"waits for {counted(count, 'pod')} {clause}"
     return f"{runs}, and waits for {counted(count, 'more pod')} {clause}"
 
 
-def _remedies(seen: Snapshot, groups: Sequence[Sequence[Trouble]]) -> list[str]:
-    metadata = seen.job.metadata
-    remedies = {
-        one.remedy.format(namespace=metadata.namespace, job=metadata.name, pod=one.pod.metadata.name): None
-        for one, *_ in groups[:NAMED]
-        if one.remedy
-    }
-    return list(remedies)
+def _not_ready(started: Sequence[Pod], seen: Snapshot) -> list[str]:
+    """Return which running pods have not been ready for a while, if any: a Job does not wait for readiness."""
+    found = list(not_ready_since(started, seen.now))
+    if not found:
+        return []
+    (pod, since), others = found[0], len(found) - 1
+    more = f"; the same holds for {counted(others, 'more pod')}" if others else ""
+    late = human_duration(seen.now - since)
+    return [f"pod {pod.metadata.name} is not ready for {late}; a Job counts ends, and needs no readiness{more}"]
+
+
+def _remedies(groups: Sequence[Sequence[Trouble]]) -> list[str]:
+    return list(dict.fromkeys(remedy for one, *_ in groups[:NAMED] for remedy in one.remedies))
 
 
 def _restarts_left(seen: Snapshot, active: Sequence[Pod]) -> list[Step]:

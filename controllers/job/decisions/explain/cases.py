@@ -7,12 +7,13 @@ from kcr.api.batch import finished_type
 from kcr.api.conditions import find_condition
 from kcr.api.core import Pod
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Step, ago, counted
+from kcr.api.explanation import Code, Step, ago, counted
 from kcr.api.meta import ObjectMeta
+from kcr.api.pod_troubles import PATIENCE
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.explain import pods as texts
 from kcr.controllers.job.decisions.explain.active import running
-from kcr.controllers.job.decisions.explain.evidence import NAMED, PATIENCE, Case, Evidence, Rule
+from kcr.controllers.job.decisions.explain.evidence import NAMED, Case, Evidence, Rule
 from kcr.controllers.job.decisions.explain.scaling import at_work, refused
 from kcr.controllers.job.decisions.explain.silence import unattended
 from kcr.controllers.job.decisions.explain.steps import failures_left, replacements, terminating_texts
@@ -21,13 +22,14 @@ from kcr.controllers.job.decisions.pod_template import restart_policy
 from kcr.controllers.job.decisions.pods import is_tracked, replaces_only_failed
 
 _LOGS = "see the output of its pods: kcr logs -n {0.namespace} job/{0.name}"
+_COMMAND = "its container cannot be started: delete it, and create it anew with a command that the image has"
 _ANEW = "a Job that has failed does not run again: delete it, and create it anew"
 _LONGER = "allow more time: delete it, and create it anew with a higher activeDeadlineSeconds"
 
 
 def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
     """Nothing changes a finished Job any more."""
-    end, metadata = finished_type(seen.job), seen.job.metadata
+    end = finished_type(seen.job)
     condition = find_condition(seen.job.status.conditions, end)
     if condition is None or lifecycle.is_being_deleted(seen.job):
         return None
@@ -38,13 +40,14 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
     else:
         headline = f"Failed {when}: {condition.reason}" if condition.reason else f"Failed {when}"
         facts = [condition.message, *texts.latest_failures(known.pods, seen.now, NAMED)]
-        remedies = [_LOGS.format(metadata)] if any(pod.status.phase == "Failed" for pod in known.pods) else []
+        remedies = [_look_at_failures(seen, known)] if any(pod.status.phase == "Failed" for pod in known.pods) else []
         if not remedies and restart_policy(seen.job) == "OnFailure" and condition.reason == "BackoffLimitExceeded":
             facts.append(
                 "its containers were restarted too often; with restartPolicy OnFailure the pod is deleted then"
             )
             remedies.append("restartPolicy Never keeps the pods that have failed, and their output")
-        remedies.append(_LONGER if condition.reason == "DeadlineExceeded" else _ANEW)
+        if remedies != [_COMMAND]:
+            remedies.append(_LONGER if condition.reason == "DeadlineExceeded" else _ANEW)
     since, seconds = condition.last_transition_time or seen.now, seen.job.spec.ttl_seconds_after_finished
     late = seen.now - since - timedelta(seconds=seconds) if seconds is not None else timedelta()
     if late > PATIENCE:
@@ -58,7 +61,7 @@ def finished(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
         facts.append(
             f"{counted(tracked, 'pod')} still {verb} the tracking finalizer, which the Job's controller removes"
         )
-    return Case(headline, [*filter(None, facts), *_lingering(known)], remedies=remedies)
+    return Case(headline, [*filter(None, facts), *_lingering(known)], remedies=remedies, code=Code.ENDED)
 
 
 def managed_by_another(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
@@ -106,7 +109,7 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
         headline = f"{headline}: {counted(len(left), 'pod')} of it to go first"
         facts += _holding(left)
         steps += texts.kill_steps(left, seen.now)
-        remedies += _give_up(seen)
+        remedies += _give_up(seen, known)
         untouched = for_long and any(pod.metadata.deletion_timestamp is None for pod in left)
         remedies += [_COLLECT] if untouched else []
     elif not others and steps and for_long:
@@ -118,7 +121,7 @@ def being_deleted(seen: Snapshot, _: Plan, known: Evidence) -> Case | None:
         remedies.append(
             f"see the controllers that set them; or give up what they guard: {_unfinalize('job', metadata)}"
         )
-    return Case(headline, facts, steps, remedies if for_long else [])
+    return Case(headline, facts, steps, remedies if for_long else [], Code.DELETING)
 
 
 def _holding(left: Sequence[Pod]) -> list[str]:
@@ -137,7 +140,9 @@ def unknown_mode(seen: Snapshot, _: Plan, __: Evidence) -> Case | None:
     mode = seen.job.spec.completion_mode
     if mode in (None, "NonIndexed", "Indexed"):
         return None
-    return Case(f"is skipped: this version of kcr knows no completion mode {mode}", remedies=["upgrade kcr"])
+    return Case(
+        f"is skipped: this version of kcr knows no completion mode {mode}", remedies=["upgrade kcr"], code=Code.UNREADY
+    )
 
 
 def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
@@ -154,7 +159,7 @@ def ending(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     facts = [message, *terminating_texts(seen.pods, seen.now)]
     facts += texts.latest_failures(known.pods, seen.now, NAMED) if condition == "Failed" else []
     steps += texts.kill_steps(seen.pods, seen.now)
-    return Case(headline, facts, steps, _give_up(seen))
+    return Case(headline, facts, steps, _give_up(seen, known))
 
 
 def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
@@ -172,7 +177,7 @@ def suspended(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
     return Case(f"suspended{since}", facts, steps, [f"to resume it: {resume}"])
 
 
-def complete(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+def complete(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     """All that is wanted has succeeded, and the condition is still to come."""
     if not lifecycle.is_complete(seen.job, plan.counts.succeeded, len(plan.counts.active)):
         return None
@@ -181,7 +186,7 @@ def complete(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
         return Case("has succeeded: becomes Complete once its pods are counted")
     headline = f"has succeeded, and becomes Complete once {counted(left, 'pod')} {_has(left)} ended"
     steps = texts.kill_steps(seen.pods, seen.now)
-    return Case(headline, terminating_texts(seen.pods, seen.now), steps, _give_up(seen))
+    return Case(headline, terminating_texts(seen.pods, seen.now), steps, _give_up(seen, known))
 
 
 def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
@@ -196,10 +201,15 @@ def in_backoff(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     if plan.counts.active:
         headline = f"has {counted(len(plan.counts.active), 'active pod')}, and {headline}"
     facts = texts.latest_failures(known.pods, seen.now, NAMED)
-    return Case(headline, facts, [*waits, *failures_left(seen, plan)], [_LOGS.format(seen.job.metadata)])
+    return Case(headline, facts, [*waits, *failures_left(seen, plan)], [_look_at_failures(seen, known)])
 
 
-def stuck(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
+def _look_at_failures(seen: Snapshot, known: Evidence) -> str:
+    """Return what a user can do about pods that fail: one that was never started has no output."""
+    return _COMMAND if texts.never_started(known.pods, seen.now) else _LOGS.format(seen.job.metadata)
+
+
+def stuck(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     """A terminating pod keeps its place, and its grace period is over."""
     overdue = [pod for pod in seen.pods if texts.is_overdue(pod, seen.now)]
     if not overdue or not replaces_only_failed(seen.job) or isinstance(plan.work, ScaleUp | ScaleDown):
@@ -210,7 +220,8 @@ def stuck(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
         f"waits for {counted(len(overdue), 'pod')} stuck terminating",
         [*terminating_texts(seen.pods, seen.now), f"a terminating pod is replaced only when it has ended: {why}"],
         [Step("creates a replacement when the pod has ended")],
-        _give_up(seen),
+        _give_up(seen, known),
+        Code.PODS,
     )
 
 
@@ -222,7 +233,7 @@ def unobserved(seen: Snapshot, plan: Plan, _: Evidence) -> Case | None:
     return Case("waits to see what it has written itself", terminating_texts(seen.pods, seen.now), [step])
 
 
-def _give_up(seen: Snapshot) -> list[str]:
+def _give_up(seen: Snapshot, known: Evidence) -> list[str]:
     """Return what a user can do about a pod whose node does not report its end.
 
     To delete it by force does not help: the tracking finalizer keeps it until it is counted, and only an ended pod is.
@@ -230,8 +241,10 @@ def _give_up(seen: Snapshot) -> list[str]:
     pod = next((pod for pod in seen.pods if texts.is_overdue(pod, seen.now)), None)
     if pod is None:
         return []
-    node, remedies = pod.spec.node_name, []
-    if node:
+    node, nodes, remedies = pod.spec.node_name, known.around.nodes, []
+    if node and nodes.get(node, ...) is None:
+        remedies.append(f"its node {node} is deleted: the pod garbage collector ends its pods")
+    elif node:
         remedies.append(f"see whether its node is ready: kubectl describe node {node}")
         remedies.append(f"if the node is lost for good, its pods end with it: kubectl delete node {node}")
     patch = f'patch pod {pod.metadata.name} --subresource=status -p \'{{"status":{{"phase":"Failed"}}}}\''

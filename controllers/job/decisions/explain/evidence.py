@@ -1,17 +1,18 @@
 """What an explanation is made from, and what a situation is: the values that the modules beside this one share."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from kcr.api.core import Event, Pod
-from kcr.api.explanation import Step
+from kcr.api.explanation import Code, Step
+from kcr.api.pod_troubles import PodSurroundings
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 
 # So many pods, indexes and events are named; of the others the counts say enough.
 NAMED = 3
-# How long a controller, a node or a scheduler may take before its silence is worth a remark.
-PATIENCE = timedelta(seconds=10)
+# How a user gets other pods: a Job's template cannot be changed.
+CHANGE = "create the Job anew with"
 
 
 class Evidence(NamedTuple):
@@ -22,7 +23,7 @@ class Evidence(NamedTuple):
         events: The events about it, in the order in which they were last seen.
         writers: The field managers that have written its status lately, when there are several.
         told_twice: What two controllers told of late, each in an event of its own; empty when there is one.
-        pod_events: The warnings about those of its pods that have not started, in the order in which they were seen.
+        around: Warnings about those of its pods that have not started, and the nodes.
         changed: When it was last written, by any client; None when the server does not say.
         pending: What was written for it and is not observed, as a controller knows of itself.
         is_own: Whether its controller itself says so, or is told to be silent: then nothing is amiss when it is.
@@ -32,19 +33,23 @@ class Evidence(NamedTuple):
     events: tuple[Event, ...] = ()
     writers: tuple[str, ...] = ()
     told_twice: str = ""
-    pod_events: tuple[Event, ...] = ()
+    around: PodSurroundings = PodSurroundings(change=CHANGE)
     changed: datetime | None = None
     pending: tuple[str, ...] = ()
     is_own: bool = False
 
 
 class Case(NamedTuple):
-    """A situation that a Job is in: its headline, the facts behind it, what is next, and what a user can do."""
+    """A situation that a Job is in: its headline, the facts behind it, what is next, and what a user can do.
+
+    `code` is what kind of situation it is.
+    """
 
     headline: str
     reasons: Sequence[str] = ()
     steps: Sequence[Step] = ()
     remedies: Sequence[str] = ()
+    code: Code = Code.WAITING
 
 
 Rule = Callable[[Snapshot, Plan, Evidence], Case | None]

@@ -4,14 +4,15 @@ from datetime import datetime, timedelta
 
 from kcr.api.batch import Job, finished_type
 from kcr.api.conditions import find_condition
-from kcr.api.explanation import Explanation, Step, counted, ordered
+from kcr.api.explanation import Code, Explanation, Step, counted, ordered
 from kcr.api.indexset import IndexSet
 from kcr.api.meta import controller_of
+from kcr.api.pod_troubles import PATIENCE
 from kcr.api.pods import is_ready
 from kcr.controllers.job.decisions import lifecycle
 from kcr.controllers.job.decisions.decide import decide
 from kcr.controllers.job.decisions.explain.cases import CASES
-from kcr.controllers.job.decisions.explain.evidence import PATIENCE, Case, Evidence
+from kcr.controllers.job.decisions.explain.evidence import Case, Evidence
 from kcr.controllers.job.decisions.plan import Plan, Snapshot
 from kcr.controllers.job.decisions.pods import index_in, is_indexed
 
@@ -29,10 +30,9 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
     plan = decide(seen)
     case = next(found for rule in CASES if (found := rule(seen, plan, known)) is not None)
     steps = [*case.steps, *_deadline(seen, plan), *_removal(seen.job, seen.now)]
-    headline, reasons, remedies = case.headline, (*case.reasons, *known.pending), case.remedies
-    reasons = (*reasons, *known.pending)
+    headline, reasons, remedies, code = case.headline, (*case.reasons, *known.pending), case.remedies, case.code
     if (several := _rivals(seen, known)) is not None:
-        headline, reasons = several.headline, (*several.reasons, f"it {headline}", *reasons)
+        headline, code, reasons = several.headline, Code.RIVALS, (*several.reasons, f"it {headline}", *reasons)
         remedies = (*several.remedies, *remedies)
     return Explanation(
         headline=headline,
@@ -41,6 +41,7 @@ def explain(seen: Snapshot, known: Evidence) -> Explanation:
         next=ordered(steps),
         reasons=tuple(reasons),
         remedies=tuple(remedies),
+        code=code,
     )
 
 

@@ -1,15 +1,17 @@
 """What a Job's pods say of themselves: how one failed, what holds one up that was deleted."""
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from kcr.api.core import ContainerStatus, Pod
+from kcr.api.core import Pod
 from kcr.api.durations import human_duration
 from kcr.api.explanation import Step, ago, counted
+from kcr.api.pod_troubles import PATIENCE, joined, masked, statuses_of
 from kcr.api.pods import is_terminal, is_terminating
-from kcr.controllers.job.decisions.explain.evidence import PATIENCE
 from kcr.controllers.job.decisions.pods import TRACKING_FINALIZER, finish_time
+
+# What nodes give as the reason when a container could not be started: its command or image is wrong.
+_UNSTARTED = ("StartError", "ContainerCannotRun")
 
 
 def failure_text(pod: Pod, now: datetime) -> str:
@@ -35,6 +37,13 @@ def latest_failures(pods: Iterable[Pod], now: datetime, count: int) -> list[str]
     for pod in failed:
         alike.setdefault(masked(_failure(pod), pod), []).append(pod)
     return [f"{failure_text(first, now)}{_others(rest)}" for first, *rest in list(alike.values())[:count]]
+
+
+def never_started(pods: Iterable[Pod], now: datetime) -> bool:
+    """Return whether the latest of the failed pods has no output, for its container could not be started at all."""
+    failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=lambda pod: finish_time(pod) or now)
+    ends = (status.state.terminated for pod in failed[-1:] for status in statuses_of(pod))
+    return any(end is not None and end.reason in _UNSTARTED for end in ends)
 
 
 def _others(pods: Sequence[Pod]) -> str:
@@ -75,21 +84,6 @@ def lingering_text(pod: Pod) -> str:
         return ""
     held = ", ".join(finalizers)
     return f"pod {pod.metadata.name} has ended; it stays for its finalizers ({held}), and the Job does not wait for it"
-
-
-def statuses_of(pod: Pod) -> tuple[ContainerStatus, ...]:
-    """Return the statuses of all containers, in the order in which they start."""
-    return (*pod.status.init_container_statuses, *pod.status.container_statuses)
-
-
-def joined(reason: str, message: str) -> str:
-    """Return a reason with its message, as one line."""
-    return " ".join(": ".join(filter(None, (reason, message))).split())
-
-
-def masked(text: str, pod: Pod) -> str:
-    """Return a text without what distinguishes one pod of a Job from another: its name and uid, and times."""
-    return re.sub(r"\b\d+(m\d+)?s\b", "", text.replace(pod.metadata.name, "").replace(pod.metadata.uid, "") or text)
 
 
 def _named(reason: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kcr.api.core import Event
-from kcr.api.explanation import Step, ago, counted
+from kcr.api.explanation import Code, Step, ago, counted
 from kcr.api.refusals import refusal_of
 from kcr.controllers.job.decisions.explain.evidence import Case, Evidence
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot
@@ -22,11 +22,11 @@ def refused(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
         return None
     event = tries[-1]
     namespace = seen.job.metadata.namespace
-    cause, remedy = refusal_of(event.message, namespace=namespace, resource="pods", change=_CHANGE)
+    cause, remedy = refusal_of(event.message, namespace=namespace, resource="pods", change=_CHANGE, plugin="job")
     times = f", {event.count} times" if event.count > 1 else ""
     reasons = [f"{ago(event.last_timestamp, seen.now)}{times}: {event.message}"]
     steps = [_next_try(tries, counted(len(plan.work.members), "pod"), seen.now)]
-    return Case(f"cannot create pods: {cause}", reasons, steps, [remedy])
+    return Case(f"cannot create pods: {cause}", reasons, steps, [remedy], Code.REFUSED)
 
 
 def _next_try(tries: Sequence[Event], pods: str, now: datetime) -> Step:
@@ -52,7 +52,7 @@ def at_work(_: Snapshot, plan: Plan, __: Evidence) -> Case | None:
     """Pods are to be created or removed right now."""
     match plan.work:
         case ScaleUp(members):
-            return Case(f"creates {counted(len(members), 'pod')} now")
+            return Case(f"creates {counted(len(members), 'pod')} now", code=Code.CREATING)
         case ScaleDown(pods):
             return Case(f"removes {counted(len(pods), 'surplus pod')} now")
     return None

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Step, counted
+from kcr.api.explanation import Code, Step, counted
+from kcr.api.pod_troubles import PATIENCE
 from kcr.api.pods import is_terminal
 from kcr.controllers.job.decisions import failures, lifecycle
-from kcr.controllers.job.decisions.explain.evidence import PATIENCE, Case, Evidence
+from kcr.controllers.job.decisions.explain.evidence import Case, Evidence
 from kcr.controllers.job.decisions.indexed import as_backoff
 from kcr.controllers.job.decisions.plan import Plan, ScaleDown, ScaleUp, Snapshot, Terminate
 from kcr.controllers.job.decisions.pods import finish_time
@@ -30,7 +31,7 @@ def unattended(seen: Snapshot, plan: Plan, known: Evidence) -> Case | None:
     headline = "no controller has taken it up" if never else "no controller is at work on it"
     idle = human_duration(seen.now - since)
     fact = f"it was created {idle} ago, and has no startTime" if never else f"nothing has happened for {idle}"
-    return Case(headline, [fact], [Step(f"a controller would {due}")], [remedy])
+    return Case(headline, [fact], [Step(f"a controller would {due}")], [remedy], Code.UNATTENDED)
 
 
 def _due(seen: Snapshot, plan: Plan) -> str:

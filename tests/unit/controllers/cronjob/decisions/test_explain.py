@@ -213,9 +213,10 @@ FORBIDDEN = (
                           in 30s: starts a Job
               why         29s ago: Error creating job: jobs.batch is forbidden: User "kcr-runner" cannot create
                             resource "jobs" in API group "batch" in the namespace "default"
-              remedy      grant it:
-                            kubectl -n default create role jobs-creator --verb=create --resource=jobs.batch &&
-                            kubectl -n default create rolebinding jobs-creator --role=jobs-creator --user=kcr-runner
+              remedy      grant all that it needs:
+                            kcr rbac generate --controllers cronjob --namespace default --name kcr-cronjob |
+                            kubectl apply -f - &&
+                            kubectl -n default create rolebinding kcr-cronjob --role=kcr-cronjob --user=kcr-runner
         """, id="no-right"),
     ],
 )  # fmt: skip
@@ -232,3 +233,19 @@ def test_refusal_is_over_once_a_job_was_created() -> None:
     assert explained(cron(last=TEN), "10:05:30", events=[told, made]).startswith(
         "cronjob default/hello: is due for 30s"
     )
+
+
+def test_last_run_in_the_future_is_a_clock_that_was_set_back() -> None:
+    command = "kubectl -n default patch cronjob hello --subresource=status"
+    patch = '{"status":{"lastScheduleTime":null}}'
+    assert explained(cron(last=at("12:00:00")), "10:05:30") == text(f"""
+        cronjob default/hello: runs next in 115m, at 2026-06-01 12:01 UTC: its last run lies in the future
+          wanted      schedule '*/1 * * * *' (no timeZone: taken for UTC), concurrencyPolicy Allow
+          present     0 running Jobs, last run in 114m
+          next        in 115m: starts a Job
+          why         status.lastScheduleTime is 2026-06-01 12:00 UTC, in 114m: a clock was set back since,
+                        or was ahead then; no run is due before that time
+          remedy      see whether the clock of its controller is right, and that of this machine
+                      if they are, to have it run before that time:
+                        {command} -p '{patch}'
+    """)

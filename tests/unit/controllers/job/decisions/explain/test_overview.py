@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from kcr.api.batch import Job, JobStatus
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Event, ObjectReference, Pod
 from kcr.api.meta import Condition, PodCondition
+from kcr.api.pod_troubles import PodSurroundings
 from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.show import lines_of
 from kcr.cli.objects.target import ObjectName
-from kcr.controllers.job.decisions.explain import Evidence, explain
+from kcr.controllers.job.decisions.explain import CHANGE, Evidence, explain
 from kcr.controllers.job.decisions.plan import Limits, Snapshot
 from tests.kit.builders import NOW, ago, exits, indexed, job, pod, policy, snapshot, template
 from tests.kit.explanations import screen, text
@@ -101,9 +102,10 @@ def refusal(message: str) -> Evidence:
               next        in 11s: tries again to create 1 pod
               why         5s ago: Error creating: pods is forbidden: User "kcr-runner" cannot create resource
                             "pods" in API group "" in the namespace "default"
-              remedy      grant it:
-                            kubectl -n default create role pods-creator --verb=create --resource=pods &&
-                            kubectl -n default create rolebinding pods-creator --role=pods-creator --user=kcr-runner
+              remedy      grant all that it needs:
+                            kcr rbac generate --controllers job --namespace default --name kcr-job |
+                            kubectl apply -f - &&
+                            kubectl -n default create rolebinding kcr-job --role=kcr-job --user=kcr-runner
               events      5s ago    Warning FailedCreate: Error creating: pods is forbidden: User "kcr-runner"…
         """, id="no-right"),
         pytest.param(SECURITY, """
@@ -202,8 +204,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
               present     0 succeeded, 0 failed, 1 active (0 ready)
               next        when it has succeeded: becomes Complete
               why         pod pi-1: container c waits: CreateContainerConfigError: configmap "absent" not found
-              remedy      create what is missing, the node tries again by itself; or create the Job anew without
-                            it
+              remedy      create what is missing: the node tries again by itself
         """, id="configuration"),
         pytest.param(job(), [waiting("pi-1", "ContainerCreating")], (UNMOUNTED,), """
             job default/pi: waits for 1 pod whose volumes cannot be mounted
@@ -212,8 +213,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
               next        when it has succeeded: becomes Complete
               why         pod pi-1 has not started: FailedMount: MountVolume.SetUp failed for volume "v" :
                             secret "absent" not found
-              remedy      create what is missing, the node tries again by itself; or create the Job anew without
-                            it
+              remedy      create what is missing: the node tries again by itself
         """, id="volume"),
         pytest.param(job(), [waiting("pi-1", "ContainerCreating")], (), """
             job default/pi: waits for 1 pod that the node has not started
@@ -233,7 +233,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
                           at 6 restarts: fails (backoffLimit), 3 so far
               why         pod pi-1: container c waits (restarted 3 times): CrashLoopBackOff: back-off 40s
                             restarting failed container=c
-              remedy      see its output: kcr logs -n default job/pi
+              remedy      see the output of its last run: kubectl -n default logs pi-1 -p
         """, id="crash-loop"),
         pytest.param(
             job(parallelism=2, completions=4),
@@ -252,7 +252,7 @@ CRASHED = "back-off 40s restarting failed container=c pod=pi-1_default(1be47ecd-
 def test_waiting_pods_have_cause_and_remedy(
     what: Job, pods: list[Pod], events: tuple[Event, ...], expected: str
 ) -> None:
-    assert shown(what, *pods, known=Evidence(pod_events=events)) == text(expected)
+    assert shown(what, *pods, known=Evidence(around=PodSurroundings(events, change=CHANGE))) == text(expected)
 
 
 def ended(what: Job, kind: str, reason: str, message: str, **status: Any) -> Job:

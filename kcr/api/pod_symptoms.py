@@ -1,0 +1,103 @@
+"""What the matter with pods is called, how their containers ended, and what a user can do about it."""
+
+import re
+import signal
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kcr.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
+
+# The fields of remedies are filled in by `kcr.api.pod_troubles`.
+NODE = "add or free a node that fits; the pod is scheduled by itself then; or {change} lower demands"
+IMAGE = "mend the registry or its secret, the node tries again by itself; or {change} another image"
+MISSING = "create what is missing: the node tries again by itself"
+START = "{change} a command that the image has"
+LOGS = "see the output of its last run: kubectl -n {namespace} logs {pod}{container} -p"
+OUTPUT = "see its output: kubectl -n {namespace} logs {pod}{container}"
+MEMORY = "{change} a higher memory limit (resources.limits.memory), unless the program leaks"
+DESCRIBE = "see the pod: kubectl -n {namespace} describe pod {pod}"
+UNCORDON = "let {node} take pods again: kubectl uncordon {node}"
+LOST = "see why it is silent: kubectl describe node {node}"
+DELETED = (
+    "the pod garbage collector of a cluster deletes the pod; where there is none: "
+    "kubectl -n {namespace} delete pod {pod} --force --grace-period=0"
+)
+
+
+class DetailedContainerStatus(ContainerStatus):
+    """What the node reports of a container, how its last run ended included."""
+
+    last_state: ContainerState = ContainerState()
+
+
+class DetailedPodStatus(PodStatus):
+    """What the node reports of a pod, how the last runs of its containers ended included."""
+
+    init_container_statuses: tuple[DetailedContainerStatus, ...] = ()
+    container_statuses: tuple[DetailedContainerStatus, ...] = ()
+
+
+class DetailedPod(Pod, api_version="v1", kind="Pod", plural="pods"):
+    """A pod with what caches of pods leave out."""
+
+    status: DetailedPodStatus = DetailedPodStatus()
+
+
+class Symptom(NamedTuple):
+    """What is the matter with pods.
+
+    Attributes:
+        clause: As a relative clause; empty when a pod may only need time.
+        remedies: What a user can do about it.
+    """
+
+    clause: str
+    remedies: tuple[str, ...] = ()
+
+    @property
+    def statement(self) -> str:
+        """The clause as a statement about one pod: `its image cannot be pulled`."""
+        return re.sub("^whose ", "its ", self.clause.removeprefix("that "))
+
+
+# The reasons that scheduler and node give, and what they do to a pod.
+SYMPTOMS: Mapping[str, Symptom] = {
+    "Unschedulable": Symptom("that cannot be scheduled", (NODE,)),
+    "SchedulingGated": Symptom(
+        "that waits for its scheduling gates", ("see the controller that has to remove the gates",)
+    ),
+    **dict.fromkeys(
+        ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"),
+        Symptom("whose image cannot be pulled", (IMAGE,)),
+    ),
+    "CreateContainerConfigError": Symptom("whose container lacks its configuration", (MISSING,)),
+    **dict.fromkeys(("FailedMount", "FailedAttachVolume"), Symptom("whose volumes cannot be mounted", (MISSING,))),
+    "CrashLoopBackOff": Symptom("whose container crashes again and again", (LOGS,)),
+    **dict.fromkeys(
+        ("StartError", "ContainerCannotRun", "RunContainerError"), Symptom("whose container cannot start", (START,))
+    ),
+    "OOMKilled": Symptom("whose container runs out of memory", (MEMORY,)),
+}
+LIVENESS = Symptom("whose container fails its liveness probe and is restarted", (LOGS, DESCRIBE))
+
+
+def symptom_named(reason: str) -> Symptom:
+    """Return what is the matter with a pod of which a scheduler or node gives a reason."""
+    return SYMPTOMS.get(reason, Symptom(f"that cannot start ({reason})", (DESCRIBE,)))
+
+
+def last_end(status: ContainerStatus) -> ContainerStateTerminated | None:
+    """Return how the run of a container before the present one ended; None when that is not known."""
+    return status.last_state.terminated if isinstance(status, DetailedContainerStatus) else None
+
+
+def exit_text(end: ContainerStateTerminated) -> str:
+    """Return how a container ended: `exit code 137 (SIGKILL), OOMKilled: …`."""
+    number = end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
+    try:
+        name = f" ({signal.Signals(number).name})" if number else ""
+    except ValueError:
+        name = ""
+    reason = f", {end.reason}" if end.reason not in ("", "Error", "Completed") else ""
+    message = " ".join(end.message.split())
+    return f"exit code {end.exit_code}{name}{reason}{f': {message}' if message else ''}"
