@@ -5,8 +5,10 @@ from datetime import datetime
 
 from kcr.api.batch import Job
 from kcr.api.core import Event, Namespace, Pod
-from kcr.api.explanation import Explanation, ago, counted
+from kcr.api.explanation import Code, Explanation, ago, counted
 from kcr.api.meta import Key, Resource, controller_of
+from kcr.cli.objects.kinds.nodes import explain_lost_node
+from kcr.cli.objects.kinds.read import pods_of_node
 from kcr.client import Client
 from kcr.errors import ForbiddenError, NotFoundError
 
@@ -38,16 +40,22 @@ async def explain_absence(
         now: The moment to judge at.
     """
     place = kind.resource
+    if (place.group, place.plural) == ("", "nodes"):
+        return explain_lost_node(key, await pods_of_node(client, key.name))
     elsewhere = f"to look in all namespaces: kubectl get {place.plural} -A --field-selector metadata.name={key.name}"
     if not place.namespaced:
         elsewhere = f"to see those that are there: kubectl get {place.plural}"
     elif await _has_no_namespace(client, key.namespace):
         names = "name another namespace with -n: kubectl get namespaces"
-        return Explanation(headline=f"is not there: nor is the namespace {key.namespace}", remedies=(names, elsewhere))
+        return Explanation(
+            headline=f"is not there: nor is the namespace {key.namespace}",
+            remedies=(names, elsewhere),
+            code=Code.ABSENT,
+        )
     left = await _pods_left(client, key) if kind is Job else ()
     if not events and not left:
         reason = "no event is about it: it never was there, or was deleted long ago (events expire)"
-        return Explanation(headline="is not there", reasons=(reason,), remedies=(elsewhere,))
+        return Explanation(headline="is not there", reasons=(reason,), remedies=(elsewhere,), code=Code.ABSENT)
     end = next((event for event in reversed(events) if event.reason in _ENDS), None)
     headline, reason = "is not there any more", "it was deleted, by a user or with its owner"
     if kind is Job and end is not None:
@@ -57,7 +65,7 @@ async def explain_absence(
             "its CronJob's history limits, a user, or with its owner"
         )
     facts, remedies = _remains(left, key)
-    return Explanation(headline=headline, reasons=(reason, *facts), remedies=(*remedies, elsewhere))
+    return Explanation(headline=headline, reasons=(reason, *facts), remedies=(*remedies, elsewhere), code=Code.ABSENT)
 
 
 async def _has_no_namespace(client: Client, namespace: str) -> bool:

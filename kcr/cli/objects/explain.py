@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
+from kcr.api.explanation import Explanation
 from kcr.api.meta import Key
 from kcr.cli import options as shared
 from kcr.cli.completion import complete_objects
 from kcr.cli.debug.port import DebugPort, debug_option, port_of
 from kcr.cli.objects.connection import connected, run_quietly
-from kcr.cli.objects.inside import Inside, ask
+from kcr.cli.objects.inside import Inside, ask, ask_state
+from kcr.cli.objects.kinds.controllers import blocked_loop
 from kcr.cli.objects.look import look, resolved
 from kcr.cli.objects.show import as_json, lines_of
 from kcr.cli.objects.target import ObjectName, UnresolvedName, parse_object
-from kcr.client import ClusterConfig
 from kcr.clock import SystemClock
 from kcr.errors import ConfigError, TransportError
 
@@ -52,11 +53,15 @@ class _Answer(NamedTuple):
 
 async def _explain(named: ObjectName | UnresolvedName, output: str | None, values: Mapping[str, Any]) -> int:
     async with connected(values) as found:
+        port = values["debug_address"] or port_of(found.config)
+        if port is not None and (blocked := await _blocked_server(port)) is not None:
+            click.echo(f"kcr: {blocked.headline}: {blocked.remedies[0]}", err=True)
+            return 1
         name = await resolved(found.client, named)
         key = Key(found.namespace if name.kind.resource.namespaced else "", name.name)
-        answer = await _ask(values["debug_address"], found.config, name, key)
+        answer = await _ask(port, name, key)
         now, inside = SystemClock().now(), answer.inside
-        shown = await look(found.client, name, key, now, None if inside is None else inside.explanation)
+        shown = await look(found.client, name, key, now, inside)
     if output == "json":
         click.echo(msgspec.json.encode(as_json(name, key, shown, inside)))
     else:
@@ -66,9 +71,17 @@ async def _explain(named: ObjectName | UnresolvedName, output: str | None, value
     return 0 if shown.exists and not answer.complaint else 1
 
 
-async def _ask(named: DebugPort | None, config: ClusterConfig, name: ObjectName, key: Key) -> _Answer:
+async def _blocked_server(port: DebugPort) -> Explanation | None:
+    """Return that the API server cannot answer, because the event loop of its process is blocked; None otherwise."""
+    try:
+        state = await ask_state(port)
+    except (TransportError, ConfigError):
+        return None
+    return None if state.process.server else blocked_loop(state, "the cluster does not answer")
+
+
+async def _ask(port: DebugPort | None, name: ObjectName, key: Key) -> _Answer:
     """Ask the debug port that was named, else the one that the kubeconfig names, which may have ended since."""
-    port = named or port_of(config)
     if port is None:
         return _Answer()
     try:

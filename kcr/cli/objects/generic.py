@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, Step, ago
-from kcr.api.meta import Condition, controller_of, from_wire
+from kcr.api.explanation import Code, Explanation, Step, ago
+from kcr.api.meta import Condition, ObjectMeta, controller_of, from_wire
+from kcr.api.resources import ResourceType
 from kcr.api.unstructured import Unstructured
 
-# How the headline of an object ends that has nothing to say.
-NO_TROUBLE = "nothing tells of trouble"
+_NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 
 # Conditions that are good when they are False; of all others False is trouble.
 # Source: cli-utils/pkg/kstatus (Stalled, Reconciling); core/v1 and apps/v1 types.go.
@@ -53,11 +53,17 @@ class _Seen(NamedTuple):
         return next((one for one in self.conditions if one.type == kind), None)
 
 
-class _Case(NamedTuple):
+class Situation(NamedTuple):
+    """A situation that an object is in: its headline, the facts behind it, what is next, and what a user can do.
+
+    `code` is what kind of situation it is.
+    """
+
     headline: str
     reasons: Sequence[str] = ()
     steps: Sequence[Step] = ()
     remedies: Sequence[str] = ()
+    code: Code = Code.FINE
 
 
 def conditions_of(obj: Unstructured) -> tuple[Condition, ...]:
@@ -85,89 +91,118 @@ def explain_object(obj: Unstructured, now: datetime) -> Explanation:
         wanted=_wanted(seen),
         present=_present(seen),
         next=tuple(case.steps),
-        reasons=tuple(dict.fromkeys((*case.reasons, *_troubles(seen), *_owner(obj)))),
+        reasons=tuple(dict.fromkeys((*case.reasons, *_troubles(seen), *owner_text(obj.metadata)))),
         remedies=tuple(case.remedies),
+        code=case.code,
     )
 
 
-def _deleted(seen: _Seen) -> _Case | None:
-    moment, finalizers = seen.obj.metadata.deletion_timestamp, ", ".join(seen.obj.metadata.finalizers)
-    if moment is None:
-        return None
-    if moment > seen.now:
-        return _Case("is being deleted", steps=[Step("its grace period is over", moment)])
-    headline = f"is being deleted for {_since(moment, seen.now)}"
+def deletion_case(kind: ResourceType, metadata: ObjectMeta, now: datetime) -> Situation:
+    """Return why an object that was deleted is still there.
+
+    Args:
+        kind: Its kind.
+        metadata: Its metadata, with a deletionTimestamp.
+        now: The moment to judge at.
+    """
+    moment, finalizers = metadata.deletion_timestamp or now, metadata.finalizers
+    if moment > now:
+        return Situation("is being deleted", steps=[Step("its grace period is over", moment)], code=Code.DELETING)
+    headline = f"is being deleted for {_since(moment, now)}"
     if not finalizers:
-        return _Case(headline)
-    return _Case(
-        f"{headline}, and waits for finalizers",
-        [f"finalizers are left: {finalizers}"],
-        [Step("is gone when the controllers that own its finalizers have removed them")],
-        ["see whether these controllers run, and what their logs say of it"],
+        return Situation(headline, code=Code.DELETING)
+    noun = "finalizer" if len(finalizers) == 1 else "finalizers"
+    first = finalizers[0].partition("/")[0]
+    return Situation(
+        f"{headline}, and waits for its {noun} {', '.join(finalizers)}",
+        [],
+        [Step(f"it is gone when {'its' if len(finalizers) == 1 else 'each'} controller has removed the {noun}")],
+        [
+            f"see whether the controller of {first} runs, and what its log says",
+            f"or give up what the {noun} {'guards' if len(finalizers) == 1 else 'guard'}: {unfinalize(kind, metadata)}",
+        ],
+        Code.DELETING,
     )
 
 
-def _stalled(seen: _Seen) -> _Case | None:
+def unfinalize(kind: ResourceType, metadata: ObjectMeta) -> str:
+    """Return the command that removes the finalizers of an object."""
+    place = f" -n {metadata.namespace}" if metadata.namespace else ""
+    return f"kubectl{place} patch {kind.display} {metadata.name} --type=merge -p '{_NO_FINALIZERS}'"
+
+
+def _deleted(seen: _Seen) -> Situation | None:
+    metadata = seen.obj.metadata
+    return None if metadata.deletion_timestamp is None else deletion_case(seen.obj.resource, metadata, seen.now)
+
+
+def _stalled(seen: _Seen) -> Situation | None:
     found = seen.find("Stalled")
-    return _Case(f"is stalled{_why(found)}") if found is not None and found.status == "True" else None
+    is_stalled = found is not None and found.status == "True"
+    return Situation(f"is stalled{_why(found)}", code=Code.UNREADY) if found is not None and is_stalled else None
 
 
-def _ended(seen: _Seen) -> _Case | None:
+def _ended(seen: _Seen) -> Situation | None:
     """A Pod, for example, that is not ready because it has ended."""
     return _phase(seen) if seen.status.get("phase") in ("Succeeded", "Failed") else None
 
 
-def _unobserved(seen: _Seen) -> _Case | None:
+def _unobserved(seen: _Seen) -> Situation | None:
     observed, generation = seen.observed, seen.obj.metadata.generation or 0
     if observed is None or observed >= generation:
         return None
-    return _Case(
+    return Situation(
         f"waits for its controller, which has not observed generation {generation}",
         [f"status.observedGeneration is {observed}: the status is that of an earlier spec"],
         [Step("its controller reconciles the latest spec")],
         ["see whether its controller runs, and whether it fails"],
+        Code.WAITING,
     )
 
 
-def _summary(seen: _Seen) -> _Case | None:
+def _summary(seen: _Seen) -> Situation | None:
     name = next((name for name in _SUMMARIES if seen.find(name) is not None), None)
     found = seen.find(name) if name is not None else None
     if name is None or found is None:
         return None
     word = _SUMMARIES[name]
     if found.status == "True":
-        return _Case(f"is {word} for {_since(found.last_transition_time, seen.now)}")
-    return _Case(f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}")
+        return Situation(f"is {word} for {_since(found.last_transition_time, seen.now)}")
+    return Situation(
+        f"is not {word} for {_since(found.last_transition_time, seen.now)}{_why(found)}", code=Code.UNREADY
+    )
 
 
-def _in_trouble(seen: _Seen) -> _Case | None:
+def _in_trouble(seen: _Seen) -> Situation | None:
     bad = next(filter(_is_bad, seen.conditions), None)
     if bad is not None:
-        return _Case(f"{bad.type} is {bad.status} for {_since(bad.last_transition_time, seen.now)}{_why(bad)}")
+        since = _since(bad.last_transition_time, seen.now)
+        return Situation(f"{bad.type} is {bad.status} for {since}{_why(bad)}", code=Code.UNREADY)
     progressing = seen.find("Progressing")
-    return None if progressing is None else _Case(f"is progressing{_why(progressing)}")
+    return None if progressing is None else Situation(f"is progressing{_why(progressing)}", code=Code.WAITING)
 
 
-def _phase(seen: _Seen) -> _Case | None:
+def _phase(seen: _Seen) -> Situation | None:
     phase = seen.status.get("phase")
     message = seen.status.get("message")
     if not isinstance(phase, str) or not phase:
         return None
-    return _Case(f"is in phase {phase}{f': {message}' if isinstance(message, str) and message else ''}")
+    return Situation(f"is in phase {phase}{f': {message}' if isinstance(message, str) and message else ''}")
 
 
-def _silent(seen: _Seen) -> _Case:
+def _silent(seen: _Seen) -> Situation:
     created = seen.obj.metadata.creation_timestamp
     if seen.spec is None or seen.status:
-        return _Case(f"is there since {_since(created, seen.now)}, and {NO_TROUBLE}")
-    return _Case(
+        return Situation(f"is there since {_since(created, seen.now)}, and nothing suggests trouble")
+    return Situation(
         f"has no status: no controller has written one in {_since(created, seen.now)}",
         remedies=["see whether a controller of this kind runs; some kinds have none, and no status"],
+        code=Code.UNSTARTED,
     )
 
 
 # The first to hold is the headline; the last one always holds.
-_CASES: tuple[Callable[[_Seen], _Case | None], ...] = (
+_CASES: tuple[Callable[[_Seen], Situation | None], ...] = (
     _deleted, _ended, _stalled, _unobserved, _summary, _in_trouble, _phase, _silent,
 )  # fmt: skip
 
@@ -200,8 +235,9 @@ def _is_bad(one: Condition) -> bool:
     return one.status == ("True" if one.type in _BAD_WHEN_TRUE else "False") or one.status == "Unknown"
 
 
-def _owner(obj: Unstructured) -> Iterable[str]:
-    owner = controller_of(obj.metadata)
+def owner_text(metadata: ObjectMeta) -> Iterable[str]:
+    """Yield what controls an object, if there is such an owner."""
+    owner = controller_of(metadata)
     if owner is not None:
         yield f"it is controlled by {owner.kind} {owner.name}: kcr explain {owner.kind.lower()}/{owner.name}"
 

@@ -1,27 +1,26 @@
 """What a controller knows of an object: read at its debug port, and put into words."""
 
 import asyncio
-import re
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from kcr.api.durations import human_duration
-from kcr.api.explanation import Explanation, counted
+from kcr.api.explanation import Code, Explanation, counted
 from kcr.api.meta import Key, Resource
 from kcr.cli.debug.port import DebugPort
-from kcr.cli.objects.generic import NO_TROUBLE
 from kcr.debug.state import ControllerState, DebugState, KeyDetail, KeyState, RunningState
 from kcr.errors import ConfigError
 
+T = TypeVar("T")
+
 # So many reasons and writes are named; of the others the count says enough.
 _NAMED = 3
-# The beginnings of headlines about pods that are to start, rivals, refusals, and what a controller without memory of a
-# refusal says.
-_PODS, _SEVERAL = re.compile(r"(runs|waits for) \d+ pods?\b"), "several controllers"
-_REFUSED, _TRIES = "cannot create ", ("starts Job ", "is due ", "creates ")
+# What those from outside say that have nothing to add to the controller's own.
+_SILENT = (Code.FINE, Code.UNSTARTED, Code.UNATTENDED)
 
 
 class ControllerView(NamedTuple):
@@ -39,10 +38,15 @@ class ControllerView(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the key is idle, and the controller remembers nothing of it."""
+        """Whether the key is idle, and nothing is the matter with it."""
         detail = self.detail
-        known = (detail.runs, detail.state.error, detail.unconfirmed, detail.hot_loop)
+        known = (detail.state.error, detail.unconfirmed, detail.hot_loop, detail.explanation_error)
         return detail.state.phase == "idle" and not any(known)
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether the key waits for a time that a reconcile asked for, and nothing is the matter with it."""
+        return self.detail.state.phase == "delayed" and not self.detail.state.error and self.running is None
 
 
 class Inside(NamedTuple):
@@ -51,10 +55,12 @@ class Inside(NamedTuple):
     Attributes:
         state: The process.
         views: Its controllers whose keys name objects of this kind.
+        is_asked: Whether the user has named its debug port; else it was found in a kubeconfig.
     """
 
     state: DebugState
     views: tuple[ControllerView, ...]
+    is_asked: bool = True
 
     @property
     def stands_by(self) -> bool:
@@ -91,17 +97,25 @@ async def ask(port: DebugPort, kind: type[Resource], key: Key) -> Inside:
         ConfigError: What answers is no debug port, or one of another version.
     """
     async with asyncio.TaskGroup() as group:
-        state_task = group.create_task(port.get("/state", {"keys": "0"}))
+        state_task = group.create_task(ask_state(port))
         key_task = group.create_task(port.get("/key", {"key": str(key), "kind": kind.resource.display}))
-    try:
-        state = msgspec.json.decode(state_task.result(), type=DebugState)
-        details = msgspec.json.decode(key_task.result(), type=tuple[KeyDetail, ...])
-    except msgspec.MsgspecError as error:
-        raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
+    state, details = state_task.result(), _decoded(port, key_task.result(), tuple[KeyDetail, ...])
     # A controller that only watches objects of this kind has other keys.
     keyed = {one.name: one for one in state.controllers if one.kinds[:1] == (kind.resource.display,)}
     views = [_view(one, keyed[one.controller]) for one in details if one.controller in keyed]
-    return Inside(state, tuple(views))
+    return Inside(state, tuple(views), port.is_named)
+
+
+async def ask_state(port: DebugPort) -> DebugState:
+    """Read the state of a process, without its keys; see `ask`."""
+    return _decoded(port, await port.get("/state", {"keys": "0"}), DebugState)
+
+
+def _decoded(port: DebugPort, body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"the debug port {port.url} cannot be read: {error}: use the same version of kcr") from error
 
 
 def _view(detail: KeyDetail, controller: ControllerState) -> ControllerView:
@@ -114,40 +128,57 @@ def preferred(inside: Explanation | None, outside: Explanation) -> Explanation:
     """Return the better explanation: the controller's own, with that from outside as a reason when it differs."""
     if inside is None or inside.headline == outside.headline:
         return inside or outside
-    if _knows_more(outside, inside):
+    if _knows_more(outside.code, inside.code):
         own = (reason for reason in inside.reasons if reason not in outside.reasons and not reason.startswith("pod "))
         return msgspec.structs.replace(outside, reasons=(*outside.reasons, *own))
     is_same = _without_times(inside.headline) == _without_times(outside.headline)
-    if is_same or outside.headline.endswith(NO_TROUBLE):
+    if is_same or outside.code in _SILENT:
         return inside
     return msgspec.structs.replace(inside, reasons=(*inside.reasons, f"from outside: {outside.headline}"))
 
 
-def _knows_more(outside: Explanation, inside: Explanation) -> bool:
-    """Return whether the API server knows more: the warnings about pods and refusals, and traces of rivals."""
-    if outside.headline.startswith(_SEVERAL):
-        return not inside.headline.startswith(_SEVERAL)
-    if outside.headline.startswith(_REFUSED):
-        return inside.headline.startswith(_TRIES)
-    pods = _PODS.match(outside.headline)
-    return pods is not None and inside.headline.startswith(pods[0])
+def _knows_more(outside: Code, inside: Code) -> bool:
+    """Return whether the API server knows more: traces of rivals, refusals, and warnings about pods and nodes."""
+    match outside:
+        case Code.RIVALS:
+            return inside is not Code.RIVALS
+        case Code.REFUSED:
+            return inside is Code.CREATING
+        case Code.PODS:
+            return inside in (Code.PODS, Code.RUNNING)
+    return False
 
 
 def _without_times(text: str) -> str:
     return " ".join(word for word in text.split() if not word[:1].isdigit())
 
 
-def lines_of_controllers(inside: Inside) -> Iterator[str]:
-    """Yield what the controllers know, for people: where the key is, its last error, its unconfirmed writes."""
-    process, shown = inside.state.process, [view for view in inside.views if not view.is_quiet]
+def lines_of_controllers(inside: Inside, *, has_ended: bool = False) -> Iterator[str]:
+    """Yield what the controllers know, for people: where the key is, its last error, its unconfirmed writes.
+
+    Those with nothing to say are left out, and if all are, one is shown only where the port was named.
+
+    Args:
+        inside: What their process knows.
+        has_ended: Whether the object is finished: then it waits for nothing that matters.
+    """
+    process = inside.state.process
+    shown = [view for view in inside.views if not view.is_quiet and not (has_ended and view.only_waits)]
     who = f"{process.command} {process.version}, pid {process.pid}{_leadership(inside)}"
     if not inside.views:
         yield f"no controller of {who} has keys of this kind"
         return
-    for view in shown or inside.views[:1]:
+    if not shown and (has_ended or not inside.is_asked):
+        return
+    for view in shown or _best(inside.views):
         yield f"{view.detail.controller}: {phase_text(view)}"
         yield from _details(view)
     yield f"at {who}"
+
+
+def _best(views: Sequence[ControllerView]) -> Sequence[ControllerView]:
+    """Return the one of several quiet controllers that has reconciled the key last, the first if none has."""
+    return [max(views, key=lambda view: -view.detail.runs[0].seconds_ago if view.detail.runs else -math.inf)]
 
 
 def _leadership(inside: Inside) -> str:
@@ -194,8 +225,6 @@ def _details(view: ControllerView) -> Iterator[str]:
         left = len(detail.unconfirmed) - _NAMED
         more = f" and {left} more" if left > 0 else ""
         yield f"not confirmed: {', '.join(detail.unconfirmed[:_NAMED])}{more}"
-    if detail.hot_loop:
-        yield detail.hot_loop
     if detail.explanation_error:
         yield f"does not explain it: {detail.explanation_error}"
 

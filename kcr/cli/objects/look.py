@@ -1,23 +1,26 @@
 """Reads why an object is where it is, from the API server: the explanation, its conditions and its events."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import reduce
 from typing import NamedTuple
 
 import msgspec
 
 from kcr.api.batch import CronJob, Job
 from kcr.api.core import Event
-from kcr.api.explanation import Explanation
-from kcr.api.meta import Condition, Key, ObjectMeta
-from kcr.api.unstructured import Unstructured, unstructured
+from kcr.api.explanation import Code, Explanation, merged
+from kcr.api.meta import Condition, Key
+from kcr.api.unstructured import unstructured
 from kcr.cli.objects.absence import explain_absence
-from kcr.cli.objects.generic import conditions_of, explain_object
-from kcr.cli.objects.inside import preferred
+from kcr.cli.objects.inside import Inside, preferred
+from kcr.cli.objects.kinds.controllers import findings
+from kcr.cli.objects.kinds.read import ReadObject, read_object
 from kcr.cli.objects.screen import condensed
 from kcr.cli.objects.target import ObjectName, UnresolvedName
 from kcr.client import Client
 from kcr.client.discovery import all_served_kinds, find_kind, near_names
+from kcr.client.surroundings import last_seen
 from kcr.controller.guards.pause import PAUSED
 from kcr.controllers.cronjob.explanation import explain_cronjob
 from kcr.controllers.job.explanation import explain_job
@@ -43,12 +46,6 @@ class Shown(NamedTuple):
     exists: bool = True
 
 
-class _Found(NamedTuple):
-    metadata: ObjectMeta
-    conditions: tuple[Condition, ...]
-    explanation: Explanation
-
-
 async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectName:
     """Return an object's name with its kind, as the server has it.
 
@@ -68,7 +65,7 @@ async def resolved(client: Client, name: ObjectName | UnresolvedName) -> ObjectN
     raise ConfigError(f"the server has no kind {name.kind!r}: {hint}")
 
 
-async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside: Explanation | None = None) -> Shown:
+async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside: Inside | None = None) -> Shown:
     """Read what is to be shown of an object; it need not exist.
 
     Args:
@@ -76,7 +73,7 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
         name: The object as the user named it.
         key: Its namespace and name.
         now: The moment to judge at.
-        inside: What its controller says of it; None when that is not known.
+        inside: What the process of its controllers knows; None when that is not known.
     """
     events = await _events(client, name, key)
     try:
@@ -86,7 +83,9 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
         return Shown(gone, (), condensed(events)[-_EVENTS:], exists=False)
     # Those of an earlier object of the same name are not about this one.
     about = tuple(event for event in events if event.involved_object.uid in ("", found.metadata.uid))
-    explanation = preferred(inside, found.explanation)
+    explanation = found.explanation
+    if inside is not None:
+        explanation = reduce(merged, findings(inside), preferred(inside.explanation, explanation))
     if found.metadata.annotations.get(PAUSED) == "true":
         explanation = _pause(name, key, explanation)
     return Shown(
@@ -94,16 +93,14 @@ async def look(client: Client, name: ObjectName, key: Key, now: datetime, inside
     )
 
 
-async def _find(client: Client, name: ObjectName, key: Key, events: Sequence[Event], now: datetime) -> _Found:
+async def _find(client: Client, name: ObjectName, key: Key, events: Sequence[Event], now: datetime) -> ReadObject:
     if name.kind is Job:
         job, explanation = await explain_job(client, key, events, now)
-        return _Found(job.metadata, job.status.conditions, explanation)
+        return ReadObject(job.metadata, job.status.conditions, explanation)
     if name.kind is CronJob:
         cron, explanation = await explain_cronjob(client, key, events, now)
-        return _Found(cron.metadata, (), explanation)
-    obj = await client.get(name.kind, key)
-    assert isinstance(obj, Unstructured), "all other kinds are resolved by discovery"
-    return _Found(obj.metadata, conditions_of(obj), explain_object(obj, now))
+        return ReadObject(cron.metadata, (), explanation)
+    return await read_object(client, name.kind, key, events, now)
 
 
 async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ...]:
@@ -113,13 +110,7 @@ async def _events(client: Client, name: ObjectName, key: Key) -> tuple[Event, ..
         found = await client.list(Event, key.namespace, fields=fields)
     except ForbiddenError:
         return ()
-    return tuple(sorted(found, key=seen_at))
-
-
-def seen_at(event: Event) -> datetime:
-    """Return when an event was last seen."""
-    moments = (event.last_timestamp, event.event_time, event.first_timestamp, event.metadata.creation_timestamp)
-    return next((moment for moment in moments if moment is not None), datetime.fromtimestamp(0, UTC))
+    return tuple(sorted(found, key=last_seen))
 
 
 def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
@@ -136,4 +127,5 @@ def _pause(name: ObjectName, key: Key, otherwise: Explanation) -> Explanation:
             *otherwise.reasons,
         ),
         remedies=(f"to end the pause: {command}", *otherwise.remedies),
+        code=Code.PAUSED,
     )

@@ -79,5 +79,6 @@ def _wrapped(text: str, title: str) -> list[str]:
             text, width, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …", break_on_hyphens=False
         )
     before = textwrap.wrap(text[: command.start()], width, subsequent_indent="  ", break_on_hyphens=False)
-    # A shell goes on with the next line after `&&`.
-    return [*before, *(f"  {part}" for part in command[0].replace(" && ", " &&\n").split("\n"))]
+    # A shell goes on with the next line after `&&` and `|`.
+    parts = command[0].replace(" && ", " &&\n").replace(" | ", " |\n")
+    return [*before, *(f"  {part}" for part in parts.split("\n"))]

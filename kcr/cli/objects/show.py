@@ -6,12 +6,13 @@ from datetime import datetime
 import msgspec
 
 from kcr.api.core import Event
-from kcr.api.explanation import ago, in_time
+from kcr.api.explanation import Code, ago, in_time
 from kcr.api.meta import Condition, Key
 from kcr.cli.objects.inside import Inside, controllers_as_json, lines_of_controllers
-from kcr.cli.objects.look import Shown, seen_at
+from kcr.cli.objects.look import Shown
 from kcr.cli.objects.screen import fitted
 from kcr.cli.objects.target import ObjectName
+from kcr.client.surroundings import last_seen
 
 
 def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: Inside | None = None) -> Iterator[str]:
@@ -33,7 +34,10 @@ def lines_of(name: ObjectName, key: Key, shown: Shown, now: datetime, inside: In
             ("next", (f"{_when(step.at, now)}{step.text}" for step in explanation.next)),
             ("why", explanation.reasons),
             ("remedy", explanation.remedies),
-            ("controller", () if inside is None else lines_of_controllers(inside)),
+            (
+                "controller",
+                () if inside is None else lines_of_controllers(inside, has_ended=explanation.code is Code.ENDED),
+            ),
             ("conditions", (_condition(one, now) for one in shown.conditions)),
             ("events", (_event(one, now) for one in shown.events)),
         ],
@@ -51,7 +55,7 @@ def _condition(condition: Condition, now: datetime) -> str:
 
 def _event(event: Event, now: datetime) -> str:
     times = f" (x{event.count})" if event.count > 1 else ""
-    return f"{ago(seen_at(event), now):<9} {event.type} {event.reason}: {' '.join(event.message.split())}{times}"
+    return f"{ago(last_seen(event), now):<9} {event.type} {event.reason}: {' '.join(event.message.split())}{times}"
 
 
 def as_json(name: ObjectName, key: Key, shown: Shown, inside: Inside | None = None) -> dict[str, object]:
@@ -65,7 +69,7 @@ def as_json(name: ObjectName, key: Key, shown: Shown, inside: Inside | None = No
     """
     about = {"kind": name.kind.resource.kind, "namespace": key.namespace, "name": key.name, "exists": shown.exists}
     events = [
-        {"type": one.type, "reason": one.reason, "message": one.message, "count": one.count, "lastSeen": seen_at(one)}
+        {"type": one.type, "reason": one.reason, "message": one.message, "count": one.count, "lastSeen": last_seen(one)}
         for one in shown.events
     ]
     conditions = [{"type": one.type, "reason": one.reason, "message": one.message} for one in shown.conditions]

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kcr.api.explanation import Explanation
+from kcr.api.explanation import Code, Explanation
 from kcr.cli.objects.inside import ControllerView, Inside, controllers_as_json, lines_of_controllers, preferred
 from kcr.debug.state import (
     DebugState,
@@ -115,12 +115,6 @@ def test_queued_key_waits_for_a_worker_that_is_named() -> None:
     )
 
 
-def test_hot_loop_is_told_of_a_key_that_is_idle_now() -> None:
-    shown = view()
-    shown = shown._replace(detail=msgspec.structs.replace(shown.detail, hot_loop="hot loop: two writers: data.color"))
-    assert list(lines_of_controllers(inside(shown)))[1] == "hot loop: two writers: data.color"
-
-
 def test_controllers_that_know_nothing_are_left_out() -> None:
     ttl = view()
     ttl = ttl._replace(detail=msgspec.structs.replace(ttl.detail, controller="ttl"))
@@ -150,22 +144,23 @@ def test_own_explanation_is_preferred_and_the_other_named() -> None:
     own, other = Explanation(headline="waits 90s (backoff)"), Explanation(headline="waits 8s (backoff)")
     assert preferred(own, other) is own
     assert preferred(None, other) is other
-    assert preferred(own, Explanation(headline="is there since 5m, and nothing tells of trouble")) is own
+    assert preferred(own, Explanation(headline="is there since 5m", code=Code.FINE)) is own
     late = Explanation(headline="runs 1 pod", reasons=("a",))
     assert preferred(late, other).reasons == ("a", "from outside: waits 8s (backoff)")
 
 
-def test_warnings_about_pods_are_those_of_the_api_server() -> None:
-    own = Explanation(headline="waits for 1 pod that the node has not started", reasons=("pod a is late", "a write"))
-    other = Explanation(headline="waits for 1 pod whose volumes cannot be mounted", reasons=("pod a: FailedMount",))
+def test_api_server_knows_more_of_pods_and_refusals() -> None:
+    own = Explanation(headline="waits for 1 pod", reasons=("pod a is late", "a write"), code=Code.RUNNING)
+    other = Explanation(headline="waits for its volumes", reasons=("pod a: FailedMount",), code=Code.PODS)
     assert preferred(own, other).headline == other.headline
     assert preferred(own, other).reasons == ("pod a: FailedMount", "a write")
-    several = Explanation(headline="several controllers create and delete its pods")
+    several = Explanation(headline="several controllers create and delete its pods", code=Code.RIVALS)
     assert preferred(own, several).headline == several.headline
-    refused = Explanation(headline="cannot create Jobs: a ResourceQuota is used up")
-    assert preferred(Explanation(headline="is due for 30s"), refused) == refused
-    assert preferred(Explanation(headline="waits 5s (backoff)"), refused).headline == "waits 5s (backoff)"
-    assert preferred(Explanation(headline="waits for 2 pods to start"), other).reasons[-1].startswith("from outside: ")
+    refused = Explanation(headline="cannot create Jobs: a ResourceQuota is used up", code=Code.REFUSED)
+    assert preferred(Explanation(headline="is due for 30s", code=Code.CREATING), refused) == refused
+    waits = Explanation(headline="waits 5s (backoff)", code=Code.WAITING)
+    assert preferred(waits, refused).headline == "waits 5s (backoff)"
+    assert preferred(waits, other).reasons[-1] == "from outside: waits for its volumes"
 
 
 def test_json_has_the_fields_of_the_debug_port() -> None:

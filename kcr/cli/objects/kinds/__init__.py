@@ -1,0 +1,1 @@
+"""Explanations by kind: pods, workloads, namespaces, nodes, webhooks and policies; facts in, text out."""

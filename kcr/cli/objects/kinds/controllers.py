@@ -1,0 +1,128 @@
+"""What the state of its controllers says of an object: they fail, run for long, repeat themselves, or stand still."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kcr.api.durations import human_duration
+from kcr.api.explanation import Code, Explanation
+from kcr.api.refusals import denials_in, grant_remedy, refusal_of
+from kcr.cli.objects.inside import ControllerView, Inside
+from kcr.debug.state import DebugState
+
+# How long a reconcile may run, or wait for a worker, before that is worth the headline.
+_LONG_SECONDS = 10.0
+# From so much lag on, the event loop counts as blocked: below it, it may only be busy.
+_BLOCKED_SECONDS = 1.0
+# The controllers of kcr itself, and the plugins that have their rights.
+_PLUGINS = {"job": "job", "job_orphan_pod": "job", "ttl": "ttl", "cronjob": "cronjob"}
+_OWN_COMMANDS = ("kcr run", "kcr dev")
+
+
+def findings(inside: Inside) -> Iterator[Explanation]:
+    """Yield what is wrong with the controllers of an object, by their own account.
+
+    Args:
+        inside: What their process knows.
+    """
+    if inside.stands_by or not inside.views:
+        return
+    if (blocked := blocked_loop(inside.state, "waits")) is not None:
+        yield blocked
+    for view in inside.views:
+        yield from filter(None, (_hot(view), _failing(view, inside), _slow(view), _queued(view)))
+
+
+def blocked_loop(state: DebugState, effect: str) -> Explanation | None:
+    """Return that the event loop of a process is blocked; None when it is not, or only busy for a moment.
+
+    Args:
+        state: The process.
+        effect: What follows for the object, the beginning of the headline.
+    """
+    loop = state.loop
+    if not loop.blocked_at or loop.lag_seconds < _BLOCKED_SECONDS:
+        return None
+    whose = f"the event loop of {state.process.command}, pid {state.process.pid}"
+    return Explanation(
+        headline=f"{effect}: {whose}, has been blocked for {_span(loop.lag_seconds)} at {loop.blocked_at}",
+        reasons=("while that line runs, no key is reconciled and no watch is read",),
+        remedies=("await what blocks, or give it a thread: await asyncio.to_thread(function, …)",),
+        code=Code.BLOCKED,
+    )
+
+
+def _hot(view: ControllerView) -> Explanation | None:
+    text = view.detail.hot_loop
+    if not text:
+        return None
+    event, _, rest = text.partition(": ")
+    cause, _, rest = rest.partition(": ")
+    place, _, remedy = rest.rpartition(": ")
+    return Explanation(
+        headline=f"is reconciled without end by controller {view.detail.controller} ({event}): {cause}",
+        reasons=(place,), remedies=(remedy,), code=Code.HOT_LOOP,
+    )  # fmt: skip
+
+
+def _failing(view: ControllerView, inside: Inside) -> Explanation | None:
+    """Its last reconcile failed, and it is retried or given up."""
+    state, name = view.detail.state, view.detail.controller
+    if not state.error:
+        return None
+    how = f", {state.retries} times in a row" if state.retries > 1 else ""
+    if not state.retries and state.phase == "idle":
+        how = ", and does not retry it (TerminalError)"
+    headline = f"controller {name} fails{how}: {state.error}"
+    denials = denials_in(state.error)
+    if denials:
+        user, text = denials[0].user, _all_errors(inside)
+        missing = tuple(dict.fromkeys((*denials, *(one for one in denials_in(text) if one.user == user))))
+        plugin = _PLUGINS.get(name, "") if inside.state.process.command in _OWN_COMMANDS else ""
+        return Explanation(
+            headline=f"controller {name} lacks the right to {denials[0].verb} {denials[0].resource}",
+            remedies=(grant_remedy(missing, plugin),), code=Code.REFUSED,
+        )  # fmt: skip
+    if "webhook" in state.error or "is forbidden" in state.error:
+        found = refusal_of(state.error, namespace=_namespace(view), resource="", change="change what is created to one")
+        return Explanation(headline=headline, remedies=(found.remedy,), code=Code.REFUSED)
+    return Explanation(headline=headline, code=Code.FAILING)
+
+
+def _all_errors(inside: Inside) -> str:
+    """Return all errors of the process as one text: each may name a right that is missing."""
+    texts = [group.text for controller in inside.state.controllers for group in controller.errors]
+    return "\n".join([*texts, *(informer.last_error for informer in inside.state.informers)])
+
+
+def _namespace(view: ControllerView) -> str:
+    return view.detail.state.key.rpartition("/")[0]
+
+
+def _slow(view: ControllerView) -> Explanation | None:
+    """Its reconcile runs for long."""
+    running = view.running
+    if running is None or running.seconds < _LONG_SECONDS:
+        return None
+    return Explanation(
+        headline=f"is being reconciled for {_span(running.seconds)} by controller {view.detail.controller}, "
+        f"at {running.at or 'an unknown line'}",
+        remedies=("give the call a timeout: async with asyncio.timeout(10)",),
+        code=Code.SLOW,
+    )
+
+
+def _queued(view: ControllerView) -> Explanation | None:
+    """It waits for a worker for long."""
+    state, busy = view.detail.state, view.busy
+    if state.phase != "queued" or busy is None or (state.queued_seconds or 0) < _LONG_SECONDS:
+        return None
+    return Explanation(
+        headline=f"waits for a worker of controller {view.detail.controller} for {_span(state.queued_seconds or 0)}: "
+        f"all are busy, the longest for {_span(busy.seconds)} with {busy.key}",
+        remedies=("see whether that one hangs; more workers: workers=… of add_controller, --workers of kcr run",),
+        code=Code.SLOW,
+    )
+
+
+def _span(seconds: float) -> str:
+    return human_duration(timedelta(seconds=max(seconds, 0)))

@@ -1,0 +1,126 @@
+"""Whether admission webhooks and policies refuse requests: their services, and what binds them."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kcr.api.explanation import Code, Explanation, counted
+from kcr.api.meta import Key
+from kcr.api.unstructured import Unstructured
+
+# The webhook that a refusal names. Source: apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, and
+# dispatcher.go of mutating and validating.
+_REFUSER = re.compile(r'(?:failed calling|admission) webhook "(?P<name>[^"]*)"')
+
+
+class ServiceState(NamedTuple):
+    """The service of a webhook.
+
+    Attributes:
+        exists: Whether it is there.
+        ready: How many ready endpoints it has; None when they may not be read.
+    """
+
+    exists: bool
+    ready: int | None = None
+
+
+def refusing_webhook(messages: Iterable[str]) -> str:
+    """Return the name of the webhook that messages of refusals name; empty for none."""
+    found = (match["name"] for message in messages if (match := _REFUSER.search(message)))
+    return next(found, "")
+
+
+def webhooks_of(config: Unstructured) -> tuple[dict[str, Any], ...]:
+    """Return the webhooks of a configuration."""
+    found = config.get("webhooks")
+    return tuple(one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
+
+
+def service_of(webhook: Mapping[str, Any]) -> Key | None:
+    """Return the service that answers a webhook; None for a URL."""
+    service = (webhook.get("clientConfig") or {}).get("service")
+    return Key(service.get("namespace") or "", service.get("name") or "") if isinstance(service, dict) else None
+
+
+def explain_webhooks(config: Unstructured, services: Mapping[Key, ServiceState]) -> Explanation:
+    """Return whether the webhooks of a configuration can answer.
+
+    Args:
+        config: The ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
+        services: The services that its webhooks name.
+    """
+    hooks = webhooks_of(config)
+    broken = [(hook, why) for hook in hooks if (why := trouble_of_webhook(hook, services))]
+    refusing = [(hook, why) for hook, why in broken if hook.get("failurePolicy", "Fail") == "Fail"]
+    facts = [f"webhook {hook.get('name')} ({hook.get('failurePolicy', 'Fail')}): {why}" for hook, why in broken]
+    facts += [f"webhook {hook.get('name')} is asked about {_rules(hook)}" for hook in hooks]
+    wanted = f"{counted(len(hooks), 'webhook')}: {', '.join(str(hook.get('name')) for hook in hooks)}"
+    if not broken:
+        return Explanation(
+            headline=f"calls {counted(len(hooks), 'webhook')}, and nothing suggests trouble",
+            wanted=wanted, reasons=tuple(facts), code=Code.FINE,
+        )  # fmt: skip
+    hook, why = (refusing or broken)[0]
+    what = "refuses all that it is asked about" if refusing else "is passed over (failurePolicy Ignore)"
+    remedies = [f"mend it: {_mend(hook)}"]
+    if refusing:
+        edit = f"kubectl edit {config.resource.kind.lower()} {config.metadata.name}"
+        remedies.append(f"until then, to let requests pass unchecked, set failurePolicy to Ignore: {edit}")
+    return Explanation(
+        headline=f"{what}: {why}", wanted=wanted, reasons=tuple(facts), remedies=tuple(remedies),
+        code=Code.REFUSED if refusing else Code.UNREADY,
+    )  # fmt: skip
+
+
+def trouble_of_webhook(hook: Mapping[str, Any], services: Mapping[Key, ServiceState]) -> str:
+    """Return why a webhook cannot answer; empty when nothing says so."""
+    key = service_of(hook)
+    state = services.get(key) if key is not None else None
+    if state is not None and not state.exists:
+        return f"its service {key} does not exist"
+    if state is not None and state.ready == 0:
+        return f"its service {key} has no ready endpoint"
+    if not (hook.get("clientConfig") or {}).get("caBundle") and key is not None:
+        return "it has no caBundle, so the API server does not trust its certificate"
+    return ""
+
+
+def _mend(hook: Mapping[str, Any]) -> str:
+    key = service_of(hook)
+    return "see its URL" if key is None else f"kubectl -n {key.namespace} get service,endpointslices,pods"
+
+
+def _rules(hook: Mapping[str, Any]) -> str:
+    rules = [one for one in hook.get("rules") or () if isinstance(one, dict)]
+    texts = [
+        f"{', '.join(map(str, one.get('operations') or ()))} of {', '.join(map(str, one.get('resources') or ()))}"
+        for one in rules
+    ]
+    return "; ".join(texts) or "nothing: it has no rules"
+
+
+def explain_policy(policy: Unstructured, bindings: Sequence[Unstructured]) -> Explanation:
+    """Return whether a ValidatingAdmissionPolicy refuses requests.
+
+    Args:
+        policy: The policy.
+        bindings: Those that name it.
+    """
+    actions = sorted({action for one in bindings for action in (one.get("spec") or {}).get("validationActions") or ()})
+    names = ", ".join(one.metadata.name for one in bindings)
+    checks = ((policy.get("status") or {}).get("typeChecking") or {}).get("expressionWarnings") or ()
+    facts = [f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}" for one in checks]
+    facts += [f"{counted(len(bindings), 'binding')}: {names}"] if bindings else []
+    if not bindings:
+        remedy = "bind it with a ValidatingAdmissionPolicyBinding that names it in spec.policyName"
+        return Explanation(
+            headline="refuses nothing: no binding names it", reasons=tuple(facts), remedies=(remedy,),
+            code=Code.UNREADY,
+        )  # fmt: skip
+    if checks:
+        remedy = f"correct the expression: kubectl edit {policy.resource.display} {policy.metadata.name}"
+        headline = "has an expression that does not fit the objects"
+        return Explanation(headline=headline, reasons=tuple(facts), remedies=(remedy,), code=Code.UNREADY)
+    does = "denies what does not pass" if "Deny" in actions else f"only reports ({', '.join(actions)})"
+    return Explanation(headline=does, reasons=tuple(facts), code=Code.FINE)

@@ -1,0 +1,104 @@
+"""Whether webhooks and policies can answer, of values: the embedded server calls none."""
+
+from typing import Any
+
+import pytest
+
+from kcr.api.explanation import Explanation
+from kcr.api.meta import Key
+from kcr.api.unstructured import unstructured
+from kcr.cli.objects.kinds.webhooks import ServiceState, explain_policy, explain_webhooks, refusing_webhook
+from kcr.cli.objects.look import Shown
+from kcr.cli.objects.show import lines_of
+from kcr.cli.objects.target import ObjectName
+from tests.kit.builders import NOW
+from tests.kit.explanations import screen, text
+
+API = "admissionregistration.k8s.io/v1"
+CONFIG = unstructured(API, "ValidatingWebhookConfiguration", plural="validatingwebhookconfigurations", namespaced=False)
+POLICY = unstructured(API, "ValidatingAdmissionPolicy", plural="validatingadmissionpolicies", namespaced=False)
+BINDING = unstructured(
+    API, "ValidatingAdmissionPolicyBinding", plural="validatingadmissionpolicybindings", namespaced=False
+)
+SERVICE = Key("system", "hooks")
+
+
+def config(**changes: Any) -> Explanation:
+    return explain_webhooks(_config(changes), {SERVICE: changes.pop("state", ServiceState(exists=True, ready=1))})
+
+
+def _config(changes: dict[str, Any]) -> Any:
+    client = {"service": {"namespace": "system", "name": "hooks"}, "caBundle": "eA=="}
+    rules = [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
+    hook = {"name": "pods.example.dev", "clientConfig": client, "rules": rules, "failurePolicy": "Fail"}
+    hook |= {name: value for name, value in changes.items() if name != "state"}
+    return CONFIG.of({"metadata": {"name": "hooks"}, "webhooks": [hook]})
+
+
+def shown(kind: Any, explanation: Explanation) -> str:
+    return screen(lines_of(ObjectName(kind, "hooks"), Key("", "hooks"), Shown(explanation, (), ()), NOW))
+
+
+def test_webhook_without_a_ready_endpoint_refuses_everything() -> None:
+    assert shown(CONFIG, config(state=ServiceState(exists=True, ready=0))) == text("""
+        validatingwebhookconfiguration hooks: refuses all that it is asked about: its service system/hooks
+          has no ready endpoint
+          wanted      1 webhook: pods.example.dev
+          why         webhook pods.example.dev (Fail): its service system/hooks has no ready endpoint
+                      webhook pods.example.dev is asked about CREATE of pods
+          remedy      mend it: kubectl -n system get service,endpointslices,pods
+                      until then, to let requests pass unchecked, set failurePolicy to Ignore:
+                        kubectl edit validatingwebhookconfiguration hooks
+    """)
+
+
+@pytest.mark.parametrize(
+    ("changes", "headline"),
+    [
+        ({}, "calls 1 webhook, and nothing suggests trouble"),
+        ({"state": ServiceState(exists=True)}, "calls 1 webhook, and nothing suggests trouble"),
+        (
+            {"state": ServiceState(exists=False)},
+            "refuses all that it is asked about: its service system/hooks does not exist",
+        ),
+        (
+            {"failurePolicy": "Ignore", "state": ServiceState(exists=False)},
+            "is passed over (failurePolicy Ignore): its service system/hooks does not exist",
+        ),
+        (
+            {"clientConfig": {"service": {"namespace": "system", "name": "hooks"}}},
+            "refuses all that it is asked about: it has no caBundle, so the API server does not trust its certificate",
+        ),
+        ({"clientConfig": {"url": "https://hooks"}}, "calls 1 webhook, and nothing suggests trouble"),
+    ],
+)
+def test_headline_says_what_becomes_of_requests(changes: dict[str, Any], headline: str) -> None:
+    assert config(**changes).headline == headline
+
+
+def test_refusal_names_its_webhook() -> None:
+    denied = 'admission webhook "policy.example.com" denied the request: image is not signed'
+    silent = 'Internal error occurred: failed calling webhook "mpod.kb.io": failed to call webhook: Post …'
+    assert [refusing_webhook([one]) for one in (denied, silent, "exceeded quota")] == [
+        "policy.example.com", "mpod.kb.io", "",
+    ]  # fmt: skip
+
+
+def policy(*bindings: Any, **fields: Any) -> Explanation:
+    return explain_policy(POLICY.of({"metadata": {"name": "labels"}, "spec": {}, **fields}), bindings)
+
+
+def test_policy_that_no_binding_names_refuses_nothing() -> None:
+    assert policy().headline == "refuses nothing: no binding names it"
+    bound = BINDING.of({"metadata": {"name": "all"}, "spec": {"policyName": "labels", "validationActions": ["Deny"]}})
+    assert policy(bound).headline == "denies what does not pass"
+    warned = BINDING.of({"metadata": {"name": "w"}, "spec": {"policyName": "labels", "validationActions": ["Warn"]}})
+    assert policy(warned).headline == "only reports (Warn)"
+
+
+def test_expression_that_does_not_fit_is_named() -> None:
+    warning = {"fieldRef": "spec.validations[0].expression", "warning": "undefined field 'replica'"}
+    bound = BINDING.of({"metadata": {"name": "all"}, "spec": {"validationActions": ["Deny"]}})
+    found = policy(bound, status={"typeChecking": {"expressionWarnings": [warning]}})
+    assert found.headline == "has an expression that does not fit the objects"
+    assert found.reasons[0] == "spec.validations[0].expression: undefined field 'replica'"
