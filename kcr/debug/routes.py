@@ -67,6 +67,10 @@ class DebugPages:
 
     async def answer(self, request: ProbeRequest) -> ProbeResponse | None:
         """Answer a request to a path below `/debug`; None when there is nothing there."""
+        answer = await self._answer(request)
+        return answer._replace(headers={**_HEADERS, **answer.headers}) if answer is not None else None
+
+    async def _answer(self, request: ProbeRequest) -> ProbeResponse | None:
         path = request.path.rstrip("/")
         is_costly = path == _COSTLY
         if (refusal := refuse(request, self._sources.options.token, is_costly=is_costly)) is not None:
@@ -74,15 +78,12 @@ class DebugPages:
         page = self._sources.options.routes.get(path)
         if page is None and path.startswith(ROOT):
             page = self._pages.get(path.removeprefix(ROOT))
-        if page is None:
-            return None
         try:
-            answer = await page(request)
+            return await page(request) if page is not None else None
         except _BadQueryError as error:
             return ProbeResponse(400, f"{error}\n".encode())
         except TimeoutError:
             return ProbeResponse(503, f"{self._why_late()}\n".encode())
-        return answer._replace(headers={**_HEADERS, **answer.headers})
 
     def _why_late(self) -> str:
         monitor = self._sources.monitor

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,7 +11,14 @@ import pytest_asyncio
 
 from kcr.testing import eventually
 from tests.e2e.processes import Start
-from tests.kit.debug_clusters import cluster_overview, job_overview, job_pods, pod_overview
+from tests.kit.debug_clusters import (
+    cluster_overview,
+    deployment_overview,
+    job_overview,
+    job_pods,
+    pod_overview,
+    warning_overview,
+)
 from tests.kit.debug_pages import showing
 from tests.kit.debug_states import (
     controller_state,
@@ -118,14 +126,20 @@ async def test_hostile_texts_are_inert(browser: Browser) -> None:
     )
     async with showing(state) as (process, _):
         process.details = (msgspec.structs.replace(key_detail(key.key, HOSTILE), unconfirmed=(HOSTILE,)),)
-        process.cluster = cluster_overview(jobs=(job_overview(HOSTILE),), pods=(pod_overview(HOSTILE, reason=HOSTILE),))
+        told: dict[str, Any] = {"why": HOSTILE, "warning": warning_overview(HOSTILE, HOSTILE, about=HOSTILE)}
+        process.cluster = cluster_overview(
+            jobs=(job_overview(HOSTILE, **told),), pods=(pod_overview(HOSTILE, reason=HOSTILE),),
+            deployments=(deployment_overview(HOSTILE, **told),),
+        )  # fmt: skip
         async with browser.open(process.url) as tab:
             await assert_shown_as_text(tab)
 
 
 async def assert_shown_as_text(tab: Tab) -> None:
     await tab.wait_for("Other pods")
-    assert HOSTILE in await tab.text("[aria-label=Jobs]")
+    # The name, the explanation, and the reason and message of the warning.
+    assert (await tab.text("[aria-label=Jobs]")).count(HOSTILE) == 4
+    assert (await tab.text("[aria-label=Deployments]")).count(HOSTILE) == 4
     await tab.click("nav button", "Controllers")
     await tab.wait_for(HOSTILE, "main")
     await tab.click(".link", HOSTILE)

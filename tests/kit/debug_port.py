@@ -68,9 +68,13 @@ class PortReader:
 
     async def headers(self, path: str) -> Message:
         def read() -> Message:
-            with urllib.request.urlopen(f"http://{self._base}{path}", timeout=20) as answer:
-                found: Message = answer.headers
-                return found
+            try:
+                with urllib.request.urlopen(f"http://{self._base}{path}", timeout=20) as answer:
+                    found: Message = answer.headers
+            except urllib.error.HTTPError as error:
+                with error:
+                    found = error.headers
+            return found
 
         return await asyncio.to_thread(read)
 

@@ -68,7 +68,8 @@ async def test_stacks_profile_options_and_page_are_served() -> None:
         assert await reader.json("/debug/kcr/options") == {"workers": 3, "ready_file": None}
         assert "<html" in (await reader.read("/debug/kcr"))[1].lower()
         assert "frame-ancestors 'none'" in (await reader.headers("/debug/kcr"))["Content-Security-Policy"]
-        assert (await reader.headers("/debug/kcr/stacks"))["X-Content-Type-Options"] == "nosniff"
+        for path in ("stacks", "profile?seconds=0", "key?key=<b>a</b>/b/c"):
+            assert (await reader.headers(f"/debug/kcr/{path}"))["X-Content-Type-Options"] == "nosniff"
         assert (await reader.read("/debug/pprof"))[0] == 404
 
 
