@@ -16,7 +16,7 @@ from kcr.app.plugins import Setup, attach
 from kcr.client import Client
 from kcr.cluster import EmbeddedCluster
 from kcr.cluster.cluster import Authorization
-from kcr.cluster.effects.advice import deployment_warnings
+from kcr.cluster.effects.advice import absent_controller_warnings
 from kcr.cluster.faults import read_faults
 from kcr.cluster.transport import InProcessTransport
 from kcr.errors import ConfigError
@@ -28,7 +28,7 @@ class ClusterSettings(NamedTuple):
     """What the embedded cluster has options for; `EmbeddedCluster` explains each.
 
     Attributes:
-        no_controllers: Whether Deployments and ReplicaSets are left to others as well.
+        no_controllers: Whether Deployments, ReplicaSets, and the status of quotas and budgets are left to others.
         port: Where the API server listens on 127.0.0.1; 0 for a free port, or that of before with a data folder.
         data_dir: Where the cluster's state is kept for the next start; None for nowhere.
         faults: A file with rules for what HTTP clients meet; None for no faults.
@@ -89,6 +89,7 @@ async def dev_cluster(
         nodes=settings.nodes,
         heartbeats=True,
         deployments=not settings.no_controllers,
+        quota_and_disruption=not settings.no_controllers,
         legacy_apis=settings.legacy_apis,
         terminated_pod_gc_threshold=settings.terminated_pod_gc_threshold,
         authorization=settings.authorization,
@@ -99,7 +100,7 @@ async def dev_cluster(
     )
     async with _ended_by_full_disk(cluster), cluster:
         if settings.no_controllers:
-            cluster.server.advisers.append(deployment_warnings)
+            cluster.server.advisers.append(absent_controller_warnings)
         try:
             address = await cluster.serve(settings.port)
         except OSError as error:

@@ -77,7 +77,11 @@ _EXTRA = ("cryptography", "rich")
     show_envvar=True,
     help="Rules for what clients of the port meet: errors, lost replies, broken watches.",
 )
-@click.option("--no-controllers", is_flag=True, help="Run no controllers, of Deployments neither: they run elsewhere.")
+@click.option(
+    "--no-controllers",
+    is_flag=True,
+    help="Run no controllers, of Deployments, quotas and PodDisruptionBudgets neither: they run elsewhere.",
+)
 @shared.controllers_option("job,ttl,cronjob")
 @shared.workers_option
 @shared.feature_gates_option

@@ -147,7 +147,10 @@ def _notes(values: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield "commands of pods are not run, only simulated"
     if values["no_controllers"]:
-        yield "no controllers run here: Jobs and CronJobs wait for kcr run, Deployments for a controller of your own"
+        yield (
+            "no controllers run here: Jobs and CronJobs wait for kcr run; Deployments and the status of quotas and "
+            "PodDisruptionBudgets for controllers of your own"
+        )
 
 
 def _commands(path: Path, values: Mapping[str, Any], documents: Sequence[Document]) -> Iterator[str]:

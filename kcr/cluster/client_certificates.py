@@ -18,6 +18,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kcr.apiserver.authentication import User
 from kcr.apiserver.authentication.users import AUTHENTICATED
+from kcr.apiserver.kinds.catalogue import CONFIG_MAPS
+from kcr.apiserver.registry.registry import Registry
 from kcr.cluster.certificates import SLACK, key_usage
 
 # The client certificates of an authority are valid as long as it is.
@@ -28,6 +30,8 @@ _SHORTEST = timedelta(minutes=10)
 _BACKDATE = timedelta(minutes=5)
 # The attribute of a subject that holds the uid of the user.
 _UID = "1.3.6.1.4.1.57683.2"
+# Where servers beside this one read whose client certificates they are to trust.
+TRUST = "extension-apiserver-authentication"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 # As Python's ssl module names the attributes of a subject.
 _COMMON_NAME, _ORGANIZATION = "commonName", "organizationName"
@@ -126,3 +130,17 @@ def user_of(certificate: Mapping[str, Any], encoded: bytes) -> User | None:
     # Whom the certificate puts there already is not put there twice.
     own = () if AUTHENTICATED in groups else (AUTHENTICATED,)
     return User(names[-1], uid, (*groups, *own), extra)
+
+
+def publish_trust(registry: Registry, authority: ClientAuthority) -> None:
+    """Write the ConfigMap from which components with delegated authentication learn the authority of clients.
+
+    Source: kubernetes/pkg/controlplane/controller/clusterauthenticationtrust, cluster_authentication_trust_controller.go.
+    """
+    data = {"client-ca-file": authority.certificate}
+    stored = registry.storage.get(CONFIG_MAPS, "kube-system", TRUST)
+    if stored is None:
+        registry.create(CONFIG_MAPS, "kube-system", {"metadata": {"name": TRUST}, "data": data})
+    else:
+        before = stored.manifest()
+        registry.store(stored, {**before, "data": {**(before.get("data") or {}), **data}}, before)

@@ -86,6 +86,7 @@ class EmbeddedCluster:
         heartbeats: bool = False,
         gc: bool = True,
         deployments: bool = True,
+        quota_and_disruption: bool = True,
         legacy_apis: bool = False,
         gangs: bool = False,
         authorization: Authorization = "always-allow",
@@ -105,11 +106,13 @@ class EmbeddedCluster:
             nodes: How many nodes there are.
             heartbeats: Whether the nodes renew their Leases every ten seconds, and are watched, from the beginning;
                 else as soon as one is told to fall silent. An idle cluster writes nothing without them.
-            gc: Whether the garbage collector, the namespace controller, the pod garbage collector, the resource
-                quota controller and the disruption controller run. Without the last one, PodDisruptionBudgets allow no
-                evictions.
+            gc: Whether the garbage collector, the namespace controller and the pod garbage collector run, and with them
+                those of `quota_and_disruption`.
             deployments: Whether Deployments and ReplicaSets are reconciled; switch it off to run controllers of your
                 own for them. These start with the first such object, and cost nothing before.
+            quota_and_disruption: Whether the resource quota controller and the disruption controller run, which write
+                the status of quotas and PodDisruptionBudgets; switch it off to run others. Quotas are enforced in any
+                case; budgets whose status no controller writes allow no evictions.
             legacy_apis: Whether `extensions/v1beta1` Jobs and `batch/v1beta1` CronJobs are served as well, as views
                 of those of `batch/v1`.
             gangs: Whether workloads and groups of pods are served (`scheduling.k8s.io/v1alpha2`); the scheduler
@@ -166,6 +169,8 @@ class EmbeddedCluster:
         self._scheduler = scheduler.setup(self.manager) if runtime is not None else None
         if gc:
             pod_gc.setup(self.manager, terminated_pod_gc_threshold)
+        self._has_budgets = gc and quota_and_disruption
+        if self._has_budgets:
             quota_status.setup(self.manager, self.server.registry.quotas)
         if authorizer is not None:
             role_aggregation.setup(self.manager)
@@ -210,6 +215,7 @@ class EmbeddedCluster:
                 if kind.garbage_collected:
                     self._first_objects.call(kind, collector.watch, namespaces.watch)
             self._follow_definitions(collector, namespaces)
+        if self._has_budgets:
             self._first_objects.set_up((DISRUPTION_BUDGETS,), self._set_up_budgets)
         if self._deployments:
             self._first_objects.set_up((DEPLOYMENTS, REPLICA_SETS), setup_workloads)
@@ -317,8 +323,10 @@ class EmbeddedCluster:
 
     def _provide_authorities(self, address: "ServerAddress") -> None:
         """Start the controllers that hand out what the first listener trusts, and what its clients trust."""
-        from kcr.cluster.controllers import certificate_signer  # noqa: PLC0415  # loads cryptography
+        from kcr.cluster.client_certificates import publish_trust  # noqa: PLC0415  # loads cryptography
+        from kcr.cluster.controllers import certificate_signer  # noqa: PLC0415  # likewise
 
+        publish_trust(self.server.registry, address.clients)
         signer = partial(certificate_signer.setup, authority=address.clients)
         self._first_objects.set_up((CERTIFICATE_SIGNING_REQUESTS,), signer)
         if self.server.registry.accounts is not None:

@@ -15,9 +15,10 @@ import pytest_asyncio
 
 from kcr.clock import SystemClock
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.client_certificates import make_client_authority
+from kcr.cluster.client_certificates import TRUST, make_client_authority
 from kcr.cluster.datadir import DataDir
 from kcr.cluster.listener import ServerAddress
+from tests.kit.api import Api
 from tests.kit.client_certificates import login
 
 pytestmark = pytest.mark.asyncio
@@ -93,3 +94,19 @@ async def test_folder_of_a_former_version_gets_an_authority_and_keeps_the_rest(t
     async with EmbeddedCluster(random=Random(1), runtime=None, data_dir=tmp_path) as cluster:
         after = await cluster.serve()
     assert (after.kubeconfig, after.clients == before.clients) == (before.kubeconfig, False)
+
+
+async def test_components_learn_the_authority_from_a_config_map(tmp_path: Path) -> None:
+    """Source: controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller_test.go."""
+    target = f"/api/v1/namespaces/kube-system/configmaps/{TRUST}"
+    for _ in range(2):
+        async with EmbeddedCluster(runtime=None, gc=False, data_dir=tmp_path) as cluster:
+            address, api = await cluster.serve(), Api(cluster.server)
+            found = await api.get(target)
+            assert found["data"] == {"client-ca-file": address.clients.certificate}
+    async with EmbeddedCluster(runtime=None, gc=False, data_dir=tmp_path) as cluster:
+        api = Api(cluster.server)
+        await api.patch(target, {"data": {"client-ca-file": "old", "requestheader-client-ca-file": "x"}})
+        address = await cluster.serve()
+        data = (await api.get(target))["data"]
+    assert data == {"client-ca-file": address.clients.certificate, "requestheader-client-ca-file": "x"}

@@ -4,16 +4,19 @@ Source: kubernetes/staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequo
 kubernetes/pkg/apis/core/validation/validation.go, ValidateResourceQuota.
 """
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from kcr.cluster import EmbeddedCluster
 from kcr.testing.loop import VirtualClock
 from tests.kit.api import TABLE, Api, config_map, job, pod
 from tests.kit.protobuf import PROTOBUF, body, message
 
 pytestmark = pytest.mark.kcr_virtual
 PODS = "/api/v1/namespaces/default/pods"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 
 
@@ -26,6 +29,19 @@ def hungry(name: str, cpu: str, **metadata: Any) -> dict[str, Any]:
     made = pod(name, **metadata)
     made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
     return made
+
+
+async def test_quotas_and_budgets_may_be_left_to_other_controllers(kcr_clock: VirtualClock) -> None:
+    """As kube-controller-manager runs them: two writers of one status conflict."""
+    async with EmbeddedCluster(clock=kcr_clock, random=Random(0), runtime=None, quota_and_disruption=False) as cluster:
+        api = Api(cluster.server)
+        await api.post(QUOTAS, quota(pods="1"))
+        budget = await api.post(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 0, "selector": {}}})
+        await api.post(PODS, pod("a"))
+        await kcr_clock.advance(600)
+        assert (await api.get(f"{QUOTAS}/q"))["status"] == {}
+        assert await api.get(f"{BUDGETS}/b") == budget
+        assert "exceeded quota" in await refusal(api, PODS, pod("b"))
 
 
 async def refusal(api: Api, target: str, obj: object) -> str:

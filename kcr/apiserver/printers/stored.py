@@ -1,7 +1,8 @@
 """The columns and cells of kinds that this server stores, and nothing here acts on.
 
 Source: kubernetes/pkg/printers/internalversion/printers.go, printHorizontalPodAutoscaler, printEndpointSlice,
-printIngressClass, printFlowSchema and printResourceSlice; kube-aggregator/pkg/registry/apiservice/etcd/etcd.go, ConvertToTable.
+printIngressClass, printFlowSchema and printResourceSlice; kube-aggregator/pkg/registry/apiservice/etcd/etcd.go,
+ConvertToTable.
 """
 
 from collections.abc import Callable, Mapping, Sequence

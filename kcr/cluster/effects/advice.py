@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kcr.apiserver.kinds.catalogue import CRON_JOBS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, Kind
+from kcr.apiserver.kinds.catalogue import (
+    CRON_JOBS,
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    Kind,
+)
 from kcr.apiserver.kinds.generic import without_effect
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.schema.builtin import LIST, MAP, type_facts, type_shape
@@ -26,6 +35,12 @@ _SPECS: Mapping[Kind, tuple[str, ...]] = {
     CRON_JOBS: ("spec", "jobTemplate", "spec", "template", "spec"),
     DEPLOYMENTS: ("spec", "template", "spec"),
     REPLICA_SETS: ("spec", "template", "spec"),
+}
+
+# What follows where the controller that writes the status does not run.
+_WITHOUT_STATUS: Mapping[Kind, str] = {
+    DISRUPTION_BUDGETS: "so evictions are refused",
+    RESOURCE_QUOTAS: "and the limits hold all the same",
 }
 
 
@@ -51,8 +66,8 @@ def process_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
         yield f"{rest} more {'field has' if rest == 1 else 'fields have'} no effect in kcr dev"
 
 
-def deployment_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
-    """Yield a warning about a new Deployment or ReplicaSet where their controllers do not run; an `Adviser`.
+def absent_controller_warnings(record: Record, before: Manifest | None) -> Iterator[str]:
+    """Yield a warning about a new object whose controller does not run, where there are none; an `Adviser`.
 
     Args:
         record: The object.
@@ -61,6 +76,9 @@ def deployment_warnings(record: Record, before: Manifest | None) -> Iterator[str
     is_new = before is None and not any(owner.controller for owner in record.metadata.owner_references)
     if is_new and record.kind in (DEPLOYMENTS, REPLICA_SETS):
         yield f"{without_effect(record.kind.type.display)}: it was started with --no-controllers"
+    elif is_new and record.kind in _WITHOUT_STATUS:
+        why = f"{_WITHOUT_STATUS[record.kind]}: the server was started with --no-controllers"
+        yield f"the status of {record.kind.type.display} is written by no controller here, {why}"
 
 
 def _at(obj: Manifest, path: tuple[str, ...]) -> Manifest:

@@ -8,7 +8,7 @@ import pytest
 from kcr.apiserver.server import HTTPRequest
 from kcr.client.wire.decoding import warnings_in
 from kcr.cluster import EmbeddedCluster
-from kcr.cluster.effects.advice import LIMIT, FieldEffects, deployment_warnings, process_warnings
+from kcr.cluster.effects.advice import LIMIT, FieldEffects, absent_controller_warnings, process_warnings
 from kcr.cluster.effects.pod_fields import NoEffect
 
 pytestmark = pytest.mark.kcr_virtual
@@ -156,10 +156,16 @@ async def test_simulated_pods_have_no_fields_without_effect(kcr_cluster: Embedde
 
 
 async def test_deployment_without_its_controller_is_warned_of_once(kcr_cluster: EmbeddedCluster) -> None:
-    kcr_cluster.server.advisers.append(deployment_warnings)
+    kcr_cluster.server.advisers.append(absent_controller_warnings)
     assert await warnings(kcr_cluster, "POST", DEPLOYMENTS, deployment()) == [
         "deployments.apps are stored by this server, and nothing here acts on them: it was started with "
         "--no-controllers"
     ]
+    for place, words in (
+        ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "poddisruptionbudgets.policy"),
+        ("/api/v1/namespaces/default/resourcequotas", "resourcequotas"),
+    ):
+        (found,) = await warnings(kcr_cluster, "POST", place, {"metadata": {"name": "a"}})
+        assert found.startswith(f"the status of {words} is written by no controller here, ")
     assert await warnings(kcr_cluster, "PATCH", f"{DEPLOYMENTS}/web", {"spec": {"replicas": 2}}, MERGE) == []
     assert await warnings(kcr_cluster, "POST", PODS, pod()) == []
