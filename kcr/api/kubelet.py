@@ -212,6 +212,9 @@ class KubeletContainerStatus(ContainerStatus):
     container_id: str = field(default="", name="containerID")
     state: KubeletContainerState = KubeletContainerState()
     last_state: KubeletContainerState = KubeletContainerState()
+    # As on the wire, and both None until the container has been created. Clients insist on the second, empty or not.
+    allocated_resources: Mapping[str, Any] | None = None
+    resources: Mapping[str, Any] | None = None
 
 
 class Address(Object):

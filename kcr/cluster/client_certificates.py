@@ -135,7 +135,7 @@ def user_of(certificate: Mapping[str, Any], encoded: bytes) -> User | None:
 def publish_trust(registry: Registry, authority: ClientAuthority) -> None:
     """Write the ConfigMap from which components with delegated authentication learn the authority of clients.
 
-    Source: kubernetes/pkg/controlplane/controller/clusterauthenticationtrust, cluster_authentication_trust_controller.go.
+    Source: kubernetes/pkg/controlplane/controller/clusterauthenticationtrust.
     """
     data = {"client-ca-file": authority.certificate}
     stored = registry.storage.get(CONFIG_MAPS, "kube-system", TRUST)

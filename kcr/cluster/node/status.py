@@ -137,6 +137,7 @@ def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, n
             container_id = end.container_id
             shown = KubeletContainerState(terminated=end)
     started = isinstance(state, Running) and has_started(state)
+    is_created = not isinstance(state, Waiting)
     return KubeletContainerStatus(
         name=record.name,
         image=record.spec.image,
@@ -147,6 +148,8 @@ def _container_status(record: ContainerRecord, pod: PodState, *, forced: bool, n
         container_id=container_id,
         state=shown,
         last_state=KubeletContainerState(terminated=last),
+        allocated_resources=(record.spec.resources.get("requests") or None) if is_created else None,
+        resources=record.spec.resources if is_created else None,
     )
 
 

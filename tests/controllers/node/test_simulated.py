@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -47,6 +48,22 @@ async def test_pod_goes_through_every_step(
     assert [c.type for c in pod.status.conditions] == [
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     ]  # fmt: skip
+
+
+async def test_resources_of_containers_are_reported(kcr_cluster: EmbeddedCluster, kcr_clock: VirtualClock) -> None:
+    """Source: kubernetes/pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses."""
+    limited = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
+    containers = [
+        {"name": "main", "image": "app:1", "command": ["run"], "resources": limited},
+        {"name": "other", "image": "app:1", "command": ["run"]},
+    ]
+    made = await create(kcr_cluster.client, "a", containers=containers)
+    await kcr_clock.advance(1)
+    body = await kcr_cluster.client.request("GET", f"/api/v1/namespaces/default/pods/{made.metadata.name}")
+    main, other = msgspec.json.decode(body)["status"]["containerStatuses"]
+    requests = {"cpu": "1", "memory": "1Gi"}
+    assert (main["resources"], main["allocatedResources"]) == ({**limited, "requests": requests}, requests)
+    assert (other["resources"], "allocatedResources" in other) == ({}, False)
 
 
 async def test_failing_run_is_shown_before_each_restart(
