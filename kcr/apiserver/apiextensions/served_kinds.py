@@ -7,6 +7,7 @@ getOrCreateServingInfoFor; pkg/apiserver/conversion/nop_converter.go.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from kcr.apiserver.apiextensions.validation import schema_of
 from kcr.apiserver.kinds.catalogue import Kind
 from kcr.apiserver.kinds.strategy import Manifest
 from kcr.apiserver.kinds.versions import ColumnDefinition, Conversion, CustomVersion, ScalePaths
-from kcr.apiserver.structural.shapes import shape_of
+from kcr.apiserver.structural.shapes import StructuralShape, shape_of, without_defaults
 
 _NOT_SUPPORTED = "field label not supported: {}"
 
@@ -113,7 +114,11 @@ def _warning(version: Manifest, type_: ResourceType) -> str:
 
 
 def _view(kind: Kind, hub: Kind) -> Kind:
-    """Return a kind as a view of the objects of another one: only the apiVersion is converted."""
+    """Return a kind as a view of the objects of another one: only the apiVersion is converted.
+
+    What is stored has the defaults of the storage version. Another version shows of it the fields that it has, without
+    defaults of its own: those are for what is written through it.
+    """
 
     def to_hub(obj: Manifest) -> None:
         obj["apiVersion"] = hub.type.api_version
@@ -123,7 +128,11 @@ def _view(kind: Kind, hub: Kind) -> Kind:
     def from_hub(obj: Manifest) -> None:
         obj["apiVersion"] = kind.type.api_version
         if not same:
-            kind.shape.conform(obj)
+            shown().conform(obj)
+
+    @cache
+    def shown() -> StructuralShape:
+        return shape_of(without_defaults(kind.openapi_schema or {}), kind.type.kind, kind.type.version)
 
     same = kind.openapi_schema == hub.openapi_schema
     return replace(kind, conversion=Conversion(hub, kind.shape, to_hub, from_hub, same_fields=same))

@@ -109,6 +109,17 @@ def shape_of(schema: Schema, kind: str, version: str) -> StructuralShape:
     return StructuralShape(f"{version}.{kind}", read, is_atomic=is_atomic, preserves_unknown=preserves)
 
 
+def without_defaults(schema: Schema) -> Schema:
+    """Return a schema whose values get no defaults."""
+    found = {name: given for name, given in schema.items() if name != "default"}
+    if fields := schema.get("properties"):
+        found["properties"] = {name: without_defaults(one) for name, one in fields.items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            found[name] = without_defaults(schema[name])
+    return found
+
+
 def _fields(schema: Schema) -> dict[str, Field]:
     needed = schema.get("required") or ()
     return {name: field_of(one, required=name in needed) for name, one in (schema.get("properties") or {}).items()}
