@@ -62,6 +62,26 @@ async def test_write_shows_what_was_stored_of_it(api: Api, verb: str) -> None:
     assert (await api.get(f"{WIDGETS}/w"))["spec"] == {"a": "2", "both": both, "old": "kept"}
 
 
+async def test_scale_in_a_version_without_the_field_is_refused(api: Api) -> None:
+    scale = {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}}
+    old = version("v1", spec_schema({"replicas": {"type": "integer"}}), subresources=scale)
+    new = version("v2", spec_schema({}), storage=False, subresources=scale)
+    await api.post(DEFINITIONS, definition(old, new))
+    await api.post(WIDGETS, widget("w", {"replicas": 3}))
+    body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "w"}, "spec": {"replicas": 5}}
+    replies = [
+        await api.call("PUT", f"{NEXT}/w/scale", body),
+        await api.call("PATCH", f"{NEXT}/w/scale", body, content_type="application/merge-patch+json"),
+        await api.apply(f"{NEXT}/w/scale", body),
+    ]
+    words = (
+        "the scale of widgets.ex.io writes .spec.replicas, which is not in the schema of ex.io/v2: "
+        "add the field to that version of the CustomResourceDefinition"
+    )
+    assert [(one.status, one.body["message"]) for one in replies] == [(400, words)] * 3
+    assert (await api.get(f"{WIDGETS}/w/scale"))["spec"] == {"replicas": 3}
+
+
 async def test_default_of_a_field_named_default_is_its_own(api: Api) -> None:
     fields = {"default": {**TEXT, "default": "x"}, "list": {"type": "array", "items": {
         "type": "object", "properties": {"default": {**TEXT, "default": "y"}}}}}  # fmt: skip

@@ -12,7 +12,14 @@ from kcr.apiserver.apply.field_manager import Configuration
 from kcr.apiserver.apply.managed_fields import APPLY, Managed
 from kcr.apiserver.apply.tracking import MANAGED_FIELDS, Tracking
 from kcr.apiserver.endpoints import field_validation, request_body
-from kcr.apiserver.endpoints.subresources import SCALE, lacks_replicas, no_replicas, object_of_scale, scale_of
+from kcr.apiserver.endpoints.subresources import (
+    SCALE,
+    check_scalable,
+    lacks_replicas,
+    no_replicas,
+    object_of_scale,
+    scale_of,
+)
 from kcr.apiserver.endpoints.writing import Write, check_name, check_patch, write_response
 from kcr.apiserver.gojson import decode_json, kind_of
 from kcr.apiserver.kinds.strategy import Manifest
@@ -43,6 +50,7 @@ def apply(registry: Registry, write: Write) -> APIResponse:
 def apply_scale(registry: Registry, write: Write) -> APIResponse:
     """Handle an apply of the scale of an object: the manager owns the number of replicas."""
     route, dry_run = write.route, write.query.dry_run("PatchOptions", is_apply=True)
+    check_scalable(route.kind)
     config, shape = _decode(write), type_shape(SCALE)
     _check_type(config, "autoscaling/v1", "Scale")
     field_manager.check(shape, config)

@@ -26,6 +26,7 @@ from kcr.apiserver.responses import (
     warning_headers,
 )
 from kcr.apiserver.schema.builtin import type_shape
+from kcr.apiserver.schema.shape import Shape
 from kcr.apiserver.storage.records import Record, in_version
 
 SCALE = "autoscaling.v1.Scale"
@@ -58,6 +59,32 @@ def no_replicas(kind: Kind) -> StatusError:
     scaleUpdatedObjectInfo.
     """
     return bad_request(f'the spec replicas field "{_replicas_path(kind)}" cannot be empty')
+
+
+def check_scalable(kind: Kind) -> None:
+    """Refuse to write a Scale in a version whose schema has no field for the number.
+
+    Upstream prunes the number without a word, or answers an apply with 500.
+
+    Raises:
+        StatusError: 400, the schema lacks the field that the definition names.
+    """
+    if kind.custom is not None and _is_pruned(kind.shape, (kind.scale or ScalePaths()).replicas):
+        raise bad_request(
+            f"the scale of {kind.type.display} writes {_replicas_path(kind)}, which is not in the schema of "
+            f"{kind.type.api_version}: add the field to that version of the CustomResourceDefinition"
+        )
+
+
+def _is_pruned(shape: Shape, path: tuple[str, ...]) -> bool:
+    for step in path:
+        field = shape.fields.get(step)
+        if field is None:
+            return not shape.preserves_unknown
+        if field.type.shape is None:
+            return False
+        shape = field.type.shape
+    return False
 
 
 def _replicas_path(kind: Kind) -> str:
@@ -115,6 +142,7 @@ def update_scale(registry: Registry, write: Write, *, is_patch: bool) -> APIResp
     A resourceVersion in the Scale is a precondition, as in any update.
     """
     route, shape = write.route, type_shape(SCALE)
+    check_scalable(route.kind)
     dry_run = write.query.dry_run("PatchOptions" if is_patch else "UpdateOptions")
     old = write.stored(registry.find(route.kind, route.namespace, route.name))
     if is_patch:
