@@ -65,8 +65,21 @@ def check_depth(body: bytes) -> None:
     Raises:
         ValueError: It is.
     """
-    if body.count(b"[") + body.count(b"{") > _FEW_BRACKETS and _depth(body) > max_depth():
+    if is_deep(body):
         raise ValueError(TOO_DEEP)
+
+
+def is_deep(body: bytes, *, at_most: int | None = None) -> bool:
+    """Return whether a JSON text is nested deeper than this interpreter can walk through.
+
+    Args:
+        body: The text.
+        at_most: How deep it may be at most for that to count; None for any depth.
+    """
+    if body.count(b"[") + body.count(b"{") <= _FEW_BRACKETS:
+        return False
+    depth = _depth(body)
+    return depth > max_depth() and (at_most is None or depth <= at_most)
 
 
 def max_depth() -> int:

@@ -15,6 +15,7 @@ from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.authorization.signers import CertificateGuard
 from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.endpoints import listing, subresources, token_request, writing
+from kcr.apiserver.endpoints.deep_bodies import without_deep_fields
 from kcr.apiserver.endpoints.documents import ServerDocuments
 from kcr.apiserver.endpoints.pods import binding, container_logs, eviction, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
@@ -233,7 +234,10 @@ class APIServer:
         if route.kind is CERTIFICATE_SIGNING_REQUESTS:
             certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())
         advisers = self.advisers if request.advised else ()
-        write = Write(route, query, headers, request.body, encoder, access, advisers, certificates)
+        body = request.body
+        if route.subresource in ("", "status"):
+            body = without_deep_fields(route.kind, body, headers.get("content-type", ""))
+        write = Write(route, query, headers, body, encoder, access, advisers, certificates)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)
         try:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.kit.api import Api, config_map, job, pod, pod_binding
+from tests.kit.custom_resources import DEFINITIONS, WIDGETS, definition, version
 from tests.kit.protobuf import PROTOBUF
 
 pytestmark = pytest.mark.kcr_virtual
@@ -84,6 +85,35 @@ async def test_body_that_is_too_deep_is_a_bad_request(
     reply = await api.call(method, target, before + deep(levels) + after, content_type=form)
     assert (reply.status, reply.body["reason"]) == (400, "BadRequest")
     assert "exceeded max depth" in reply.body["message"]
+
+
+DEEP_VALUES = {"lists": deep(9_990), "objects": b'{"a":' * 9_990 + b"1" + b"}" * 9_990}
+
+
+@pytest.mark.parametrize("value", DEEP_VALUES.values(), ids=DEEP_VALUES)
+async def test_unknown_fields_may_be_nested_ten_thousand_deep(api: Api, value: bytes) -> None:
+    config = b'{"metadata":{"name":"a","labels":{"l":"1"},"odd":' + value + b'},"data":{"k":"v"},"more":' + value + b"}"
+    made = await api.call("POST", CONFIG_MAPS, config)
+    assert (made.status, made.body["data"], made.body["metadata"]["labels"]) == (201, {"k": "v"}, {"l": "1"})
+    assert made.headers["Warning"] == '299 - "unknown field \\"metadata.odd\\"", 299 - "unknown field \\"more\\""'
+    strict = await api.call("PUT", f"{CONFIG_MAPS}/a?fieldValidation=Strict", config)
+    assert (strict.status, "unknown field" in strict.body["message"]) == (400, True)
+    patch = b'{"data":{"k":"w"},"more":' + value + b"}"
+    changed = await api.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE_PATCH)
+    assert (changed.status, changed.body["data"]) == (200, {"k": "w"})
+    inner = b'{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","x]":' + value + b"}]}}"
+    assert (await api.call("POST", PODS, inner)).status == 201
+
+
+async def test_custom_resource_loses_deep_fields_that_it_does_not_keep(api: Api) -> None:
+    keeps = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"kept": keeps}}}}
+    await api.post(DEFINITIONS, definition(version("v1", schema)))
+    begin = b'{"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"name":"w"},"spec":{'
+    made = await api.call("POST", WIDGETS, begin + b'"kept":{"a":[[1]]},"other":' + deep(5_000) + b"}}")
+    assert (made.status, made.body["spec"]) == (201, {"kept": {"a": [[1]]}})
+    kept = await api.call("POST", WIDGETS, begin + b'"kept":{"a":' + deep(5_000) + b"}}}")
+    assert (kept.status, "exceeded max depth" in kept.body["message"]) == (400, True)
 
 
 async def test_deep_object_is_stored_shown_and_deleted(api: Api) -> None:
