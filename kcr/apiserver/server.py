@@ -15,7 +15,6 @@ from kcr.apiserver.authorization.escalation import Access, authorized
 from kcr.apiserver.authorization.signers import CertificateGuard
 from kcr.apiserver.computed import resource_metrics
 from kcr.apiserver.endpoints import listing, subresources, token_request, writing
-from kcr.apiserver.endpoints.deep_bodies import without_deep_fields
 from kcr.apiserver.endpoints.documents import ServerDocuments
 from kcr.apiserver.endpoints.pods import binding, container_logs, eviction, pod_streams
 from kcr.apiserver.endpoints.request_body import media_type
@@ -55,6 +54,7 @@ from kcr.apiserver.responses import (
     json_response,
     request_timeout,
 )
+from kcr.apiserver.schema.deep_fields import without_deep_fields
 from kcr.apiserver.storage.records import in_version
 from kcr.apiserver.storage.selection import selection_predicate
 from kcr.apiserver.storage.storage import Storage
@@ -62,6 +62,8 @@ from kcr.clock import Clock
 
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _WATCH_SECONDS = (1800, 3600)
+# The forms of bodies with the fields of an object.
+_OBJECTS = ("application/json", "application/merge-patch+json", "application/strategic-merge-patch+json")
 
 # Writes to subresources that need no more than the objects.
 _SUBRESOURCES: Mapping[str, Callable[[Registry, Write], APIResponse]] = {
@@ -235,8 +237,8 @@ class APIServer:
             certificates = CertificateGuard(request.user, self.authorizer, route.subresource, self._clock.now())
         advisers = self.advisers if request.advised else ()
         body = request.body
-        if route.subresource in ("", "status"):
-            body = without_deep_fields(route.kind, body, headers.get("content-type", ""))
+        if route.subresource in ("", "status") and media_type(headers.get("content-type", "")) in _OBJECTS:
+            body = without_deep_fields(route.kind.shape, body)
         write = Write(route, query, headers, body, encoder, access, advisers, certificates)
         if request.method == "DELETE" and not route.name:
             return await writing.remove_collection(self.registry, write)

@@ -8,31 +8,27 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kcr.apiserver.endpoints.request_body import media_type
 from kcr.apiserver.gojson import MAX_DEPTH, is_deep
-from kcr.apiserver.kinds.catalogue import Kind
-from kcr.apiserver.schema.shape import Type
+from kcr.apiserver.schema.shape import Shape, Type
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}:]', re.DOTALL)
 _OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")
 # In a larger body, deep nesting is refused: looking through it would keep the event loop from other requests.
 _LARGEST = 256 * 1024
-_JSON = ("application/json", "application/merge-patch+json", "application/strategic-merge-patch+json")
 _UNKNOWN: Final = None
 
 
-def without_deep_fields(kind: Kind, body: bytes, content_type: str) -> bytes:
+def without_deep_fields(shape: Shape, body: bytes) -> bytes:
     """Return a body without what its unknown fields hold, if it is nested deeper than can be decoded; else as it is.
 
     Args:
-        kind: The kind of the object, or of the patched one.
+        shape: The fields of the object, or of the patched one.
         body: The body.
-        content_type: Its form.
     """
-    if len(body) > _LARGEST or media_type(content_type) not in _JSON or not is_deep(body, at_most=MAX_DEPTH):
+    if len(body) > _LARGEST or not is_deep(body, at_most=MAX_DEPTH):
         return body
     try:
-        return b"".join(_kept(body, kind.shape.type))
+        return b"".join(_kept(body, shape.type))
     except (IndexError, ValueError):
         # It is no JSON; decoding says what is wrong.
         return body
