@@ -13,6 +13,8 @@ import logging
 import os
 import resource
 import signal
+import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -22,12 +24,14 @@ import structlog
 
 from kcr.log import get_logger
 from kcr.ratelimitedlog import RateLimitedLogger
-from kcr.runnables import Stacks, await_stack, collect_stacks, stuck_tasks
+from kcr.runnables import Stacks, await_stack, calls_of, collect_stacks, stuck_tasks
 
 _log = get_logger()
 
 # A process is given five seconds to end; what hangs then is left behind by force.
 GRACE_SECONDS = 4.5
+# So much later a thread ends a process whose event loop is blocked and has not done so itself.
+_BLOCKED_SECONDS = 0.2
 # `gc.set_threshold`: so many allocations more than deallocations start a collection.
 _YOUNG_OBJECTS = 20_000
 # What `accept` fails with when there is no room for another connection.
@@ -62,18 +66,27 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_s
     assert task is not None
     loop.set_exception_handler(LoopErrors().handle)
     received: list[int] = []
+    ended = threading.Event()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        """Python's own handler: it runs also while the event loop is blocked."""
+        received.append(number)
+        if len(received) == 1:
+            with suppress(RuntimeError):  # there is no room for another thread
+                _thread.start_new_thread(_end_blocked, (128 + number, ended))
+        elif force_on_second_signal:
+            os._exit(128 + number)
 
     def stop(number: int) -> None:
-        if received:
-            if force_on_second_signal:
-                os._exit(128 + number)
-            return
-        received.append(number)
-        loop.call_later(GRACE_SECONDS, _give_up, 128 + number)
-        task.cancel()
+        """Begin to stop: the event loop's handler, for the first signal."""
+        if not task.cancelling():
+            loop.call_later(GRACE_SECONDS, _give_up, 128 + number)
+            task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number)
+        # The loop hears of the signal all the same, by a file that it reads.
+        signal.signal(number, note)
     with write_stacks_on_signal(loop):
         try:
             return await main()
@@ -82,6 +95,8 @@ async def _until_signal(main: Callable[[], Coroutine[Any, Any, int]], force_on_s
                 raise
             task.uncancel()
             return None
+        finally:
+            ended.set()
 
 
 class LoopErrors:
@@ -109,6 +124,14 @@ def _give_up(code: int) -> None:
     for task in stuck_tasks(asyncio.all_tasks()):
         _log.error("task does not end", task=task.get_name(), where=await_stack(task))
     os._exit(code)
+
+
+def _end_blocked(code: int, ended: threading.Event) -> None:
+    """End by force when the event loop is blocked, and does not even begin to stop; runs in a thread of its own."""
+    if not ended.wait(GRACE_SECONDS + _BLOCKED_SECONDS):
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        _log.error("event loop is blocked, ending by force", where=calls_of(frame, 3))
+        os._exit(code)
 
 
 def tune_gc() -> None:

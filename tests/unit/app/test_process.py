@@ -124,3 +124,35 @@ def test_stuck_reconcile_alone_is_named_at_the_end() -> None:
     )
     assert named.startswith("Error: task does not end (task=stuck worker 0, where=")
     assert "reconcile > tasks.py" in named
+
+
+BLOCKED = """
+import os, signal, threading, time
+from kcr.app import process
+process.GRACE_SECONDS = 0.2
+
+def block():
+    time.sleep(60)
+
+async def main():
+    for after in {times}:
+        threading.Timer(after, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    block()
+
+process.run_to_end(main, {loop})
+"""
+
+
+@pytest.mark.parametrize("loop", ["None", "process.fast_loop()"], ids=["asyncio", "uvloop"])
+def test_process_with_a_blocked_loop_ends_by_force(loop: str) -> None:
+    code = BLOCKED.format(times="[0.1]", loop=loop)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert ended.stderr.startswith("Error: event loop is blocked, ending by force (where=")
+    assert ended.stderr.endswith("main > <string>:7 block)\n")
+
+
+def test_second_signal_ends_a_blocked_process_at_once() -> None:
+    code = BLOCKED.format(times="[0.1, 0.15]", loop="None")
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, "")
