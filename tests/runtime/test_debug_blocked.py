@@ -35,7 +35,7 @@ class Look:
             self.added = reader.read_now("/debug/kcr/cluster")
             self.late = reader.read_now("/debug/kcr/logs")
         finally:
-            self._reconciler.released.set()
+            self._reconciler.release()
 
 
 async def look() -> Look:

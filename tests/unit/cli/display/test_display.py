@@ -1,5 +1,7 @@
 """Plain lines."""
 
+import os
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -8,8 +10,10 @@ from msgspec.structs import replace
 from kcr.api.batch import CronJob, CronJobSpec
 from kcr.api.core import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodStatus
 from kcr.api.meta import Key, ObjectMeta
-from kcr.cli.display.display import Display
+from kcr.cli.display.display import Display, open_display
+from kcr.cli.display.live import LiveDisplay
 from kcr.cli.display.view import EventView, JobView, cronjob_view, pod_view
+from kcr.testing import FakeManager
 from tests.kit.clocks import FixedClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -43,6 +47,32 @@ def test_control_characters_are_escaped_but_in_logs(capsys: pytest.CaptureFixtur
     assert shown.err == (
         "job pi: Failed: 0/1 succeeded, 1 active: \\x1b[2Jgone\\u2028\nWarning: job/pi: Failed: \\x9b1A\n"
     )
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("variables", "encoding", "kind"),
+    [
+        pytest.param({"TERM": "xterm"}, "utf-8", LiveDisplay, id="terminal"),
+        pytest.param({"TERM": "xterm", "LC_ALL": "en_US.UTF-8", "LANG": "C"}, "utf-8", LiveDisplay, id="lc-all-first"),
+        pytest.param({"TERM": "xterm", "LANG": "C"}, "utf-8", Display, id="lang-c"),
+        pytest.param({"TERM": "xterm", "LC_ALL": "POSIX"}, "utf-8", Display, id="posix"),
+        pytest.param({"TERM": "xterm"}, "ascii", Display, id="ascii"),
+        pytest.param({"TERM": "dumb"}, "utf-8", Display, id="dumb"),
+    ],
+)
+async def test_picture_needs_a_terminal_with_utf_8(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], encoding: str, kind: type[Display]
+) -> None:
+    for name in ("LC_ALL", "LANG", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    ours, theirs = os.openpty()
+    with os.fdopen(ours), os.fdopen(theirs, "w", encoding=encoding) as terminal:
+        monkeypatch.setattr("sys.stderr", terminal)
+        async with AsyncExitStack() as stack:
+            assert type(open_display(stack, FakeManager())) is kind
 
 
 def test_job_without_news_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
