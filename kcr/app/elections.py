@@ -1,11 +1,11 @@
 """The elector of a program: its options, and connections of its own."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 from typing import NamedTuple
 
-from kcr.client import Client, HttpTransport, load_config
+from kcr.client import Client, ClusterConfig, HttpTransport
 from kcr.clock import SystemClock
 from kcr.leaderelection import ElectorThread, LeaderElectionConfig
 
@@ -21,17 +21,14 @@ class ElectionSettings(NamedTuple):
     leader_elect_retry_period: float = 2.0
 
 
-def make_elector(
-    settings: ElectionSettings, kubeconfig: str | None, context: str | None, namespace: str
-) -> ElectorThread | None:
+def make_elector(settings: ElectionSettings, load: Callable[[], ClusterConfig], namespace: str) -> ElectorThread | None:
     """Return the elector of a program, None for one that always leads.
 
     Its connections are its own, and so are its credentials: no limit, no pool and no lock of the program delays it.
 
     Args:
         settings: The options.
-        kubeconfig: The file to use; None for the usual ones.
-        context: The context to use; None for the file's current one.
+        load: Returns the cluster that has the Lease, with credentials of its own.
         namespace: The namespace of the Lease unless the options name one: the pod's own, or the context's.
 
     Raises:
@@ -49,7 +46,7 @@ def make_elector(
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Client]:
-        async with HttpTransport(load_config(kubeconfig, context)) as transport:
+        async with HttpTransport(load()) as transport:
             yield Client(transport, field_manager="").with_options(field_manager="leader-election")
 
     return ElectorThread(connect, config, clock=SystemClock(), random=Random())

@@ -18,6 +18,7 @@ from kcr.api.meta import Key
 from kcr.api.unstructured import unstructured
 from kcr.app.startup import explain_failure
 from kcr.client import Client, ClusterConfig, HttpTransport, load_config
+from kcr.client.auth.exec_policy import ExecPolicy
 from kcr.errors import ApiError, ConfigError, InvalidError, NotFoundError, TransportError
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -146,7 +147,10 @@ async def _signed(client: Client, key: Key) -> str:
 
 
 async def issue_kubeconfig(
-    login: ServiceAccountLogin | UserLogin, kubeconfig: str | None = None, context: str | None = None
+    login: ServiceAccountLogin | UserLogin,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    exec_plugins: ExecPolicy | None = None,
 ) -> str:
     """Return the text of a kubeconfig with fresh credentials; it is a secret.
 
@@ -154,11 +158,12 @@ async def issue_kubeconfig(
         login: Whom it is for.
         kubeconfig: The kubeconfig that may have them issued; None for the one that `kcr run` would use.
         context: The context in it; None for its current one.
+        exec_plugins: Whether a credential plugin that it names may run, as of `load_config`.
 
     Raises:
         ConfigError: It cannot be used, or the server refuses; the message has the cause and the remedy.
     """
-    config = load_config(kubeconfig, context)
+    config = load_config(kubeconfig, context, exec_plugins=exec_plugins)
     async with HttpTransport(config) as transport:
         client = Client(transport)
         try:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Literal, NamedTuple, Self
@@ -20,6 +21,7 @@ from kcr.app.process import fast_loop, run_to_end, tune_gc
 from kcr.app.startup import check_access, explain_failure
 from kcr.client import Client, HttpTransport, RateLimit, load_config
 from kcr.client.auth.credentials import PluginCredentials
+from kcr.client.auth.exec_policy import ExecPolicy
 from kcr.debug.access import DebugOptions
 from kcr.endpoint import SecureServing, parse_address
 from kcr.errors import ApiError, ConfigError, TransportError
@@ -33,6 +35,7 @@ class Settings(NamedTuple):
 
     kubeconfig: str | None = None
     context: str | None = None
+    exec_plugins: ExecPolicy | None = None
     namespace: str = ""
     kube_api_qps: float = 0.0
     kube_api_burst: int = 100
@@ -104,15 +107,19 @@ async def _run(
     settings: Settings, setups: Mapping[str, Setup], given: Mapping[str, object], logged: Mapping[str, object],
     debug: DebugOptions,
 ) -> int:  # fmt: skip
-    config = load_config(settings.kubeconfig, settings.context)
+    config = load_config(settings.kubeconfig, settings.context, exec_plugins=settings.exec_plugins)
     election = settings.election._replace(leader_elect=False) if settings.dry_run == "server" else settings.election
-    elector = make_elector(election, settings.kubeconfig, settings.context, config.namespace)
+    # The user has been asked by now.
+    policy = "always" if settings.exec_plugins == "ask" else settings.exec_plugins
+    load = partial(load_config, settings.kubeconfig, settings.context, exec_plugins=policy)
+    elector = make_elector(election, load, config.namespace)
     metrics, host = Metrics(), urlsplit(config.server).netloc
     limiter = None
     if settings.kube_api_qps:
         limiter = RateLimit(settings.kube_api_qps, settings.kube_api_burst, on_wait=metrics.rate_limiter(host))
     if isinstance(config.credentials, PluginCredentials):
         metrics.exec_plugin(config.credentials.calls)
+        get_logger().info("credential plugin", command=config.credentials.spec.command, source=config.origin)
     async with HttpTransport(config, on_resolve=metrics.resolver) as transport:
         client = Client(transport, limiter=limiter, observer=metrics.requests(host))
         if settings.dry_run == "server":

@@ -14,6 +14,7 @@ from kcr.app.startup import explain_failure
 from kcr.cli import options as shared
 from kcr.cli.main import warn_of_unknown_variables
 from kcr.client import Client, HttpTransport, load_config
+from kcr.client.auth.credentials import PluginCredentials
 from kcr.clock import SystemClock
 from kcr.errors import ApiError, ConfigError, TransportError
 
@@ -47,7 +48,10 @@ def command(*, controllers: str, **values: Any) -> None:
 
 
 async def _findings(setups: Mapping[str, Setup], values: Mapping[str, Any]) -> list[Finding]:
-    config = load_config(values["kubeconfig"], values["context"])
+    config = load_config(values["kubeconfig"], values["context"], exec_plugins=values["exec_plugins"])
+    if isinstance(config.credentials, PluginCredentials):
+        plugin = config.credentials.spec.shown
+        click.echo(f"kcr: {config.origin}: runs the credential plugin {plugin}; --exec-plugins=never refuses", err=True)
     namespace, take_over = values["namespace"], values["take_over"]
     lease_namespace = values["leader_elect_resource_namespace"] or config.namespace
     declared = declared_by(setups, os.environ, namespace)

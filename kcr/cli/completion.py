@@ -90,7 +90,10 @@ def _names(ctx: click.Context, kind: "type[Resource] | str") -> list[str]:
 
     # Such as that of a missing permission: it would be taken for a name, or stand in the middle of the command line.
     configure_logs(None, "critical")
-    values = {name: ctx.params.get(name) for name in ("kubeconfig", "context", "namespace")}
+    values = {name: ctx.params.get(name) for name in ("kubeconfig", "context", "namespace", "exec_plugins")}
+    if values["exec_plugins"] == "ask":
+        # A question would stand in the middle of the command line.
+        values["exec_plugins"] = "never"
 
     async def names() -> list[str]:
         async with asyncio.timeout(_SECONDS), connected(values) as (client, namespace, _):

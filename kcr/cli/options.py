@@ -48,7 +48,16 @@ def _connection_options(default_namespace: str, command: F) -> F:
         "-n", "--namespace", metavar="NAME", default="", show_envvar=True, show_default=default_namespace,
         help="Namespace to work in.", shell_complete=complete_namespaces,
     )  # fmt: skip
-    return kubeconfig(context(namespace(command)))
+    return kubeconfig(context(exec_plugins_option(namespace(command))))
+
+
+def exec_plugins_option(command: F) -> F:
+    """Add `--exec-plugins`, for commands that send requests with the credentials of a kubeconfig."""
+    return click.option(
+        "--exec-plugins", type=click.Choice(["never", "ask", "always"]), envvar="KCR_EXEC_PLUGINS", show_envvar=True,
+        show_default="as kubectl: what kuberc says, else always",
+        help="Whether a program that the kubeconfig names for its credentials may run.",
+    )(command)  # fmt: skip
 
 
 def optional_seconds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> float | None:

@@ -12,6 +12,7 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
     args: Sequence[str] | None = None,
     kubeconfig: str | None = None,
     context: str | None = None,
+    exec_plugins: str | None = None,
     namespace: str = "",
     kube_api_qps: float = 0.0,
     kube_api_burst: int = 100,
@@ -44,6 +45,8 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
         args: The arguments to read options from; None for those of the command line.
         kubeconfig: The file to use; None for `KUBECONFIG`, the pod's own account, or `~/.kube/config`.
         context: The context to use; None for the file's current one.
+        exec_plugins: Whether a program that the kubeconfig names for its credentials may run: `never`, `ask` or
+            `always`; None for the policy of the user's kuberc, else always.
         namespace: The one namespace to watch; empty for all.
         kube_api_qps: Requests per second in the long run; 0 for no limit.
         kube_api_burst: Requests at once, under a limit.
@@ -65,6 +68,7 @@ def run(  # noqa: PLR0913  # the options of a program, all by name
     defaults = {
         "kubeconfig": kubeconfig,
         "context": context,
+        "exec_plugins": exec_plugins,
         "namespace": namespace,
         "kube_api_qps": kube_api_qps,
         "kube_api_burst": kube_api_burst,

@@ -57,7 +57,8 @@ def _port(values: Mapping[str, Any]) -> DebugPort:
         named: DebugPort = values["debug_address"]
         return named
     try:
-        found = port_of(load_config(values["kubeconfig"], values["context"]))
+        # Nothing is sent to its API server, so no credential plugin runs.
+        found = port_of(load_config(values["kubeconfig"], values["context"], exec_plugins="always"))
     except ConfigError:
         if values["kubeconfig"] or values["context"]:
             raise

@@ -6,6 +6,7 @@ import click
 
 from kcr.api.durations import parse_duration
 from kcr.api.meta import Key
+from kcr.cli import options as shared
 
 
 @click.group("kubeconfig")
@@ -53,6 +54,7 @@ def _seconds(ctx: click.Context, parameter: click.Parameter, text: str) -> int:
     show_default="its current one",
     help="Context of the kubeconfig.",
 )
+@shared.exec_plugins_option
 def create(account: str | None, user: str | None, **values: Any) -> None:
     """Print a kubeconfig with fresh credentials: it is a secret.
 
@@ -76,7 +78,9 @@ def create(account: str | None, user: str | None, **values: Any) -> None:
         login = ServiceAccountLogin(Key(namespace, name), values["seconds"])
 
     async def main() -> int:
-        click.echo(await issue_kubeconfig(login, values["kubeconfig"], values["context"]), nl=False)
+        click.echo(
+            await issue_kubeconfig(login, values["kubeconfig"], values["context"], values["exec_plugins"]), nl=False
+        )
         return 0
 
     run_to_end(main)

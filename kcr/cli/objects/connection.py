@@ -44,12 +44,12 @@ async def connected(values: Mapping[str, Any]) -> AsyncIterator[Connection]:
     """Connect to the cluster of the options.
 
     Args:
-        values: `kubeconfig`, `context` and `namespace`, as `options.object_options` adds them.
+        values: `kubeconfig`, `context`, `exec_plugins` and `namespace`, as `options.object_options` adds them.
 
     Raises:
         ConfigError: The server cannot be used, or has no such object; the message has the cause and the remedy.
     """
-    config = load_config(values["kubeconfig"], values["context"])
+    config = load_config(values["kubeconfig"], values["context"], exec_plugins=values["exec_plugins"])
     async with HttpTransport(config) as transport:
         try:
             yield Connection(Client(transport), values["namespace"] or config.namespace, config)

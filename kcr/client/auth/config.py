@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kcr.client.auth.cluster import ClusterConfig, PemSource
 from kcr.client.auth.credentials import TokenFile
+from kcr.client.auth.exec_policy import ExecPolicy
 from kcr.client.auth.kubeconfig import Entry, Merged, resolve
 from kcr.client.wire.proxies import proxy_for
 from kcr.errors import ConfigError
@@ -21,6 +22,7 @@ def load_config(
     kubeconfig: str | None = None,
     context: str | None = None,
     *,
+    exec_plugins: ExecPolicy | None = None,
     environ: Mapping[str, str] | None = None,
     account: Path = _ACCOUNT,
 ) -> ClusterConfig:
@@ -29,6 +31,8 @@ def load_config(
     Args:
         kubeconfig: A path; goes before everything else.
         context: The context in the kubeconfig; None for its current one.
+        exec_plugins: Whether a program that the kubeconfig names for its credentials may run: `never`, `always`, or
+            `ask` on the terminal; None for the policy of the user's `kuberc`, which is kubectl's.
         environ: Where `KUBECONFIG`, `HOME`, the proxies and a pod's variables are looked up; None for the
             environment of the process.
         account: The folder with a pod's service account.
@@ -38,15 +42,15 @@ def load_config(
     """
     environ = os.environ if environ is None else environ
     if kubeconfig:
-        return _from_files([kubeconfig], "its path", context, environ)
+        return _from_files([kubeconfig], "its path", context, environ, exec_plugins)
     if environ.get("KUBECONFIG"):
         listed = environ["KUBECONFIG"].split(os.pathsep)
-        return _from_files([entry for entry in listed if entry], "KUBECONFIG", context, environ)
+        return _from_files([entry for entry in listed if entry], "KUBECONFIG", context, environ, exec_plugins)
     if context is None and environ.get("KUBERNETES_SERVICE_HOST") and (account / "token").exists():
         return in_cluster(environ, account)
     home = Path(environ.get("HOME") or Path.home(), ".kube", "config")
     if home.exists():
-        return _from_files([str(home)], "", context, environ)
+        return _from_files([str(home)], "", context, environ, exec_plugins)
     raise ConfigError(
         f"no cluster is configured: KUBECONFIG is not set, {home} does not exist, and this is no pod; "
         "set KUBECONFIG to the path of a kubeconfig"
@@ -77,13 +81,15 @@ def in_cluster(environ: Mapping[str, str], account: Path = _ACCOUNT) -> ClusterC
     )
 
 
-def _from_files(paths: list[str], said_by: str, context: str | None, environ: Mapping[str, str]) -> ClusterConfig:
+def _from_files(
+    paths: list[str], said_by: str, context: str | None, environ: Mapping[str, str], exec_plugins: ExecPolicy | None
+) -> ClusterConfig:
     expanded = [os.path.expanduser(path) for path in paths]
     there = [path for path in expanded if os.path.exists(path)]
     if not there:
         names = ", ".join(expanded)
         raise ConfigError(f"kubeconfig {names} does not exist; correct {said_by} or create the file")
-    return resolve(_merged(there), context, environ)
+    return resolve(_merged(there), context, environ, exec_plugins)
 
 
 def _merged(paths: list[str]) -> Merged:

@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import os
+import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -19,6 +21,8 @@ _REREAD_SECONDS = 60.0
 _PLUGIN_SECONDS = 60.0
 # A credential is renewed this long before it expires.
 _MARGIN = timedelta(seconds=10)
+# What the names of options contain whose values are secrets.
+_SECRET = re.compile("secret|token|passw|api-?key", re.IGNORECASE)
 
 
 def redacted(value: object, *shown: str) -> str:
@@ -142,6 +146,20 @@ class PluginSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Show the program; its arguments and variables may hold secrets."""
         return redacted(self, "command")
 
+    @property
+    def shown(self) -> str:
+        """The command line for the user, without the values of options that are called like secrets."""
+        shown, hides_next = [self.command], False
+        for argument in self.args:
+            name, equals, _ = argument.partition("=")
+            is_secret = name.startswith("-") and _SECRET.search(name) is not None
+            if hides_next and not argument.startswith("-"):
+                shown.append("…")
+            else:
+                shown.append(f"{name}=…" if is_secret and equals else shlex.quote(argument))
+            hides_next = is_secret and not equals
+        return " ".join(shown)
+
 
 class _PluginStatus(msgspec.Struct, rename="camel"):
     token: str = ""
@@ -195,6 +213,7 @@ class PluginCredentials(RenewedCredentials):
     """The credential of an exec plugin, cached until shortly before it expires.
 
     Attributes:
+        spec: The plugin.
         calls: How often the plugin was called, by its exit code and what came of it, for metrics.
 
     Source: kubernetes/staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/{exec,metrics}.go.
@@ -202,7 +221,7 @@ class PluginCredentials(RenewedCredentials):
 
     def __init__(self, spec: PluginSpec, *, clock: Clock | None = None) -> None:
         super().__init__(clock)
-        self._spec = spec
+        self.spec = spec
         self.calls: Counter[tuple[int, str]] = Counter()
 
     async def _obtain(self) -> tuple[Credential, datetime | None]:
@@ -212,19 +231,19 @@ class PluginCredentials(RenewedCredentials):
         return credential, answer.expiration_timestamp
 
     async def _run(self) -> _PluginStatus:
-        name = f"credential plugin {self._spec.command}"
+        name = f"credential plugin {self.spec.command}"
         try:
             process = await asyncio.create_subprocess_exec(
-                self._spec.command,
-                *self._spec.args,
-                env={**os.environ, **self._spec.env, "KUBERNETES_EXEC_INFO": self._info()},
+                self.spec.command,
+                *self.spec.args,
+                env={**os.environ, **self.spec.env, "KUBERNETES_EXEC_INFO": self._info()},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
         except OSError as error:
             self.calls[1, "plugin_not_found_error"] += 1
-            hint = f"; {' '.join(self._spec.hint.split())}" if self._spec.hint else ""
+            hint = f"; {' '.join(self.spec.hint.split())}" if self.spec.hint else ""
             raise TransportError(f"{name}: {error.strerror or error}{hint}") from error
         try:
             async with asyncio.timeout(_PLUGIN_SECONDS):
@@ -250,7 +269,7 @@ class PluginCredentials(RenewedCredentials):
 
     def _info(self) -> str:
         spec: dict[str, object] = {"interactive": False}
-        if self._spec.cluster is not None:
-            spec["cluster"] = self._spec.cluster
-        info = {"apiVersion": self._spec.api_version, "kind": "ExecCredential", "spec": spec}
+        if self.spec.cluster is not None:
+            spec["cluster"] = self.spec.cluster
+        info = {"apiVersion": self.spec.api_version, "kind": "ExecCredential", "spec": spec}
         return msgspec.json.encode(info).decode()

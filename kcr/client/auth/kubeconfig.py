@@ -17,6 +17,7 @@ from kcr.client.auth.credentials import (
     TokenFile,
     redacted,
 )
+from kcr.client.auth.exec_policy import ExecPolicy, check_plugin
 from kcr.client.auth.oidc import OidcCredentials, OidcSpec
 from kcr.client.wire.proxies import proxy_for, without_password
 from kcr.errors import ConfigError
@@ -86,16 +87,19 @@ class _Section(NamedTuple):
         raise ConfigError(f"{self.origin}: {name} {why}")
 
 
-def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> ClusterConfig:
+def resolve(
+    merged: Merged, context: str | None, environ: Mapping[str, str], exec_plugins: ExecPolicy | None = None
+) -> ClusterConfig:
     """Return the cluster that a context stands for.
 
     Args:
         merged: The kubeconfig.
         context: The context's name; None for the current one.
-        environ: Where proxies are looked up.
+        environ: Where proxies, and the policy and the programs of credential plugins, are looked up.
+        exec_plugins: Whether a credential plugin may run; None for the policy of the user's kuberc.
 
     Raises:
-        ConfigError: Something is missing or unusable; the message names file, context and field.
+        ConfigError: Something is missing, unusable or not allowed; the message names file, context and field.
     """
     name = context or merged.current_context
     if not name:
@@ -110,10 +114,13 @@ def resolve(merged: Merged, context: str | None, environ: Mapping[str, str]) -> 
     certificate, key = user.pem("client-certificate"), user.pem("client-key")
     if certificate and not key and "PRIVATE KEY" not in certificate.read():
         user.fail("client-key", "is missing beside client-certificate")
+    credentials = _credentials(user, cluster, server, environ)
+    if isinstance(credentials, PluginCredentials):
+        check_plugin(credentials.spec, user.origin, exec_plugins, environ)
     return ClusterConfig(
         server=server,
         origin=origin,
-        credentials=_credentials(user, cluster, server, environ),
+        credentials=credentials,
         ca=authority,
         certificate=certificate,
         key=key,

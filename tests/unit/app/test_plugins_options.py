@@ -28,6 +28,7 @@ RUN: dict[str, tuple[str, str, object]] = {
     "KCR_CONTROLLERS": ("job,ttl", "controllers", "job,ttl"),
     "KCR_KUBECONFIG": ("/some/where", "kubeconfig", "/some/where"),
     "KCR_CONTEXT": ("staging", "context", "staging"),
+    "KCR_EXEC_PLUGINS": ("never", "exec_plugins", "never"),
     "KCR_NAMESPACE": ("mine", "namespace", "mine"),
     "KCR_TAKE_OVER": ("1", "take_over", True),
     "KCR_WORKERS": ("1", "workers", 1),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+import yaml
 
 from kcr.cli.main import exit_code_of
 
@@ -199,3 +200,33 @@ def test_variable_for_something_else_is_no_mistake(
     monkeypatch.setenv(variable, "x")
     assert exit_code_of(["check", "--kubeconfig", "/there/is/none"]) == 1
     assert "Warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("check", id="check"),
+        pytest.param("run", id="run"),
+        pytest.param("wait job/a", id="wait"),
+        pytest.param("logs job/a", id="logs"),
+        pytest.param("explain job/a", id="explain"),
+        pytest.param("kubeconfig create --user alice", id="kubeconfig"),
+    ],
+)
+def test_program_of_a_kubeconfig_does_not_run_where_it_is_refused(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "a", "user": {"exec": {"command": "touch", "args": [str(tmp_path / "trace")]}}}],
+    }
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KCR_EXEC_PLUGINS", "never")
+    assert exit_code_of([*command.split(), "--kubeconfig", str(tmp_path / "config")]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"kcr: kubeconfig {tmp_path}/config, context a, user a: the credential plugin touch {tmp_path}/trace may not "
+        "run: --exec-plugins is never: use another kubeconfig, or --exec-plugins=always"
+    )
+    assert not (tmp_path / "trace").exists()
